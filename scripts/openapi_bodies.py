@@ -30,7 +30,7 @@ class Bodies:
         messages: dict[str, Descriptor] = {}
         self._choices: dict[str, type] = {}
         for binding in declared:
-            body = None if binding.options.served_by_gateway else body_type_of(binding)
+            body = None if binding.method.client_streaming else body_type_of(binding)
             if body is not None:
                 types[binding.operation_id] = body.type
                 messages[body.type.__name__] = _message_of(binding)

@@ -21,6 +21,9 @@ MEMBERS: Mapping[str, str] = {
     "email": "ada@example.com",
     "url": "https://git.example/team/project.git",
     "base_url": "https://models.example/v1",
+    "password": "long purple sentences 42",
+    "current_password": "long purple sentences 42",
+    "new_password": "seven quiet engines wait",
 }
 
 Schema = Mapping[str, Any]

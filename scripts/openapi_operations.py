@@ -12,6 +12,7 @@ from openapi_schemas import Schema, Schemas
 from gateway.api.export_formats import ExportFormat, writer_for
 from gateway.api.transcoded_route import REQUEST_ID, query_of
 from gateway.routes.files import UPLOADED_TYPES
+from parley.api.contract.v1 import options_pb2
 from parley.contract.bindings import HttpBinding, PathVariable, field_path
 from parley.contract.json_fields import json_field
 from parley.identity import AUDIENCES, rule_of
@@ -117,6 +118,8 @@ class Operations:
             "x-grpc-method": binding.call_path.removeprefix("/"),
             "parameters": [*self._parameters(binding)],
         }
+        if binding.options.audience == options_pb2.AUDIENCE_ANONYMOUS:
+            operation["security"] = []
         body = self._request_body(binding)
         if body is not None:
             operation["requestBody"] = body

@@ -281,6 +281,25 @@ async def _quarantine(components: Components) -> None:
         await worker.quarantine.run()
 
 
+def _action_ports(components: Components) -> ActionPorts:
+    """Return the dependencies of ActionService."""
+    catalogue, worker = components.catalogue, components.worker
+    return ActionPorts(
+        Actions(components.resources.pool),
+        components.chats.stores,
+        CallDispatcher(
+            worker.tools,
+            catalogue.configuration.chat,
+            components.approvals.judge,
+            components.chats.chats.history,
+        ),
+        worker.worker,
+        components.spend.groups,
+        components.tasks,
+        changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+    )
+
+
 def _servicers(components: Components) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
@@ -319,22 +338,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         WorkerServicer(worker.endings),
         ApprovalServicer(components.approvals.rules),
         ModelServicer(catalogue.ports),
-        ActionServicer(
-            ActionPorts(
-                Actions(resources.pool),
-                components.chats.stores,
-                CallDispatcher(
-                    worker.tools,
-                    catalogue.configuration.chat,
-                    components.approvals.judge,
-                    components.chats.chats.history,
-                ),
-                worker.worker,
-                spend.groups,
-                components.tasks,
-                changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
-            )
-        ),
+        ActionServicer(_action_ports(components)),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             workspaces.access,

@@ -14,10 +14,12 @@ from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
 from gateway.http.server import serve_http
+from gateway.identity.engine.oidc_issuers import OidcIssuer, read_issuers
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
-from gateway.identity.errors import DOMAIN, ERRORS
+from gateway.identity.problems import DOMAIN, ERRORS
 from gateway.identity.store.schema import MIGRATIONS, SCHEMA
+from gateway.identity.store.second_factors import STORED_KEYS
 from gateway.identity.wiring import Identity, open_identity
 from gateway.routes.table import routes
 from gateway.routes.wiring import Dependencies, open_handlers
@@ -32,6 +34,7 @@ from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
 from parley.process import ConfigurationError, Neighbours, Process
 from parley.rpc import Channels, RunningServer
+from parley.secrets import Keyring
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
@@ -90,6 +93,7 @@ async def gateway(
     url = settings.database_url.reveal()
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
     neighbours = Neighbours(settings, process)
+    keyring = None if settings.master_key_file is None else Keyring.load(settings.master_key_file)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(
             Database.open(
@@ -99,7 +103,12 @@ async def gateway(
                 statements=Statements(process.telemetry, served_operation),
             )
         )
-        identity = open_identity(settings, database, bus, neighbours.signer, process)
+        if keyring is not None:
+            await STORED_KEYS.adopt(database.pool, keyring)
+        identity = open_identity(
+            settings, database, bus, neighbours, process, keyring, _issuers(settings)
+        )
+        stack.callback(identity.passwords.close)
         await identity.people.ensure_owner(
             new_user_id=process.new_id(),
             key=_owner_key(settings),
@@ -233,13 +242,19 @@ async def _running(
 def _serve_grpc(
     neighbours: Neighbours, process: Process, identity: Identity
 ) -> AbstractAsyncContextManager[RunningServer]:
-    servicers = identity.servicers
     return neighbours.serve(
-        (servicers.tokens, servicers.users, servicers.groups),
+        identity.servicers.all,
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,
     )
+
+
+def _issuers(settings: GatewaySettings) -> tuple[OidcIssuer, ...]:
+    try:
+        return read_issuers(settings.oidc_issuers_file)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"GATEWAY_OIDC_ISSUERS_FILE cannot be used: {error}") from None
 
 
 def _owner_key(settings: GatewaySettings) -> ApiKey:

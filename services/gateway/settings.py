@@ -1,6 +1,7 @@
 """The settings of the gateway."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from gateway.http.access_log import AccessLogShare
 from gateway.http.addresses import HttpAddress, PublicUrl
@@ -81,6 +82,17 @@ class GatewaySettings(ServiceSettings):
     )
     login_token: Secret | None = setting(
         "The secret of the login link, which signs the owner in once; no link works without it.",
+        default=None,
+    )
+
+    master_key_file: Path | None = setting(
+        "The keyring that seals the secrets of authenticator apps; without it none can be added.",
+        default=None,
+    )
+
+    oidc_issuers_file: Path | None = setting(
+        "A JSON list of the identity providers that people may sign in with, see "
+        "docs/signing-in.md.",
         default=None,
     )
 

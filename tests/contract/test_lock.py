@@ -2,9 +2,11 @@ import json
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCK = (ROOT / "requirements.lock").read_text()
-NODE_LOCK = (ROOT / "tests" / "clients" / "typescript" / "package-lock.json").read_text()
+NODE_LOCKS = sorted((ROOT / "tests" / "clients").glob("*/package-lock.json"))
 OUR_NAMES = ("parley", "chatd", "gateway", "mcpgateway", "toolrunner")
 
 
@@ -19,8 +21,12 @@ def test_every_locked_version_is_hashed() -> None:
     assert LOCK.count("--hash=sha256:") >= len(pins)
 
 
-def test_the_lock_of_node_packages_names_no_address_and_every_version_is_hashed() -> None:
-    packages = {name: each for name, each in json.loads(NODE_LOCK)["packages"].items() if name}
+@pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda path: path.parent.name)
+def test_the_lock_of_node_packages_names_no_address_and_every_version_is_hashed(
+    lock: Path,
+) -> None:
+    found = json.loads(lock.read_text())["packages"]
+    packages = {name: each for name, each in found.items() if name}
 
     assert packages
     assert [name for name, each in packages.items() if "resolved" in each] == []

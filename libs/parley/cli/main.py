@@ -31,6 +31,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "answer": ("parley.cli.commands.actions", "Answer a question, a plan or a permission."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
+    "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
+    "logout": ("parley.cli.accounts.login", "Sign out of it."),
+    "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
+    "users": ("parley.cli.accounts.users", "List users, invite them, reset passwords."),
     "approvals": (
         "parley.cli.commands.approvals",
         "Let tool calls run, ask first, or refuse them.",

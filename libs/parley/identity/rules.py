@@ -30,6 +30,7 @@ AUDIENCES: Final[Mapping[int, frozenset[Role]]] = {
     options_pb2.AUDIENCE_EVERYONE: frozenset(Role),
     options_pb2.AUDIENCE_ADMINISTRATORS: ADMINISTRATORS,
     options_pb2.AUDIENCE_ADMINISTRATORS_AND_AUDITORS: ADMINISTRATORS | {Role.AUDITOR},
+    options_pb2.AUDIENCE_ANONYMOUS: frozenset(),
 }
 
 

@@ -174,8 +174,7 @@ STATES = (
             FROM chat.chat_exec e, json_array_elements(e.pending) call
             WHERE coalesce(call ->> 'kind', 'dispatched') <> 'dispatched'
                 AND NOT coalesce((call ->> 'is_recorded')::boolean, false)
-                AND call ->> 'execution_id' IS NOT NULL
-                AND e.status <> 'waiting') p
+                AND call ->> 'execution_id' IS NOT NULL) p
             ON p.id = a.id AND p.chat_id = a.chat_id
         WHERE a.id IS NULL OR p.id IS NULL
         """,

@@ -98,10 +98,7 @@ async def open_worker(
         resources, catalogue, spend, setups=setups, calls=open_calls, notifier=chats.notifier
     )
     offered = await open_tools(
-        resources,
-        stack,
-        locator=workspaces.locator,
-        lifecycle=workspaces.tools,
+        resources, stack, locator=workspaces.locator, lifecycle=workspaces.tools
     )
     turns = TurnRunner(
         TurnPorts(

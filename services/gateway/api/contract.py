@@ -9,7 +9,7 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.transcoded_route import Calls, TranscodedRoute
 from gateway.http.application import UserRoute
 from gateway.http.limits.admission import Duration
-from gateway.http.route_access import PAGES, Access
+from gateway.http.route_access import PAGES, Access, Need
 from parley.api.chat.v1 import (
     action_service_pb2,
     approval_service_pb2,
@@ -22,7 +22,15 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.contract.v1 import options_pb2
-from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
+from parley.api.identity.v1 import (
+    api_key_service_pb2,
+    group_service_pb2,
+    second_factor_service_pb2,
+    session_service_pb2,
+    sign_in_service_pb2,
+    token_service_pb2,
+    user_service_pb2,
+)
 from parley.api.workspace.v1 import (
     node_service_pb2,
     secret_service_pb2,
@@ -45,6 +53,10 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     user_service_pb2.DESCRIPTOR,
     group_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,
+    sign_in_service_pb2.DESCRIPTOR,
+    session_service_pb2.DESCRIPTOR,
+    api_key_service_pb2.DESCRIPTOR,
+    second_factor_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
     secret_service_pb2.DESCRIPTOR,
@@ -71,6 +83,7 @@ def access_table() -> Mapping[tuple[str, str], Access]:
     declared = {
         (each.verb, each.path): Access(
             each.options.summary,
+            need=Need.SIGN_IN if AUDIENCES[each.options.audience] else Need.NOTHING,
             roles=AUDIENCES[each.options.audience],
             method=each.call_path,
             duration=DURATIONS[each.options.duration],

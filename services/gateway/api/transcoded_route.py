@@ -109,6 +109,7 @@ class TranscodedRoute:
         self._if_match = _optional_path(message, options.if_match_field)
         self._caller = _optional_path(message, options.caller_field)
         self._credential = _optional_path(message, options.credential_field)
+        self._session = _optional_path(message, options.session_field)
         self._timeout_s = options.timeout_ms / 1000 or None
 
     async def __call__(self, request: Request, principal: Principal) -> Response:
@@ -138,6 +139,8 @@ class TranscodedRoute:
             put(message, self._caller, principal.user.id)
         if options.credential_field:
             put(message, self._credential, principal.credential.value)
+        if options.session_field:
+            put(message, self._session, principal.session_id)
         key = ""
         if self._has_request_id:
             key = idempotency_key(request) or self._new_id()

@@ -58,6 +58,7 @@ HSTS: Final = "max-age=31536000"
 ROUTE: Final = "parley.route"
 ASKED: Final = "parley.asked"
 USER_ID: Final = "parley.user_id"
+ADDRESS: Final = "parley.address"
 SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
 TOO_OLD: Final = (
     "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
@@ -83,6 +84,8 @@ class OpenRoute:
     path: str
     handle: OpenHandler
     answers_head: bool = True
+    body: type[msgspec.Struct] | None = None
+    query: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +289,7 @@ class _PathEndpoint:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
             raise HttpProblem.of("METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
-        if isinstance(route, UserRoute):
-            scope[ASKED] = RouteInputs(route.path, route.query, route.body)
+        scope[ASKED] = RouteInputs(route.path, route.query, route.body)
         _check_upgrade(scope, route)
         request = Request(scope, receive)
         match route:
@@ -308,15 +310,19 @@ class _PathEndpoint:
 
     async def _principal(self, route: UserRoute, request: Request) -> Principal:
         principal = await self._authentication.require(request)
-        if principal.user.role not in self._access[route.method, route.path].roles:
+        access = self._access[route.method, route.path]
+        if principal.user.role not in access.roles:
             raise HttpProblem.of("FORBIDDEN", f"The role {principal.user.role} may not do this.")
+        if principal.scopes and access.scope not in principal.scopes:
+            raise _scope_missing(access.scope)
         request.scope[USER_ID] = principal.user.id
         return principal
 
     def _requester(self, request: Request, user_id: str) -> Requester:
         peer = "" if request.client is None else request.client.host
-        forwarded = request.headers.getlist("x-forwarded-for")
-        return Requester(user_id, self._addresses.of(peer, forwarded), request.scope.get(PRESENCE))
+        address = self._addresses.of(peer, request.headers.getlist("x-forwarded-for"))
+        request.scope[ADDRESS] = address
+        return Requester(user_id, address, request.scope.get(PRESENCE))
 
 
 class _ResponseSender:
@@ -374,6 +380,14 @@ def host_name(host: str) -> str:
 def _precedence(entry: tuple[str, object]) -> list[bool]:
     """Return a key that sorts fixed segments of paths before parameters."""
     return [segment.startswith("{") for segment in entry[0].split("/")]
+
+
+def _scope_missing(scope: str | None) -> HttpProblem:
+    if scope is None:
+        detail = "An API key with scopes may not do this; sign in, or use a key without scopes."
+        return HttpProblem.of("SCOPE_MISSING", detail)
+    detail = f"The API key has not the scope {scope}; use one that has it."
+    return HttpProblem.of("SCOPE_MISSING", detail, facts={"scope": scope})
 
 
 def _check_upgrade(scope: Scope, route: AnyRoute) -> None:

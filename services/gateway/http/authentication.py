@@ -1,13 +1,12 @@
 """Authenticates HTTP requests: by a bearer API key, or by a session cookie.
 
 A request with an Authorization header is authenticated by that alone. Browsers send cookies with
-cross-site requests too, so a request with a cookie must also prove that it comes from this origin.
+cross-site requests too, so a request with a cookie must also prove that it comes from this origin,
+and one that changes something must repeat the CSRF token of its session.
 """
 
-import base64
-import hashlib
-import os
-from collections.abc import Callable, Collection
+import hmac
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -16,16 +15,17 @@ from starlette.requests import Request
 
 from gateway.http.addresses import PublicUrl
 from gateway.http.problems.errors import HttpProblem
+from gateway.http.session_cookies import SessionCookies
 from gateway.http.websockets import is_websocket
 from gateway.identity.domain import UserRecord
 from gateway.identity.engine.api_key_cache import ApiKeyCache
+from gateway.identity.engine.sign_in import SESSION_IDLE
+from gateway.identity.secret_tokens import csrf_token_of, digest_of
 from gateway.identity.store.credentials import IdentityStore
 from parley.clock import Clock
 from parley.identity import ApiKey, MalformedApiKey, User
 
-SESSION_IDLE = timedelta(hours=12)
-SESSION_LIFETIME = timedelta(days=7)
-SESSION_TOKEN_BYTES = 32
+CSRF_HEADER = "x-csrf-token"
 # Use is recorded to the minute: a write per request would cost too much.
 USE_ROUNDED_TO = timedelta(minutes=1)
 
@@ -46,17 +46,24 @@ class Principal:
     Attributes:
         record: The user.
         credential: The kind of credential.
-        credential_id: The API key's id, or the digest of the session's token.
+        credential_id: The id of the API key or of the session.
+        scopes: What the API key may be used for; empty for all that the user may do.
     """
 
     record: UserRecord
     credential: Credential
     credential_id: str
+    scopes: frozenset[str] = frozenset()
 
     @property
     def user(self) -> User:
         """The user as named in calls to other services."""
         return self.record.as_user
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session; empty for other credentials."""
+        return self.credential_id if self.credential is Credential.SESSION else ""
 
 
 class Authentication:
@@ -69,18 +76,12 @@ class Authentication:
         *,
         public_url: PublicUrl,
         clock: Clock,
-        token_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._identity_store = people
         self._keys = keys
         self._public_url = public_url
         self._clock = clock
-        self._token_bytes = token_bytes
-
-    @property
-    def cookie_name(self) -> str:
-        """The name of the session cookie; the prefix makes browsers require https and this host."""
-        return "__Host-parley_session" if self._public_url.is_https else "parley_session"
+        self.cookies = SessionCookies(public_url)
 
     async def require(self, request: Request) -> Principal:
         """Return the principal of a request.
@@ -93,10 +94,12 @@ class Authentication:
             self._refuse_other_sites(request)
         if authorization is not None:
             return await self._by_api_key(authorization)
-        token = request.cookies.get(self.cookie_name)
-        if token is None:
+        token = self.cookies.session_token(request)
+        if not token:
             raise _unauthenticated("Send Authorization: Bearer with an API key, or sign in.")
         self._refuse_other_sites(request)
+        if not is_websocket(request.scope) and request.method not in SAFE_METHODS:
+            check_csrf_token(request.headers.get(CSRF_HEADER, ""), token)
         found = await self._by_session(token)
         if found is None:
             raise _unauthenticated("The session is over; sign in again.")
@@ -104,8 +107,25 @@ class Authentication:
 
     async def principal(self, request: Request) -> Principal | None:
         """Return the user of a session cookie, if any; for pages that do not require a sign-in."""
-        token = request.cookies.get(self.cookie_name)
-        return None if token is None else await self._by_session(token)
+        token = self.cookies.session_token(request)
+        return await self._by_session(token) if token else None
+
+    def check_program_or_own_page(self, request: Request) -> None:
+        """Refuse a request without credentials that a page of another site makes.
+
+        Raises:
+            HttpProblem: A browser says that another site made it (403).
+        """
+        if "origin" in request.headers or "sec-fetch-site" in request.headers:
+            self._refuse_other_sites(request)
+
+    def check_same_origin(self, request: Request) -> None:
+        """Refuse a form that another site sent.
+
+        Raises:
+            HttpProblem: It was sent by another site (403).
+        """
+        self._refuse_other_sites(request)
 
     async def still_valid(self, signed_in: Collection[Principal]) -> frozenset[Principal]:
         """Return the principals whose credentials are still valid; it does not count as use."""
@@ -117,25 +137,6 @@ class Authentication:
             **await self._identity_store.users_of_sessions(sessions, now),
         }
         return frozenset(each for each in signed_in if users.get(each.credential_id) == each.user)
-
-    async def sign_owner_in(self, login_digest: bytes) -> str | None:
-        """Consume a login token and return the Set-Cookie of a new session; None if it was used."""
-        token = (
-            base64.urlsafe_b64encode(self._token_bytes(SESSION_TOKEN_BYTES)).decode().rstrip("=")
-        )
-        owner = await self._identity_store.sign_owner_in(
-            login_digest=login_digest,
-            session_digest=digest_of(token),
-            now=self._clock.now(),
-            lifetime=SESSION_LIFETIME,
-        )
-        if owner is None:
-            return None
-        attributes = (
-            f"Path=/; HttpOnly; SameSite=Lax; Max-Age={SESSION_LIFETIME.total_seconds():.0f}"
-        )
-        secure = "; Secure" if self._public_url.is_https else ""
-        return f"{self.cookie_name}={token}; {attributes}{secure}"
 
     async def _by_api_key(self, authorization: str) -> Principal:
         scheme, _, text = authorization.partition(" ")
@@ -158,9 +159,11 @@ class Authentication:
         ):
             raise _invalid_key("The API key is not valid here, or not any more.")
         if stored.last_used_at is None or now - stored.last_used_at >= USE_ROUNDED_TO:
-            await self._identity_store.touch_api_key(stored.id, now)
+            await self._identity_store.touch_api_key(
+                stored.id, now.replace(second=0, microsecond=0)
+            )
             self._keys.forget()
-        return Principal(stored.user, Credential.API_KEY, stored.id)
+        return Principal(stored.user, Credential.API_KEY, stored.id, stored.scopes)
 
     async def _by_session(self, token: str) -> Principal | None:
         digest = digest_of(token)
@@ -172,7 +175,7 @@ class Authentication:
             return None
         if now - session.last_seen_at >= USE_ROUNDED_TO:
             await self._identity_store.touch_session(digest, now)
-        return Principal(session.user, Credential.SESSION, digest.hex())
+        return Principal(session.user, Credential.SESSION, session.id)
 
     def _refuse_other_sites(self, request: Request) -> None:
         fetch_site = request.headers.get("sec-fetch-site")
@@ -202,9 +205,18 @@ def _ids_of(signed_in: Collection[Principal], credential: Credential) -> tuple[s
     return tuple(each.credential_id for each in signed_in if each.credential is credential)
 
 
-def digest_of(token: str) -> bytes:
-    """Return the stored digest of a random token."""
-    return hashlib.sha256(token.encode()).digest()
+def check_csrf_token(given: str, session_token: str) -> None:
+    """Refuse a request that does not repeat the CSRF token of its session.
+
+    Raises:
+        HttpProblem: The token is missing or another one (403).
+    """
+    if not hmac.compare_digest(given.encode(), csrf_token_of(session_token).encode()):
+        raise HttpProblem.of(
+            "CROSS_SITE_REQUEST",
+            "Repeat the CSRF token of the session in the header X-CSRF-Token; it is in the cookie "
+            "that ends in parley_csrf.",
+        )
 
 
 def _unauthenticated(detail: str) -> HttpProblem:

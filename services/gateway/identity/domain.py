@@ -7,6 +7,30 @@ from enum import StrEnum
 from parley.identity import Role, User, UserId
 
 
+class UserKind(StrEnum):
+    """Whether a user is a person or a program."""
+
+    PERSON = "person"
+    SERVICE = "service"
+
+
+class SignInMethod(StrEnum):
+    """How a session was made."""
+
+    LOGIN_LINK = "login_link"
+    SIGN_IN_LINK = "sign_in_link"
+    PASSWORD = "password"
+    PASSKEY = "passkey"
+    OIDC = "oidc"
+
+
+class LinkPurpose(StrEnum):
+    """What a one-time link is for."""
+
+    INVITATION = "invitation"
+    PASSWORD_RESET = "password_reset"
+
+
 class UserState(StrEnum):
     """Whether a user may sign in and whether services may act for them."""
 
@@ -29,6 +53,7 @@ class UserRecord:
     created_at: datetime
     updated_at: datetime
     deactivated_at: datetime | None
+    kind: UserKind = UserKind.PERSON
 
     @property
     def is_active(self) -> bool:
@@ -55,23 +80,79 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredApiKey:
-    """An API key as stored, with its user."""
+    """An API key as stored, with its user; without scopes it may do all that its user may."""
 
     id: str
     digest: bytes
     user: UserRecord
+    scopes: frozenset[str]
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
+class ApiKeyRecord:
+    """The metadata of an API key; its secret is not stored."""
+
+    id: str
+    user_id: UserId
+    name: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+    is_from_setting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StoredSession:
     """A browser session, with its user."""
 
+    id: str
     user: UserRecord
     last_seen_at: datetime
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """The metadata of a browser session; its token is not stored."""
+
+    id: str
+    user_id: UserId
+    method: SignInMethod
+    address: str
+    user_agent: str
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PasskeyRecord:
+    """What is shown of a passkey."""
+
+    id: str
+    user_id: UserId
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRecord:
+    """The metadata of a one-time link; its token is not stored."""
+
+    id: str
+    user_id: UserId
+    purpose: LinkPurpose
+    created_by_user_id: UserId
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None = None
+    revoked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Errors about users and tokens, and their mapping to gRPC problems.
+"""Errors about users, credentials and tokens.
 
 IdentityError
 ├── InvalidRequest           fields outside their limits, all of them at once
@@ -18,18 +18,36 @@ IdentityError
 ├── TokenNotFound
 ├── TokenAlreadyIssued       a repeated request, whose token cannot be returned again
 ├── TooManyTokens
+├── SignInRefused            login or password wrong, or a user who may not sign in by password
+├── TooManyAttempts          attempts to sign in that have to wait
+├── SignInBusy               more passwords wait to be checked than may
+├── LinkInvalid              a one-time link that is unknown, spent, expired or taken back
+├── LinkNotFound
+├── SessionNotFound
+├── ApiKeyNotFound
+├── SecretAlreadyShown       a repeated request, whose key or link cannot be shown again
+├── TooManyApiKeys
+├── IsServiceAccount         a sign-in for a service account
+├── NotAServiceAccount       an API key for another person
+├── SecondFactorRefused      a code that is wrong or was used before
+├── SignInNotBegun           the second request of a sign-in without the first
+├── TotpEnabled              an authenticator app where there is one
+├── TotpNotEnabled
+├── TotpUnavailable          no master key to store the secrets of apps with
+├── PasskeyRefused           an answer of an authenticator that is not valid here
+├── PasskeyNotFound
+├── PasskeyNotAdded          a passkey that is known, or one too many
+├── IssuerNotFound           no such identity provider
+├── IssuerUnavailable        an identity provider that does not answer
+├── IssuerRefused            an identity provider whose answer is not valid
+├── IdentityNotKnown         a user of an identity provider who is nobody here
 └── FeedStopped              this process stops and publishes no more revocations
 """
 
-from collections.abc import Callable
-from typing import Any
+from enum import StrEnum
 
 from parley.identity import Role
-from parley.postgres import DatabaseUnavailable
-from parley.rpc import ErrorTable, Problem, Violation
-
-DOMAIN = "identity.parley"
-STORE_RETRY_AFTER_S = 1.0
+from parley.rpc import Violation
 
 
 class IdentityError(Exception):
@@ -189,55 +207,221 @@ class TooManyTokens(IdentityError):
         self.tokens_max = tokens_max
 
 
+class SignInRefused(IdentityError):
+    """The login or the password is wrong; it is not said which."""
+
+    def __init__(self) -> None:
+        super().__init__("the login or the password is wrong")
+
+
+class TooManyAttempts(IdentityError):
+    """The attempt has to wait.
+
+    Attributes:
+        retry_after_s: How long.
+    """
+
+    def __init__(self, retry_after_s: float) -> None:
+        super().__init__("too many attempts to sign in failed lately; try again later")
+        self.retry_after_s = retry_after_s
+
+
+class SignInBusy(IdentityError):
+    """More passwords wait to be checked than may."""
+
+    def __init__(self) -> None:
+        super().__init__("more sign-ins are being checked than can be at once; try again")
+
+
+class LinkState(StrEnum):
+    """Why a one-time link does not work."""
+
+    UNKNOWN = "unknown"
+    SPENT = "spent"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+_LINK_TEXTS = {
+    LinkState.UNKNOWN: "the link is not of this installation, or is not complete",
+    LinkState.SPENT: "the link was used before; sign in with the password that was set",
+    LinkState.EXPIRED: "the link has expired; ask an administrator for a new one",
+    LinkState.REVOKED: "the link was taken back or replaced by a newer one; use the newest one",
+}
+
+
+class LinkInvalid(IdentityError):
+    """A one-time link that does not work.
+
+    Attributes:
+        state: Why.
+    """
+
+    def __init__(self, state: LinkState) -> None:
+        super().__init__(_LINK_TEXTS[state])
+        self.state = state
+
+
+class LinkNotFound(IdentityError):
+    """No such one-time link of the user."""
+
+    def __init__(self, link_id: str) -> None:
+        super().__init__("there is no such link of the user; list them to see which there are")
+        self.link_id = link_id
+
+
+class SessionNotFound(IdentityError):
+    """No such session of the caller."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__("you have no such session; list them to see which there are")
+        self.session_id = session_id
+
+
+class ApiKeyNotFound(IdentityError):
+    """No such API key of the user."""
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__("there is no such API key of the user; list them to see which there are")
+        self.key_id = key_id
+
+
+class SecretAlreadyShown(IdentityError):
+    """The request id has already made a key or a link."""
+
+    def __init__(self, made_id: str) -> None:
+        super().__init__(
+            "this request was made before, and what it made is shown only once; revoke that and "
+            "ask anew"
+        )
+        self.made_id = made_id
+
+
+class TooManyApiKeys(IdentityError):
+    """The user has reached the limit of API keys."""
+
+    def __init__(self, keys_max: int) -> None:
+        super().__init__(f"the user has {keys_max} API keys already; revoke one first")
+        self.keys_max = keys_max
+
+
+class IsServiceAccount(IdentityError):
+    """Service accounts do not sign in."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("the user is a service account, which does not sign in; make an API key")
+        self.user_id = user_id
+
+
+class NotAServiceAccount(IdentityError):
+    """People make their API keys themselves."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("the user is a person, who makes API keys themselves")
+        self.user_id = user_id
+
+
+class SecondFactorRefused(IdentityError):
+    """The code is wrong or was used before."""
+
+    def __init__(self) -> None:
+        super().__init__("the code is wrong, has expired, or was used before")
+
+
+class SignInNotBegun(IdentityError):
+    """The sign-in was not begun, or too long ago."""
+
+    def __init__(self) -> None:
+        super().__init__("the sign-in was not begun, or too long ago; begin it again")
+
+
+class TotpEnabled(IdentityError):
+    """The user has an authenticator app."""
+
+    def __init__(self) -> None:
+        super().__init__("there is an authenticator app already; remove it first")
+
+
+class TotpNotEnabled(IdentityError):
+    """The user has no authenticator app."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no authenticator app; begin to add one")
+
+
+class TotpUnavailable(IdentityError):
+    """There is no master key to encrypt the secrets of authenticator apps with."""
+
+    def __init__(self) -> None:
+        super().__init__("secrets of authenticator apps cannot be stored without a master key")
+
+
+class PasskeyRefused(IdentityError):
+    """The passkey is not known, or the answer of its authenticator is not valid."""
+
+    def __init__(self) -> None:
+        super().__init__("the passkey is not known here, or its answer is not valid")
+
+
+class PasskeyNotFound(IdentityError):
+    """No such passkey of the caller."""
+
+    def __init__(self, passkey_id: str) -> None:
+        super().__init__("you have no such passkey; list them to see which there are")
+        self.passkey_id = passkey_id
+
+
+class PasskeyNotAdded(IdentityError):
+    """The passkey is known already, or the user has as many as they may."""
+
+    def __init__(self, passkeys_max: int) -> None:
+        super().__init__(
+            f"the passkey is known already, or there are {passkeys_max}; remove one first"
+        )
+        self.passkeys_max = passkeys_max
+
+
+class IssuerNotFound(IdentityError):
+    """No identity provider has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("there is no such identity provider")
+        self.name = name
+
+
+class IssuerUnavailable(IdentityError):
+    """The identity provider does not answer.
+
+    Attributes:
+        cause: Why; for logs.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__("the identity provider does not answer; try again")
+        self.cause = cause
+
+
+class IssuerRefused(IdentityError):
+    """The identity provider refused, or its answer is not valid for this sign-in.
+
+    Attributes:
+        cause: Why; for logs.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__("the identity provider refused, or its answer is not valid")
+        self.cause = cause
+
+
+class IdentityNotKnown(IdentityError):
+    """A user of an identity provider who is nobody here, where none are created."""
+
+    def __init__(self) -> None:
+        super().__init__("you are not known here; ask an administrator for an invitation")
+
+
 class FeedStopped(IdentityError):
     """This process stops and no longer publishes revocations."""
 
     def __init__(self) -> None:
         super().__init__("this gateway is stopping; follow another one")
-
-
-def _telling(
-    reason: str,
-    metadata: Callable[[Any], dict[str, str]] = lambda error: {},
-) -> Callable[[Any], Problem]:
-    return lambda error: Problem.of(reason, str(error), metadata(error))
-
-
-def _invalid(error: InvalidRequest) -> Problem:
-    return Problem.of("INVALID_REQUEST", str(error), violations=error.violations)
-
-
-def _store_unavailable(_: DatabaseUnavailable) -> Problem:
-    return Problem.of(
-        "STORE_UNAVAILABLE",
-        "the database cannot be reached; try again",
-        retry_after_s=STORE_RETRY_AFTER_S,
-    )
-
-
-ERRORS: ErrorTable = {
-    InvalidRequest: _invalid,
-    RequestIdReused: _telling("REQUEST_ID_REUSED", lambda _: {}),
-    UserNotFound: _telling("USER_NOT_FOUND", lambda error: {"user_id": error.user_id}),
-    UserDeleted: _telling("USER_DELETED", lambda error: {"user_id": error.user_id}),
-    UserStillActive: _telling("USER_STILL_ACTIVE", lambda error: {"user_id": error.user_id}),
-    LastOwner: _telling("LAST_OWNER", lambda error: {"user_id": error.user_id}),
-    LoginTaken: _telling("LOGIN_TAKEN", lambda error: {"login": error.login}),
-    VersionConflict: _telling("VERSION_CONFLICT", lambda error: {"version": str(error.version)}),
-    GroupNotFound: _telling("GROUP_NOT_FOUND", lambda error: {"group_id": error.group_id}),
-    GroupNameTaken: _telling("NAME_TAKEN", lambda error: {"resource": "group", "name": error.name}),
-    TooManyGroups: _telling("TOO_MANY_GROUPS", lambda error: {"groups_max": str(error.groups_max)}),
-    UserDeactivated: _telling("USER_DEACTIVATED", lambda error: {"user_id": error.user_id}),
-    RoleExceedsCaller: _telling("ROLE_EXCEEDS_CALLER", lambda error: {"role": error.role}),
-    UnknownScopes: _telling("UNKNOWN_SCOPE", lambda error: {"scope": error.scopes[0]}),
-    TokenForAnotherUser: _telling(
-        "TOKEN_FOR_ANOTHER_USER", lambda error: {"user_id": error.user_id}
-    ),
-    TokenNotFound: _telling("TOKEN_NOT_FOUND", lambda error: {"token_id": error.token_id}),
-    TokenAlreadyIssued: _telling(
-        "TOKEN_ALREADY_ISSUED", lambda error: {"token_id": error.token_id}
-    ),
-    TooManyTokens: _telling("TOO_MANY_TOKENS", lambda error: {"tokens_max": str(error.tokens_max)}),
-    FeedStopped: lambda error: Problem.of("DRAINING", str(error), retry_after_s=1.0),
-    DatabaseUnavailable: _store_unavailable,
-}

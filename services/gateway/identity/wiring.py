@@ -1,27 +1,49 @@
 """Wiring of users, groups and tokens over the tables of this service."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, fields
 
 from gateway.http.authentication import Authentication
 from gateway.http.sign_in_watch import SignInWatch
 from gateway.identity.engine.api_key_cache import ApiKeyCache
+from gateway.identity.engine.api_keys import ApiKeys
+from gateway.identity.engine.attempts import Attempts
 from gateway.identity.engine.groups import Groups
+from gateway.identity.engine.oidc_issuers import OidcIssuer, OidcIssuers
+from gateway.identity.engine.oidc_sign_in import OidcSignIns
+from gateway.identity.engine.own_sessions import OwnSessions
+from gateway.identity.engine.passkeys import Passkeys
+from gateway.identity.engine.passwords import Passwords
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.scopes import known_scopes
+from gateway.identity.engine.second_factors import SecondFactors
 from gateway.identity.engine.service_tokens import ServiceTokens
+from gateway.identity.engine.sign_in import SignIns
+from gateway.identity.engine.sign_in_links import SignInLinks
 from gateway.identity.engine.users import Users
+from gateway.identity.rpc.api_keys import ApiKeyServicer
 from gateway.identity.rpc.groups import GroupServicer
+from gateway.identity.rpc.second_factors import SecondFactorServicer
 from gateway.identity.rpc.service_tokens import ServiceTokenServicer
+from gateway.identity.rpc.sessions import SessionServicer, SignInLinkServicer
+from gateway.identity.rpc.sign_in import SignInServicer
 from gateway.identity.rpc.users import UserServicer
+from gateway.identity.store.api_keys import ApiKeyStore
+from gateway.identity.store.attempts import AttemptStore
 from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.groups import GroupStore
+from gateway.identity.store.linked_identities import LinkedIdentityStore
+from gateway.identity.store.second_factors import SecondFactorStore
 from gateway.identity.store.service_tokens import TokenStore
+from gateway.identity.store.sessions import SessionStore
+from gateway.identity.store.sign_in_links import LinkStore
 from gateway.identity.store.users import UserStore
 from gateway.settings import GatewaySettings
 from parley.bus import Bus
-from parley.identity import Signer, Trust
+from parley.identity import Trust
 from parley.postgres import Database
-from parley.process import Process
+from parley.process import Neighbours, Process
+from parley.secrets import Keyring, SecretBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +53,16 @@ class Servicers:
     users: UserServicer
     groups: GroupServicer
     tokens: ServiceTokenServicer
+    sign_in: SignInServicer
+    sessions: SessionServicer
+    sign_in_links: SignInLinkServicer
+    api_keys: ApiKeyServicer
+    second_factors: SecondFactorServicer
+
+    @property
+    def all(self) -> tuple[object, ...]:
+        """All of them."""
+        return tuple(getattr(self, each.name) for each in fields(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +74,187 @@ class Identity:
     authentication: Authentication
     sign_ins: SignInWatch
     feed: RevocationFeed
+    passwords: Passwords
+    sign_in: SignIns
+    own_sessions: OwnSessions
+    oidc: OidcSignIns
     servicers: Servicers
 
 
 def open_identity(
-    settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
+    settings: GatewaySettings,
+    database: Database,
+    bus: Bus,
+    neighbours: Neighbours,
+    process: Process,
+    keyring: Keyring | None,
+    issuers: tuple[OidcIssuer, ...],
 ) -> Identity:
-    """Return the identity components."""
+    """Return the identity components; the caller closes `passwords`."""
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
-    group_store, trust = GroupStore(database), Trust(settings.trust_file, clock)
+    group_store = GroupStore(database)
     keys = ApiKeyCache(people.find_api_key, clock)
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
-    service_tokens = ServiceTokens(
-        tokens,
-        people,
-        signer=signer,
-        bus=bus,
-        clock=clock,
-        new_id=process.new_id,
-        scopes=known_scopes(),
-        is_trusted=lambda key_id: trust.find(key_id) is not None,
-    )
+    new_id, scopes = process.new_id, known_scopes()
+    service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
     users = Users(
-        UserStore(database),
-        people,
-        bus=bus,
-        clock=clock,
-        new_id=process.new_id,
-        changed=keys.forget,
+        UserStore(database), people, bus=bus, clock=clock, new_id=new_id, changed=keys.forget
     )
-    groups = Groups(group_store, bus=bus, clock=clock, new_id=process.new_id)
+    groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
+    passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
+    session_store = SessionStore(database)
+    factor_store = SecondFactorStore(database, None if keyring is None else SecretBox(keyring))
+    factors = _factors(factor_store, users, attempts, settings, process)
+    passkeys = _passkeys(factor_store, users, settings, process)
+    sign_in = SignIns(
+        people,
+        session_store,
+        LinkStore(database),
+        passwords=passwords,
+        attempts=attempts,
+        factor_store=factor_store,
+        second_factors=factors,
+        passkeys=passkeys,
+        clock=clock,
+        new_id=new_id,
+        token_bytes=os.urandom,
+    )
+    oidc = _oidc(issuers, sign_in, factor_store, users, database, settings, process)
+    own_sessions = OwnSessions(
+        people, session_store, passwords=passwords, attempts=attempts, clock=clock
+    )
+    links = _links(database, session_store, users, settings, process)
+    api_keys = _api_keys(database, users, scopes, keys, process)
     return Identity(
         people,
         keys,
         authentication,
         SignInWatch(authentication, clock=clock),
         feed,
+        passwords,
+        sign_in,
+        own_sessions,
+        oidc,
         Servicers(
             UserServicer(people, users, group_store),
             GroupServicer(group_store, groups, people),
             ServiceTokenServicer(service_tokens, feed, clock=clock),
+            SignInServicer(sign_in, passkeys),
+            SessionServicer(own_sessions),
+            SignInLinkServicer(links),
+            ApiKeyServicer(api_keys),
+            SecondFactorServicer(factors, passkeys),
         ),
+    )
+
+
+def _factors(
+    store: SecondFactorStore,
+    users: Users,
+    attempts: Attempts,
+    settings: GatewaySettings,
+    process: Process,
+) -> SecondFactors:
+    return SecondFactors(
+        store,
+        users,
+        attempts=attempts,
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
+        host=settings.public_url.host,
+    )
+
+
+def _passkeys(
+    store: SecondFactorStore, users: Users, settings: GatewaySettings, process: Process
+) -> Passkeys:
+    return Passkeys(
+        store,
+        users,
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
+        host=settings.public_url.host,
+        origin=str(settings.public_url),
+    )
+
+
+def _links(
+    database: Database,
+    sessions: SessionStore,
+    users: Users,
+    settings: GatewaySettings,
+    process: Process,
+) -> SignInLinks:
+    return SignInLinks(
+        LinkStore(database),
+        sessions,
+        users,
+        public_url=str(settings.public_url),
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
+    )
+
+
+def _oidc(
+    issuers: tuple[OidcIssuer, ...],
+    sign_in: SignIns,
+    unfinished: SecondFactorStore,
+    users: Users,
+    database: Database,
+    settings: GatewaySettings,
+    process: Process,
+) -> OidcSignIns:
+    return OidcSignIns(
+        OidcIssuers(issuers, process.clock),
+        sign_in,
+        unfinished=unfinished,
+        links=LinkedIdentityStore(database),
+        users=users,
+        groups=GroupStore(database),
+        public_url=str(settings.public_url),
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
+    )
+
+
+def _api_keys(
+    database: Database,
+    users: Users,
+    scopes: tuple[str, ...],
+    keys: ApiKeyCache,
+    process: Process,
+) -> ApiKeys:
+    return ApiKeys(
+        ApiKeyStore(database),
+        users,
+        scopes=scopes,
+        clock=process.clock,
+        token_bytes=os.urandom,
+        changed=keys.forget,
+    )
+
+
+def _service_tokens(
+    tokens: TokenStore,
+    people: IdentityStore,
+    neighbours: Neighbours,
+    bus: Bus,
+    settings: GatewaySettings,
+    process: Process,
+) -> ServiceTokens:
+    trust = Trust(settings.trust_file, process.clock)
+    return ServiceTokens(
+        tokens,
+        people,
+        signer=neighbours.signer,
+        bus=bus,
+        clock=process.clock,
+        new_id=process.new_id,
+        scopes=known_scopes(),
+        is_trusted=lambda key_id: trust.find(key_id) is not None,
     )

@@ -1,17 +1,22 @@
-"""Calls the methods of users, groups and service tokens, which this process serves itself."""
+"""Calls the methods of users, groups and credentials, which this process serves itself."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from gateway.api.transcoded_route import Call
 from gateway.identity.wiring import Servicers
-from parley.identity import Caller, ServiceName
+from parley.identity import Caller, ServiceName, User
 from parley.rpc import serving
 
 #: Service -> its servicer in `Servicers`.
 SERVICERS: Final[Mapping[str, str]] = {
+    "parley.api.identity.v1.ApiKeyService": "api_keys",
     "parley.api.identity.v1.GroupService": "groups",
+    "parley.api.identity.v1.SecondFactorService": "second_factors",
     "parley.api.identity.v1.ServiceTokenService": "tokens",
+    "parley.api.identity.v1.SessionService": "sessions",
+    "parley.api.identity.v1.SignInLinkService": "sign_in_links",
+    "parley.api.identity.v1.SignInService": "sign_in",
     "parley.api.identity.v1.UserService": "users",
 }
 CALL_S: Final = 30.0
@@ -29,17 +34,30 @@ class IdentityCalls:
         Raises:
             IdentityError: The call is refused.
         """
-        name = call.method.removeprefix("/")
-        service, _, method = name.partition("/")
+        return await self._answer(call.method, call.request, call.user, call.timeout_s)
+
+    async def for_nobody(self, method: str, request: Any) -> Any:
+        """Return the response of a method that is called without a user.
+
+        Raises:
+            IdentityError: The call is refused.
+        """
+        return await self._answer(method, request, None, None)
+
+    async def _answer(
+        self, method: str, request: Any, user: User | None, timeout_s: float | None
+    ) -> Any:
+        name = method.removeprefix("/")
+        service, _, called = name.partition("/")
         servicer = getattr(self._servicers, SERVICERS[service])
-        handler: Callable[..., Awaitable[Any]] = getattr(servicer, method)
+        handler: Callable[..., Awaitable[Any]] = getattr(servicer, called)
         caller = Caller(
             service=ServiceName.GATEWAY,
-            user=call.user,
+            user=user,
             scopes=frozenset(),
             token_id=None,
             name=ServiceName.GATEWAY,
         )
-        with serving(caller, method=name, timeout_s=call.timeout_s or CALL_S):
+        with serving(caller, method=name, timeout_s=timeout_s or CALL_S):
             # Its methods do not use the context of a gRPC server.
-            return await handler(call.request, None)
+            return await handler(request, None)

@@ -3,11 +3,24 @@
 from gateway.http.application import AnyRoute, OpenRoute, UserRoute
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
+from gateway.routes.sign_in import (
+    OFFERED_LINK,
+    SECOND_FACTOR,
+    SIGN_IN,
+    SIGN_OUT,
+    START_PASSKEY,
+    USE_LINK,
+    USE_PASSKEY,
+    SignInRoutes,
+    body_of_method,
+)
 from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.terminals.routes import TerminalRoutes
+from gateway.web.oidc import OidcPages
 from gateway.web.routes import PageRoutes
+from gateway.web.sign_in import SignInPages
 
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
@@ -17,6 +30,8 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     """Return every route."""
     served = (
         *_pages(handlers.pages),
+        *_sign_in(handlers.sign_in_pages, handlers.sign_in),
+        *_oidc(handlers.oidc_pages),
         *_streams(handlers),
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
@@ -37,6 +52,37 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
         OpenRoute("GET", "/login", pages.login, answers_head=False),
         OpenRoute("GET", "/healthz", pages.healthz),
         OpenRoute("GET", "/readyz", pages.readyz),
+    )
+
+
+def _sign_in(pages: SignInPages, sign_in: SignInRoutes) -> tuple[AnyRoute, ...]:
+    return (
+        OpenRoute("POST", "/login", pages.sign_in),
+        OpenRoute("POST", "/login/code", pages.second_factor),
+        OpenRoute("POST", "/logout", pages.sign_out),
+        OpenRoute("GET", "/link", pages.link_form, query=("token",)),
+        OpenRoute("POST", "/link", pages.use_link),
+        *(
+            OpenRoute("POST", f"{API}/sign-in{path}", handle, body=body_of_method(method).type)
+            for path, method, handle in (
+                ("", SIGN_IN, sign_in.sign_in),
+                ("/second-factor", SECOND_FACTOR, sign_in.second_factor),
+                ("/link", OFFERED_LINK, sign_in.offered_link),
+                ("/link/password", USE_LINK, sign_in.use_link),
+                ("/passkey/options", START_PASSKEY, sign_in.start_passkey),
+                ("/passkey", USE_PASSKEY, sign_in.use_passkey),
+            )
+        ),
+        UserRoute("POST", f"{API}/sign-out", sign_in.sign_out, body=body_of_method(SIGN_OUT).type),
+    )
+
+
+def _oidc(pages: OidcPages) -> tuple[AnyRoute, ...]:
+    path = "/login/oidc/{issuer}"
+    return (
+        # A HEAD request must not begin or finish a sign-in.
+        OpenRoute("GET", path, pages.start, answers_head=False),
+        OpenRoute("GET", f"{path}/callback", pages.finish, answers_head=False),
     )
 
 

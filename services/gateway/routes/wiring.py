@@ -11,6 +11,7 @@ from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
 from gateway.routes.identity_calls import SERVICERS, IdentityCalls
 from gateway.routes.processes import ProcessRoutes
+from gateway.routes.sign_in import SignInRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.streams.chatd_calls import STUBS, ChatdCalls
@@ -21,7 +22,9 @@ from gateway.streams.open_streams import OpenStreams
 from gateway.streams.routes import EventRoutes
 from gateway.streams.workspace_client import Workspaces
 from gateway.terminals.routes import TerminalRoutes
+from gateway.web.oidc import OidcPages
 from gateway.web.routes import PageRoutes
+from gateway.web.sign_in import SignInPages
 from parley.process import Process
 from parley.rpc import Channels
 from parley.settings import Secret
@@ -58,6 +61,9 @@ class Handlers:
 
     declared: tuple[UserRoute, ...]
     pages: PageRoutes
+    sign_in_pages: SignInPages
+    oidc_pages: OidcPages
+    sign_in: SignInRoutes
     events: EventRoutes
     export: ExportRoutes
     processes: ProcessRoutes
@@ -74,20 +80,30 @@ def open_handlers(
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces = Workspaces(chatd)
     events = _events(behind, process, limits)
+    identity_calls = IdentityCalls(identity.servicers)
     calls: dict[str, Calls] = {
         **dict.fromkeys(STUBS, ChatdCalls(chatd)),
-        **dict.fromkeys(SERVICERS, IdentityCalls(identity.servicers)),
+        **dict.fromkeys(SERVICERS, identity_calls),
     }
+    oidc_pages = OidcPages(identity.authentication, identity.oidc)
+    sign_in_pages = SignInPages(
+        identity.authentication, identity.sign_in, identity.own_sessions, oidc_pages
+    )
     return Handlers(
         declared=contract_routes(calls, new_id=new_id),
         pages=PageRoutes(
             identity.authentication,
             identity.people,
+            identity.sign_in,
+            sign_in_pages,
             chatd,
             login_token=login_token,
             clock=process.clock,
             draining=behind.draining,
         ),
+        sign_in_pages=sign_in_pages,
+        oidc_pages=oidc_pages,
+        sign_in=SignInRoutes(identity_calls, identity.authentication),
         events=events,
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, draining=behind.draining),

@@ -11,14 +11,19 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from gateway.api.contract import access_table
-from gateway.http.authentication import Authentication, digest_of
+from gateway.http.authentication import Authentication
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import read_query
 from gateway.http.responses import json_response
 from gateway.http.route_access import Need
+from gateway.http.sign_in_origin import origin_of
+from gateway.identity.engine.sign_in import SignIns
+from gateway.identity.secret_tokens import digest_of
 from gateway.identity.store.credentials import IdentityStore
 from gateway.streams.chatd_client import ChatdClient
+from gateway.web.documents import document
 from gateway.web.problem_pages import index_body, problem_body
+from gateway.web.sign_in import FORM_HEADERS, SignInPages, failure
 from parley.clock import Clock
 from parley.contract.errors import ERROR_SPECS
 from parley.postgres import DatabaseUnavailable
@@ -36,6 +41,8 @@ class PageRoutes:
         self,
         authentication: Authentication,
         people: IdentityStore,
+        sign_ins: SignIns,
+        sign_in_pages: SignInPages,
         chatd: ChatdClient,
         *,
         login_token: Secret | None,
@@ -44,6 +51,8 @@ class PageRoutes:
     ) -> None:
         self._authentication = authentication
         self._identity_store = people
+        self._sign_ins = sign_ins
+        self._sign_in_pages = sign_in_pages
         self._chatd = chatd
         self._login_token = login_token
         self._clock = clock
@@ -54,17 +63,24 @@ class PageRoutes:
     async def page(self, request: Request) -> Response:
         """Show the start page with the signed-in user."""
         principal = await self._authentication.principal(request)
+        headers = None
         if principal is None:
-            who = "Nobody is signed in. Open the login link that <code>parley up</code> printed."
+            who = (
+                '<p>Nobody is signed in. <a href="/login">Sign in</a>, or open the login link that '
+                "<code>parley up</code> printed.</p>"
+            )
         else:
             record = principal.record
-            who = f"Signed in as {escape(record.display_name)} ({escape(record.role)})."
+            who = f"<p>Signed in as {escape(record.display_name)} ({escape(record.role)}).</p>"
+            who += self._sign_in_pages.sign_out_forms(request)
+            headers = FORM_HEADERS
         return HTMLResponse(
-            _document(
+            document(
                 "Parley",
-                f"<p>{who}</p><p>The web page comes later; the API is here now.</p>"
+                f"{who}<p>The web page comes later; the API is here now.</p>"
                 '<p><a href="/docs">What the API offers</a></p>',
-            )
+            ),
+            headers=headers,
         )
 
     async def docs(self, request: Request) -> Response:
@@ -77,7 +93,7 @@ class PageRoutes:
         )
         head = "<tr><th>Route</th><th>What it does</th><th>Who may</th><th>Scope</th></tr>"
         return HTMLResponse(
-            _document(
+            document(
                 "Parley: the API",
                 "<p>Send <code>Authorization: Bearer</code> with an API key. "
                 '<a href="/openapi.json">openapi.json</a> describes all of it. Errors are '
@@ -92,31 +108,39 @@ class PageRoutes:
 
     async def problems(self, request: Request) -> Response:
         """List the problem codes."""
-        return HTMLResponse(_document("Parley: problems", index_body()))
+        return HTMLResponse(document("Parley: problems", index_body()))
 
     async def problem(self, request: Request) -> Response:
         """Show the meaning and the remedy of one problem code."""
         code = request.path_params["code"]
         if code not in ERROR_SPECS:
             raise HttpProblem.of("NO_SUCH_PATH", "There is no such problem; see /problems.")
-        return HTMLResponse(_document(code, problem_body(ERROR_SPECS[code])))
+        return HTMLResponse(document(code, problem_body(ERROR_SPECS[code])))
 
     async def login(self, request: Request) -> Response:
-        """Consume the login link for a session."""
-        token = read_query(request, "token").get("token", "")
+        """Show the form to sign in, or consume the login link for a session."""
+        query = read_query(request, "token")
+        if "token" not in query:
+            return await self._sign_in_pages.sign_in_form(request)
+        token = query["token"]
         expected = "" if self._login_token is None else self._login_token.reveal()
         is_ours = hmac.compare_digest(digest_of(token), digest_of(expected)) and bool(expected)
         is_fresh = self._clock.now() - self._started_at < LOGIN_LINK_LIFETIME
-        cookie = None
+        signed_in = None
+        cookies = self._authentication.cookies
         if is_ours and is_fresh:
-            cookie = await self._authentication.sign_owner_in(digest_of(token))
-        if cookie is None:
-            raise HttpProblem.of(
+            origin = origin_of(request, cookies)
+            signed_in = await self._sign_ins.owner_by_login_link(digest_of(token), origin)
+        if signed_in is None:
+            problem = HttpProblem.of(
                 "LOGIN_LINK_INVALID",
                 "The link was used before, is older than a day or another start's; use the newest "
                 "one that `parley up` printed, or start Parley again for a new one.",
             )
-        return RedirectResponse("/", status_code=303, headers={"set-cookie": cookie})
+            return failure(request, problem)
+        response = RedirectResponse("/", status_code=303)
+        cookies.write_session(response, signed_in.session_token, signed_in.device_token)
+        return response
 
     async def healthz(self, request: Request) -> Response:
         """Return that this process responds."""
@@ -150,12 +174,3 @@ def _word(is_well: bool) -> str:
 def _not_ready(checks: Mapping[str, str]) -> HttpProblem:
     at_fault = ", ".join(f"{name} is {word}" for name, word in checks.items() if word != "ok")
     return HttpProblem.of("NOT_READY", f"Not ready: {at_fault}.", facts={"checks": dict(checks)})
-
-
-def _document(title: str, body: str) -> str:
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title></head><body><h1>{escape(title)}</h1>{body}</body></html>"
-    )

@@ -299,7 +299,7 @@ def test_a_service_is_given_what_it_needs_and_nothing_more(stack: ComposeStack) 
         "tls/key.pem",
     }
     assert {service: secrets_of(stack, service) for service in OURS} == {
-        "gateway": everyone | {"database_url", "api_key", "login_token"},
+        "gateway": everyone | {"database_url", "api_key", "login_token", "master.keyring"},
         "chatd": everyone | {"database_url", "master.keyring"},
         "toolrunner": everyone,
         "mcpgateway": everyone | {"database_url", "master.keyring"},

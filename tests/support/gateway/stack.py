@@ -19,6 +19,7 @@ from parley.identity import ApiKey, ServiceName, Signer, SigningKey, TrustFile
 from parley.postgres import migrate
 from parley.process import Environment, OpenFiles, Process, TimeOrderedIds
 from parley.rpc import Address
+from parley.secrets import Keyring
 from parley.settings import Secret
 from parley.telemetry import InMemoryTelemetry
 from support.gateway.fake_chatd import FakeChatd
@@ -69,6 +70,7 @@ def make_settings(directory: Path, database_url: str, key: ApiKey) -> GatewaySet
     signing_key = SigningKey.generate()
     signing_key.save(directory / "gateway.pem")
     TrustFile(directory / "trust.json").add_key(ServiceName.GATEWAY, signing_key)
+    Keyring.generate().save(directory / "master.keyring")
     return GatewaySettings(
         listen=Address.parse(f"unix:{directory}/gateway.sock"),
         trust_file=directory / "trust.json",
@@ -82,6 +84,7 @@ def make_settings(directory: Path, database_url: str, key: ApiKey) -> GatewaySet
         chatd=(Address.parse(f"unix:{directory}/chatd.sock"),),
         owner_api_key=Secret(key.reveal()),
         login_token=Secret(LOGIN_TOKEN),
+        master_key_file=directory / "master.keyring",
     )
 
 
@@ -93,11 +96,12 @@ async def gateway_stack(
     limits: StreamLimits | None = None,
     public_url: str = "http://parley.test:8080",
     has_chatd: bool = True,
+    clock: FakeClock | None = None,
     **changed: Any,
 ) -> AsyncIterator[GatewayStack]:
     """Run a gateway with a fake chatd; `changed` are settings."""
     clock, telemetry, bus, chatd = (
-        FakeClock(),
+        clock or FakeClock(),
         InMemoryTelemetry("gateway"),
         InMemoryBus(),
         FakeChatd(),

@@ -10,11 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer; header names are lower case."""
+    """A whole answer; header names are lower case, and of a repeated one the last value counts."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    set_cookies: tuple[str, ...] = ()
 
     def json(self) -> Any:
         """Return the body as JSON."""
@@ -93,7 +94,7 @@ class HttpClient:
             else:
                 length = 0 if method == "HEAD" else int(reply.headers.get("content-length", "0"))
                 content = await reader.readexactly(length)
-            return Reply(reply.status, reply.headers, content)
+            return Reply(reply.status, reply.headers, content, reply.set_cookies)
 
     @asynccontextmanager
     async def asking(self, method: str, path: str, body: Any = None) -> AsyncIterator[None]:
@@ -135,10 +136,13 @@ class HttpClient:
             await writer.drain()
             status = int((await reader.readline()).split()[1])
             found: dict[str, str] = {}
+            set_cookies: list[str] = []
             while line := (await reader.readline()).decode().strip():
                 name, _, text = line.partition(":")
                 found[name.lower()] = text.strip()
-            yield reader, Reply(status, found, b"")
+                if name.lower() == "set-cookie":
+                    set_cookies.append(text.strip())
+            yield reader, Reply(status, found, b"", tuple(set_cookies))
         finally:
             writer.close()
 

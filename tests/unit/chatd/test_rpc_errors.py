@@ -18,6 +18,8 @@ from chatd.chats.domain.errors import (
     QueuedMessageNotFound,
     QueueFull,
     ResultProblem,
+    RevertNotFound,
+    RevertSuperseded,
     TransitionNotAllowed,
 )
 from chatd.chats.domain.writes import ActionOutcome
@@ -39,8 +41,9 @@ from chatd.primitives.domain.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, RevertId
 from chatd.spend.domain.limits import UsageLimitReached
+from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.domain.groups import GroupsUnavailable
 from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.domain.errors import (
@@ -154,6 +157,14 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "NOT_FOUND",
         "ACTION_NOT_FOUND",
         {"chat_id": "c", "action_id": "a"},
+    ),
+    (RestoreFailed("The node is away."), "UNAVAILABLE", "FILES_UNAVAILABLE", {}),
+    (RevertNotFound(RevertId("r")), "NOT_FOUND", "REVERT_NOT_FOUND", {"revert_id": "r"}),
+    (
+        RevertSuperseded(RevertId("r")),
+        "FAILED_PRECONDITION",
+        "REVERT_SUPERSEDED",
+        {"revert_id": "r"},
     ),
     (PlanNotFound("c"), "NOT_FOUND", "PLAN_NOT_FOUND", {"chat_id": "c"}),
     (

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from time import monotonic
 from typing import Any
@@ -82,6 +83,19 @@ class Api:
             ApiRefused: the answer is a problem.
             NotParley: the answer is not one of Parley's API.
         """
+        return self.exchange(method, path, body, headers, needs=needs, within_s=within_s)[0]
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        needs: str | None = None,
+        within_s: float = REQUEST_S_MAX,
+    ) -> tuple[Any, Message]:
+        """Make one request as `call` does, and return its answer with the headers."""
         content = None if body is None else json.dumps(body)
         sent = {**(headers or {})} | ({"Content-Type": "application/json"} if content else {})
         with self._exchange(method, path, content, sent, within_s) as (response, _):
@@ -92,7 +106,7 @@ class Api:
             raise NotParley(self._server.url, f"{_kind(response)!r} that is not JSON") from error
         if needs is not None and not (isinstance(found, dict) and needs in found):
             raise NotParley(self._server.url, f"without {needs!r}")
-        return found
+        return found, response.headers
 
     @contextmanager
     def stream(
@@ -130,7 +144,7 @@ class Api:
                 method,
                 urlsplit(self._server.url).path + path,
                 body=content,
-                headers={"Authorization": f"Bearer {self._server.api_key}", **headers},
+                headers={**self._credential(), **headers},
             )
             response = connection.getresponse()
             if response.status >= 400:
@@ -146,6 +160,10 @@ class Api:
             ) from error
         finally:
             connection.close()
+
+    def _credential(self) -> Mapping[str, str]:
+        key = self._server.api_key
+        return {"Authorization": f"Bearer {key}"} if key else {}
 
     def _connection(self, timeout_s: float) -> HTTPConnection:
         parts = urlsplit(self._server.url)
@@ -174,7 +192,7 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
     said = [str(problem[key]) for key in ("title", "detail") if problem.get(key)]
     message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
     if status == 401:
-        message += " (check PARLEY_API_KEY, or the file api_key in the home)"
+        message += " (check PARLEY_API_KEY, the file api_key in the home, or sign in again)"
     if status >= 500 and problem.get("trace_id"):
         message += f" trace_id: {problem['trace_id']}"
     after_ms = problem.get("retry_after_ms")

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.home.layout import Home
+from parley.cli.home.stored_login import StoredLogin, stored_login
 from parley.cli.invocation import Invocation
 
 
@@ -18,7 +19,10 @@ class Server:
 
 
 def find_server(invocation: Invocation) -> Server:
-    """Return the remote stack of PARLEY_URL, or else the one that runs in the home.
+    """Return the remote stack of PARLEY_URL, or else the one that a command calls by default.
+
+    That is the one of `parley login`, unless a home is named, and else the one that runs in the
+    home.
 
     Raises:
         ConfigurationProblem: PARLEY_URL is not a URL or has no key, or the key cannot be used.
@@ -29,16 +33,55 @@ def find_server(invocation: Invocation) -> Server:
     if api_key:
         _check_key(api_key, "PARLEY_API_KEY")
     if not url:
-        return _local(invocation, api_key)
+        stored = None if api_key or _names_home(invocation) else stored_login(invocation)
+        return _local(invocation, api_key) if stored is None else _of_login(stored)
+    check_url(url, "PARLEY_URL")
+    if not api_key:
+        stored = stored_login(invocation)
+        if stored is not None and stored.url == url.rstrip("/"):
+            return _of_login(stored)
+        raise ConfigurationProblem(
+            "PARLEY_URL is set without PARLEY_API_KEY: set both, or sign in with "
+            f"`{invocation.hint('login')}`"
+        )
+    return Server(url.rstrip("/"), api_key)
+
+
+def default_url(invocation: Invocation) -> str:
+    """Return the address of the stack to sign in to: PARLEY_URL, or the one in the home.
+
+    Raises:
+        ConfigurationProblem: PARLEY_URL is not a URL, or the home cannot be used.
+        CliError: no stack runs in the home.
+    """
+    url = invocation.environment.get("PARLEY_URL", "").strip()
+    if not url:
+        return _local(invocation, "").url
+    check_url(url, "PARLEY_URL")
+    return url.rstrip("/")
+
+
+def check_url(url: str, source: str) -> None:
+    """Refuse what is no address of a server.
+
+    Raises:
+        ConfigurationProblem: it is none.
+    """
     problem = _problem_of_url(url)
     if problem is not None:
         # The value is not repeated: it may contain a password, or be the key in the wrong variable.
         raise ConfigurationProblem(
-            f"PARLEY_URL is no address of a server ({problem}): write http://HOST:PORT"
+            f"{source} is no address of a server ({problem}): write http://HOST:PORT"
         )
-    if not api_key:
-        raise ConfigurationProblem("PARLEY_URL is set without PARLEY_API_KEY: set both")
-    return Server(url.rstrip("/"), api_key)
+
+
+def _names_home(invocation: Invocation) -> bool:
+    return invocation.home_option is not None or "PARLEY_HOME" in invocation.environment
+
+
+def _of_login(stored: StoredLogin) -> Server:
+    _check_key(stored.api_key, "the file of `parley login`")
+    return Server(stored.url, stored.api_key)
 
 
 def local_server(home: Home, url: str) -> Server:

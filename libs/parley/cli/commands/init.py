@@ -32,7 +32,7 @@ from parley.identity import (
 
 DAYS_DEFAULT = 90
 #: Services that seal secrets in their tables.
-SEALING = (ServiceName.CHATD, ServiceName.MCPGATEWAY)
+SEALING = (ServiceName.GATEWAY, ServiceName.CHATD, ServiceName.MCPGATEWAY)
 
 
 @click.command(cls=HomeCommand)

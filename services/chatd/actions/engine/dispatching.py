@@ -73,8 +73,8 @@ class CallDispatcher:
         context = TurnContext(
             action.chat_id,
             owner,
-            action.mode,
-            facts.ancestor_ids,
+            mode=action.mode,
+            ancestor_ids=facts.ancestor_ids,
             mcp_server_ids=facts.mcp_server_ids,
             workspace_id=facts.workspace_id,
         )

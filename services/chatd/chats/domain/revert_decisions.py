@@ -26,10 +26,16 @@ from chatd.chats.domain.errors import (
     RevertNotFound,
     RevertSuperseded,
 )
-from chatd.chats.domain.state_changes import grown, queue_changed, released, running
+from chatd.chats.domain.state_changes import (
+    cancelled_actions,
+    grown,
+    queue_changed,
+    released,
+    running,
+)
 from chatd.chats.domain.writes import ClearQueue, Write, revert_writes
 from chatd.content.domain.messages import Role
-from chatd.primitives.domain.ids import MessageId
+from chatd.primitives.domain.ids import NO_MESSAGE, MessageId
 
 #: The commands that are allowed while files are restored.
 DURING_REVERT = (
@@ -81,11 +87,13 @@ def completed(
     """Return the chat with the history that a revert leaves, and the writes of it."""
     if revert.kind is RevertKind.EDIT:
         return replace(grown(moved, 0), revert=None), revert_writes(revert, report)
+    turn_id, ended = moved.turn_id, cancelled_actions(moved)
     if revert.kind is RevertKind.HISTORY:
         revert = replace(revert, open_calls=moved.pending)
+        turn_id = NO_MESSAGE if turn_id >= revert.message_id else turn_id
     answers = len(revert.open_calls) if revert.kind is RevertKind.UNDO else 0
-    done = replace(grown(moved, answers), revert=None, pending=())
-    return done, revert_writes(revert, report)
+    done = replace(grown(moved, answers), revert=None, pending=(), turn_id=turn_id)
+    return done, (*revert_writes(revert, report), *ended)
 
 
 def _requested_revert(command: RevertChat | UndoRevert, facts: Facts) -> Revert:

@@ -1,7 +1,7 @@
 """The context of a turn: everything that its tools may depend on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
@@ -63,6 +63,7 @@ class TurnContext:
 
     chat_id: ChatId
     owner: Owner
+    _: KW_ONLY
     mode: ChatMode = ChatMode.ORDINARY
     ancestor_ids: tuple[ChatId, ...] = ()
     model_name: str = ""

@@ -11,6 +11,7 @@ from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import StoredExecution, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.profile import ModelChoice, ModelProfile
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner
 from chatd.spend.domain.ledger import CallPurpose
 from chatd.turns.domain.turn import TurnSetup
@@ -84,7 +85,7 @@ class Partials(Protocol):
         ...
 
 
-class RestoreFailed(Exception):
+class RestoreFailed(ChatError):
     """Files could not be restored; the text is for the user."""
 
 

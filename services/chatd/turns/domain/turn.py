@@ -49,12 +49,12 @@ class TurnSetup:
         return TurnContext(
             chat_id,
             owner,
-            self.mode,
-            self.ancestor_ids,
-            self.model.name,
-            self.mcp_server_ids,
-            self.workspace_id,
-            self.is_attended,
+            mode=self.mode,
+            ancestor_ids=self.ancestor_ids,
+            model_name=self.model.name,
+            mcp_server_ids=self.mcp_server_ids,
+            workspace_id=self.workspace_id,
+            is_attended=self.is_attended,
         )
 
     @property

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from gateway.http.problems.field_paths import ANYTHING, RouteInputs, location_of
-from gateway.identity.errors import ERRORS
+from gateway.identity.problems import ERRORS
 from parley.contract.errors import ErrorSpec, error_spec, received_spec
 from parley.rpc import Problem, Violation
 
@@ -31,12 +31,14 @@ FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
 #: Metadata that are numbers, and metadata that are lists with an item per line.
 NUMBERS = frozenset(
     {
+        "api_keys_max",
         "files_max",
         "groups_max",
         "limit",
         "limit_bytes",
         "limit_micros",
         "oldest_cursor",
+        "passkeys_max",
         "queue_length_max",
         "size_bytes",
         "spent_micros",

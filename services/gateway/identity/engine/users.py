@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.identity.domain import UserRecord, UserState
+from gateway.identity.domain import UserKind, UserRecord, UserState
 from gateway.identity.engine.service_tokens import RANK, REQUEST_ID_CHARACTERS_MAX, is_uuid
 from gateway.identity.engine.service_tokens import TOPIC as TOKENS_TOPIC
 from gateway.identity.errors import (
@@ -30,6 +30,8 @@ CHANGEABLE: Final = frozenset({"login", "display_name", "email", "role", "group_
 #: Fields that users may change themselves.
 OWN: Final = frozenset({"display_name", "email"})
 
+MANAGERS: Final = frozenset({Role.OWNER, Role.ADMIN})
+
 _LOGIN: Final = re.compile(r"[a-z0-9._-]{1,64}")
 
 
@@ -43,6 +45,7 @@ class NewUser:
     email: str
     role: Role | None
     group_ids: tuple[str, ...] = ()
+    kind: UserKind = UserKind.PERSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +120,14 @@ class Users:
             created_at=now,
             updated_at=now,
             deactivated_at=None,
+            kind=asked.kind,
         )
         stored = await self._store.add(
             user, creation_request=f"{caller.id} {asked.request_id}", group_ids=group_ids
         )
         if stored.version == 1 and _content_of(stored) != _content_of(user):
             raise RequestIdReused
-        self._announce(stored)
+        self.announce(stored)
         return stored
 
     async def change(self, caller: User, asked: UserChange) -> UserRecord:
@@ -158,7 +162,7 @@ class Users:
             now=now,
             group_ids=group_ids,
         )
-        self._announce(changed)
+        self.announce(changed)
         return changed
 
     async def change_own(self, caller: User, asked: UserChange) -> UserRecord:
@@ -178,7 +182,7 @@ class Users:
             expected_version=asked.expected_version,
             now=self._clock.now(),
         )
-        self._announce(changed)
+        self.announce(changed)
         return changed
 
     async def deactivate(self, caller: User, user_id: str) -> UserRecord:
@@ -191,7 +195,7 @@ class Users:
         """
         await self._check_caller(caller, user_id)
         changed = await self._store.deactivate(user_id, now=self._clock.now())
-        self._announce(changed)
+        self.announce(changed)
         return changed
 
     async def delete(self, caller: User, user_id: str) -> None:
@@ -203,7 +207,32 @@ class Users:
             UserStillActive: They are still active.
         """
         await self._check_caller(caller, user_id)
-        self._announce(await self._store.erase(user_id, now=self._clock.now()))
+        self.announce(await self._store.erase(user_id, now=self._clock.now()))
+
+    async def find(self, user_id: str) -> UserRecord:
+        """Return one user.
+
+        Raises:
+            UserNotFound: There is no such user.
+        """
+        user = await self._identity_store.find_user(user_id) if is_uuid(user_id) else None
+        if user is None or user.state is UserState.DELETED:
+            raise UserNotFound(user_id)
+        return user
+
+    async def managed_by(self, caller: User, user_id: str) -> UserRecord:
+        """Return a user whose credentials the caller may manage.
+
+        Raises:
+            UserNotFound: There is no such user, or the caller manages nobody.
+            RoleExceedsCaller: The user's role exceeds that of `caller`.
+        """
+        if caller.role not in MANAGERS:
+            raise UserNotFound(user_id)
+        user = await self.find(user_id)
+        if user.id != caller.id:
+            _check_rank(caller, user.role)
+        return user
 
     async def _check_caller(self, caller: User, user_id: str) -> None:
         user = await self._identity_store.find_user(user_id) if is_uuid(user_id) else None
@@ -211,7 +240,22 @@ class Users:
             raise UserNotFound(user_id)
         _check_rank(caller, user.role)
 
-    def _announce(self, user: UserRecord) -> None:
+    async def set_groups(self, user_id: str, group_ids: tuple[str, ...]) -> None:
+        """Set the groups of a user.
+
+        Raises:
+            UserNotFound: There is no such user.
+            GroupNotFound: There is no such group.
+            TooManyGroups: They exceed the limit of groups.
+        """
+        self.announce(
+            await self._store.change(
+                user_id, {}, expected_version=0, now=self._clock.now(), group_ids=group_ids
+            )
+        )
+
+    def announce(self, user: UserRecord) -> None:
+        """Publish that a user changed."""
         self._changed()
         self._bus.publish(
             Notice(TOPIC, user.id, user.version), Notice(TOKENS_TOPIC, user.id, user.version)
@@ -231,9 +275,9 @@ def _checked_groups(group_ids: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(group_id.lower() for group_id in group_ids))
 
 
-def _content_of(user: UserRecord) -> tuple[str, str, str, Role]:
+def _content_of(user: UserRecord) -> tuple[str, str, str, Role, UserKind]:
     """Return what a request that creates a user says of them."""
-    return user.login, user.display_name, user.email, user.role
+    return user.login, user.display_name, user.email, user.role, user.kind
 
 
 def _violations(asked: NewUser) -> Iterator[Violation]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import grpc
 
-from gateway.identity.domain import UserRecord, UserState
+from gateway.identity.domain import UserKind, UserRecord, UserState
 from gateway.identity.engine.service_tokens import PAGE_SIZE_MAX, is_uuid
 from gateway.identity.engine.users import NewUser, UserChange, Users
 from gateway.identity.errors import GroupNotFound, InvalidRequest, UserDeleted, UserNotFound
@@ -27,6 +27,7 @@ STATES = {
     UserState.ACTIVE: user_pb2.USER_STATE_ACTIVE,
     UserState.DEACTIVATED: user_pb2.USER_STATE_DEACTIVATED,
 }
+KINDS = {kind: user_pb2.UserKind.Value(f"USER_KIND_{kind.name}") for kind in UserKind}
 READERS_OF_ALL_USERS = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 
 
@@ -137,6 +138,7 @@ class UserServicer(UserServiceServicer):
             request.email,
             _role_of(request.role),
             tuple(request.group_ids),
+            _kind_of(request.kind),
         )
         user = await self._users.create(calling_user(), asked)
         return users_api.CreateUserResponse(user=await self._shown(user))
@@ -197,6 +199,7 @@ def user_to_proto(user: UserRecord, group_ids: Iterable[str]) -> user_pb2.User:
         created_at=timestamp(user.created_at),
         updated_at=timestamp(user.updated_at),
         deactivated_at=None if user.deactivated_at is None else timestamp(user.deactivated_at),
+        kind=KINDS[user.kind],
     )
 
 
@@ -230,6 +233,10 @@ def _list_violations(request: users_api.ListUsersRequest) -> Iterator[Violation]
     for name in ("query", "page_token"):
         if "\0" in getattr(request, name):
             yield Violation(name, "leave out the NUL character")
+
+
+def _kind_of(value: "user_pb2.UserKind.ValueType") -> UserKind:
+    return {known: kind for kind, known in KINDS.items()}.get(value, UserKind.PERSON)
 
 
 def _role_of(value: "access_pb2.Role.ValueType") -> Role | None:

@@ -4,20 +4,24 @@ Credentials are read on every request, so those statements use asyncpg; the rest
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import asyncpg
-from sqlalchemy import delete, or_, select, text, update
+from sqlalchemy import or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.identity.domain import StoredApiKey, StoredSession, UserRecord, UserState
+from gateway.identity.domain import (
+    StoredApiKey,
+    StoredSession,
+    UserKind,
+    UserRecord,
+    UserState,
+)
 from gateway.identity.store.schema import (
     api_keys,
     group_members,
-    sessions,
-    used_login_tokens,
     users,
 )
 from parley.identity import ApiKey, Role, User, UserId
@@ -28,16 +32,16 @@ OWNER_NAME = "Owner"
 
 USER_COLUMNS = """
     u.id AS user_id, u.login, u.display_name, u.email, u.role, u.state, u.version, u.created_at,
-    u.updated_at, u.deactivated_at
+    u.updated_at, u.deactivated_at, u.kind
 """
 # May run: credential.
 SELECT_API_KEY = f"""
-    SELECT k.id, k.digest, k.expires_at, k.last_used_at, k.revoked_at, {USER_COLUMNS}
+    SELECT k.id, k.digest, k.scopes, k.expires_at, k.last_used_at, k.revoked_at, {USER_COLUMNS}
     FROM identity.api_keys k JOIN identity.users u ON u.id = k.user_id WHERE k.id = $1
 """
 # May run: credential.
 SELECT_SESSION = f"""
-    SELECT s.last_seen_at, s.expires_at, {USER_COLUMNS}
+    SELECT s.id, s.last_seen_at, s.expires_at, {USER_COLUMNS}
     FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id WHERE s.digest = $1
 """
 # May run: process.
@@ -49,9 +53,9 @@ SELECT_USERS_OF_API_KEYS = """
 """
 # May run: process.
 SELECT_USERS_OF_SESSIONS = """
-    SELECT encode(s.digest, 'hex') AS id, u.id AS user_id, u.role
+    SELECT s.id::text AS id, u.id AS user_id, u.role
     FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id
-    WHERE s.digest = ANY($1) AND s.expires_at > $2 AND u.state = 'active'
+    WHERE s.id = ANY($1::uuid[]) AND s.expires_at > $2 AND u.state = 'active'
 """
 # May run: credential.
 TOUCH_API_KEY = """
@@ -120,6 +124,7 @@ class IdentityStore:
             id=row["id"],
             digest=row["digest"],
             user=_user(row),
+            scopes=frozenset(row["scopes"]),
             expires_at=row["expires_at"],
             last_used_at=row["last_used_at"],
             revoked_at=row["revoked_at"],
@@ -134,7 +139,7 @@ class IdentityStore:
         row = await self._database.pool.fetchrow(SELECT_SESSION, digest)
         if row is None:
             return None
-        return StoredSession(_user(row), row["last_seen_at"], row["expires_at"])
+        return StoredSession(str(row["id"]), _user(row), row["last_seen_at"], row["expires_at"])
 
     async def touch_session(self, digest: bytes, now: datetime) -> None:
         """Record that the session was used."""
@@ -144,10 +149,9 @@ class IdentityStore:
         """Return the user of each of the keys that is valid."""
         return await self._users(SELECT_USERS_OF_API_KEYS, key_ids, now)
 
-    async def users_of_sessions(self, digests: Sequence[str], now: datetime) -> Mapping[str, User]:
-        """Return the user of each of the sessions that is valid, by digests in hex."""
-        found = [bytes.fromhex(digest) for digest in digests]
-        return await self._users(SELECT_USERS_OF_SESSIONS, found, now)
+    async def users_of_sessions(self, ids: Sequence[str], now: datetime) -> Mapping[str, User]:
+        """Return the user of each of the sessions that is valid."""
+        return await self._users(SELECT_USERS_OF_SESSIONS, ids, now)
 
     # May run: process.
     async def _users(
@@ -158,32 +162,10 @@ class IdentityStore:
         rows = await self._database.pool.fetch(statement, credentials, now)
         return {row["id"]: User(UserId(str(row["user_id"])), Role(row["role"])) for row in rows}
 
-    # May run: credential.
-    async def sign_owner_in(
-        self, *, login_digest: bytes, session_digest: bytes, now: datetime, lifetime: timedelta
-    ) -> UserRecord | None:
-        """Consume a login token for a session of the owner; None if it was already used."""
-        async with self._database.transaction() as connection:
-            spent = await connection.execute(
-                insert(used_login_tokens)
-                .values(digest=login_digest, used_at=now)
-                .on_conflict_do_nothing()
-                .returning(used_login_tokens.c.digest)
-            )
-            owner = await _owner(connection)
-            if spent.first() is None or owner is None:
-                return None
-            await connection.execute(delete(sessions).where(sessions.c.expires_at < now))
-            await connection.execute(
-                insert(sessions).values(
-                    digest=session_digest,
-                    user_id=owner.id,
-                    created_at=now,
-                    last_seen_at=now,
-                    expires_at=now + lifetime,
-                )
-            )
-            return owner
+    async def find_owner(self) -> UserRecord | None:
+        """Return the oldest active owner."""
+        async with self._database.reading() as connection:
+            return await _owner(connection)
 
     async def find_user(self, user_id: str) -> UserRecord | None:
         """Return one user, deleted or not."""
@@ -273,4 +255,5 @@ def _user(row: Any) -> UserRecord:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         deactivated_at=row["deactivated_at"],
+        kind=UserKind(row["kind"]),
     )

@@ -51,6 +51,7 @@ users = Table(
     _time("deactivated_at", nullable=True),
     # The requester and the request id, so that a repeated request finds the first user.
     Column("creation_request", Text),
+    Column("kind", Text, nullable=False, server_default=text("'person'")),
     UniqueConstraint("login", name=Constraint.USERS_LOGIN_UNIQUE),
     UniqueConstraint("creation_request", name=Constraint.USERS_CREATION_REQUEST_UNIQUE),
     CheckConstraint("login ~ '^[a-z0-9._-]{1,64}$'", name=Constraint.USERS_LOGIN_FORM),
@@ -63,6 +64,7 @@ users = Table(
     CheckConstraint(
         "(state = 'active') = (deactivated_at IS NULL)", name=Constraint.USERS_DEACTIVATION_DATED
     ),
+    CheckConstraint("kind IN ('person', 'service')", name=Constraint.USERS_KIND_KNOWN),
 )
 
 # Of a deleted group the id is kept: it is never reused, and services can ask for its deletion.
@@ -123,6 +125,16 @@ api_keys = Table(
     _time("expires_at", nullable=True),
     _time("last_used_at", nullable=True),
     _time("revoked_at", nullable=True),
+    Column("name", Text, nullable=False, server_default=text("''")),
+    # Empty for all that the user may do.
+    Column("scopes", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column(
+        "created_by_user_id",
+        UUID(as_uuid=False),
+        ForeignKey("identity.users.id", name=Constraint.API_KEYS_CREATED_BY_USER_ID_FKEY),
+    ),
+    Column("request_id", Text),
+    UniqueConstraint("created_by_user_id", "request_id", name=Constraint.API_KEYS_REQUEST_UNIQUE),
     CheckConstraint("octet_length(digest) = 32", name=Constraint.API_KEYS_DIGEST_LENGTH),
     Index("api_keys_by_user", "user_id"),
 )
@@ -135,7 +147,16 @@ sessions = Table(
     _time("created_at"),
     _time("last_seen_at"),
     _time("expires_at"),
+    Column("id", UUID(as_uuid=False), nullable=False),
+    Column("method", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("user_agent", Text, nullable=False),
+    UniqueConstraint("id", name=Constraint.SESSIONS_ID_UNIQUE),
     CheckConstraint("octet_length(digest) = 32", name=Constraint.SESSIONS_DIGEST_LENGTH),
+    CheckConstraint(
+        "method IN ('login_link', 'sign_in_link', 'password', 'passkey', 'oidc')",
+        name=Constraint.SESSIONS_METHOD_KNOWN,
+    ),
     Index("sessions_by_user", "user_id"),
     Index("sessions_by_expiry", "expires_at"),
 )
@@ -146,6 +167,162 @@ used_login_tokens = Table(
     metadata,
     Column("digest", LargeBinary, primary_key=True),
     _time("used_at"),
+)
+
+passwords = Table(
+    "passwords",
+    metadata,
+    Column(
+        "user_id",
+        UUID(as_uuid=False),
+        ForeignKey("identity.users.id", name=Constraint.PASSWORDS_USER_ID_FKEY, ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    # In the encoding of argon2, with its parameters and salt.
+    Column("hash", Text, nullable=False),
+    _time("changed_at"),
+)
+
+# SHA-256 of the token, which has 256 random bits; the token itself is not stored.
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    _user_id("user_id", Constraint.SIGN_IN_LINKS_USER_ID_FKEY, ondelete="CASCADE"),
+    Column("digest", LargeBinary, nullable=False),
+    Column("purpose", Text, nullable=False),
+    _user_id("created_by_user_id", Constraint.SIGN_IN_LINKS_CREATED_BY_USER_ID_FKEY),
+    Column("request_id", Text, nullable=False),
+    _time("created_at"),
+    _time("expires_at"),
+    _time("used_at", nullable=True),
+    _time("revoked_at", nullable=True),
+    UniqueConstraint("digest", name=Constraint.SIGN_IN_LINKS_DIGEST_UNIQUE),
+    UniqueConstraint(
+        "created_by_user_id", "request_id", name=Constraint.SIGN_IN_LINKS_REQUEST_UNIQUE
+    ),
+    CheckConstraint("octet_length(digest) = 32", name=Constraint.SIGN_IN_LINKS_DIGEST_LENGTH),
+    CheckConstraint(
+        "purpose IN ('invitation', 'password_reset')", name=Constraint.SIGN_IN_LINKS_PURPOSE_KNOWN
+    ),
+    CheckConstraint(
+        "used_at IS NULL OR revoked_at IS NULL", name=Constraint.SIGN_IN_LINKS_END_ONCE
+    ),
+    Index("sign_in_links_by_user", "user_id"),
+)
+
+# Browsers that signed in before; attempts from them are not slowed down by attempts of others.
+known_devices = Table(
+    "known_devices",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _user_id("user_id", Constraint.KNOWN_DEVICES_USER_ID_FKEY, ondelete="CASCADE"),
+    _time("created_at"),
+    _time("last_used_at"),
+    CheckConstraint("octet_length(digest) = 32", name=Constraint.KNOWN_DEVICES_DIGEST_LENGTH),
+    Index("known_devices_by_user", "user_id"),
+    Index("known_devices_by_use", "last_used_at"),
+)
+
+# Leaky buckets of attempts: each is empty again at `free_at`, and an attempt moves that time on. A
+# subject is a digest: logins and addresses are not stored.
+sign_in_attempts = Table(
+    "sign_in_attempts",
+    metadata,
+    Column("subject", LargeBinary, primary_key=True),
+    _time("free_at"),
+    CheckConstraint("octet_length(subject) = 32", name=Constraint.SIGN_IN_ATTEMPTS_SUBJECT_LENGTH),
+    Index("sign_in_attempts_by_end", "free_at"),
+)
+
+# The fingerprints of the master keys that values are encrypted with.
+keys = Table(
+    "keys",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+)
+
+totp_secrets = Table(
+    "totp_secrets",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    _user_id("user_id", Constraint.TOTP_SECRETS_USER_ID_FKEY, ondelete="CASCADE"),
+    # Encrypted with the master key and bound to the row.
+    Column("secret", LargeBinary, nullable=False),
+    Column("secret_key_id", Text, nullable=False),
+    # The time step of the last code that was accepted; a code works once.
+    Column("last_step", BigInteger, nullable=False),
+    _time("created_at"),
+    _time("confirmed_at", nullable=True),
+    UniqueConstraint("user_id", name=Constraint.TOTP_SECRETS_USER_UNIQUE),
+)
+
+recovery_codes = Table(
+    "recovery_codes",
+    metadata,
+    Column(
+        "user_id",
+        UUID(as_uuid=False),
+        ForeignKey(
+            "identity.users.id", name=Constraint.RECOVERY_CODES_USER_ID_FKEY, ondelete="CASCADE"
+        ),
+        primary_key=True,
+    ),
+    # SHA-256 of the code, which has 80 random bits.
+    Column("digest", LargeBinary, primary_key=True),
+    _time("used_at", nullable=True),
+)
+
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    _user_id("user_id", Constraint.PASSKEYS_USER_ID_FKEY, ondelete="CASCADE"),
+    Column("credential_id", LargeBinary, nullable=False),
+    Column("public_key", LargeBinary, nullable=False),
+    Column("sign_count", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    _time("created_at"),
+    _time("last_used_at", nullable=True),
+    UniqueConstraint("credential_id", name=Constraint.PASSKEYS_CREDENTIAL_UNIQUE),
+    Index("passkeys_by_user", "user_id"),
+)
+
+# Users of identity providers, by issuer and subject, which an issuer never gives to another.
+linked_identities = Table(
+    "linked_identities",
+    metadata,
+    Column("issuer", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    _user_id("user_id", Constraint.LINKED_IDENTITIES_USER_ID_FKEY, ondelete="CASCADE"),
+    _time("linked_at"),
+    Index("linked_identities_by_user", "user_id"),
+)
+
+# What the second request of a sign-in continues; each is used once.
+unfinished_sign_ins = Table(
+    "unfinished_sign_ins",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("purpose", Text, nullable=False),
+    Column(
+        "user_id",
+        UUID(as_uuid=False),
+        ForeignKey(
+            "identity.users.id",
+            name=Constraint.UNFINISHED_SIGN_INS_USER_ID_FKEY,
+            ondelete="CASCADE",
+        ),
+    ),
+    # The hash that the password was verified with, or the challenge of a passkey.
+    Column("content", LargeBinary, nullable=False),
+    _time("expires_at"),
+    CheckConstraint(
+        "purpose IN ('second_factor', 'passkey_sign_in', 'new_passkey', 'oidc')",
+        name=Constraint.UNFINISHED_SIGN_INS_PURPOSE_KNOWN,
+    ),
+    Index("unfinished_sign_ins_by_expiry", "expires_at"),
 )
 
 # No cascade from users: a revoked token that was deleted with its user would be accepted again.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -19,7 +19,13 @@ from gateway.identity.errors import (
 from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.credentials import user_of_table
 from gateway.identity.store.memberships import replace_groups
-from gateway.identity.store.schema import api_keys, sessions, users
+from gateway.identity.store.revocation import (
+    end_sessions,
+    erase_credentials,
+    revoke_api_keys,
+    revoke_links,
+)
+from gateway.identity.store.schema import users
 from gateway.identity.store.service_tokens import revoke_all
 from parley.identity import Role
 from parley.postgres import Database
@@ -52,6 +58,7 @@ class UserStore:
             created_at=user.created_at,
             updated_at=user.updated_at,
             creation_request=creation_request,
+            kind=user.kind,
         )
         same = select(users).where(users.c.creation_request == creation_request)
         try:
@@ -80,7 +87,7 @@ class UserStore:
     ) -> UserRecord:
         """Change some fields, and the groups unless `group_ids` is None.
 
-        A new role revokes the tokens with the old one.
+        A new role ends sessions, and revokes the tokens with the old one.
 
         Raises:
             UserNotFound: There is no such user.
@@ -98,6 +105,7 @@ class UserStore:
                 if role != user.role:
                     await _check_owner_remains(connection, user)
                     await revoke_all(connection, user_id, now)
+                    await end_sessions(connection, user_id)
                 if group_ids is not None:
                     await replace_groups(connection, user.id, group_ids, now=now)
                 return await write_user(connection, user, values, now)
@@ -106,7 +114,6 @@ class UserStore:
                 raise
             raise LoginTaken(str(values.get("login"))) from error
 
-    # May run: administrator.
     async def deactivate(self, user_id: str, *, now: datetime) -> UserRecord:
         """Deactivate a user: their sessions, keys and tokens become invalid.
 
@@ -119,17 +126,13 @@ class UserStore:
             if not user.is_active:
                 return user
             await _check_owner_remains(connection, user)
-            await connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
-            await connection.execute(
-                update(api_keys)
-                .where(api_keys.c.user_id == user_id, api_keys.c.revoked_at.is_(None))
-                .values(revoked_at=now)
-            )
+            await end_sessions(connection, user_id)
+            await revoke_links(connection, user_id, now)
+            await revoke_api_keys(connection, user_id, now)
             await revoke_all(connection, user_id, now)
             locked_out = {"state": UserState.DEACTIVATED, "deactivated_at": now}
             return await write_user(connection, user, locked_out, now)
 
-    # May run: administrator.
     async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
         """Delete everything but the id of a deactivated user.
 
@@ -143,7 +146,7 @@ class UserStore:
                 return user
             if user.is_active:
                 raise UserStillActive(user_id)
-            await connection.execute(delete(api_keys).where(api_keys.c.user_id == user_id))
+            await erase_credentials(connection, user_id)
             await replace_groups(connection, user.id, (), now=now)
             values = {
                 "state": UserState.DELETED,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.http.authentication import SESSION_IDLE, SESSION_LIFETIME
+from gateway.identity.engine.sign_in import SESSION_IDLE, SESSION_LIFETIME
+from gateway.identity.secret_tokens import csrf_token_of
 from parley.identity import ApiKey
 from support.gateway.stack import LOGIN_TOKEN, GatewayStack, gateway_stack
 from support.net.http_client import HttpClient, Reply
@@ -135,14 +136,17 @@ async def test_over_https_the_cookie_is_bound_to_its_host(
         ({"Sec-Fetch-Site": "cross-site", "Origin": "http://parley.test:8080"}, 403),
         ({"Sec-Fetch-Site": "same-origin"}, 201),
         ({"Origin": "http://parley.test:8080"}, 201),
+        ({"Sec-Fetch-Site": "same-origin", "X-CSRF-Token": ""}, 403),
+        ({"Sec-Fetch-Site": "same-origin", "X-CSRF-Token": csrf_token_of("another")}, 403),
     ],
 )
 async def test_a_cookie_writes_only_for_our_own_page(
     stack: GatewayStack, headers: dict[str, str], status: int
 ) -> None:
-    cookie = {"Cookie": await cookie_of(stack)}
+    cookie = await cookie_of(stack)
+    sent = {"Cookie": cookie, "X-CSRF-Token": csrf_token_of(cookie.partition("=")[2])}
 
-    reply = await stack.anonymous.request("POST", "/api/v1/chats", HELLO, cookie | headers)
+    reply = await stack.anonymous.request("POST", "/api/v1/chats", HELLO, sent | headers)
 
     assert reply.status == status
 

@@ -40,6 +40,7 @@ async def test_a_user_is_created_once_read_and_listed(stack: GatewayStack) -> No
         "state": "active",
         "version": 1,
         "deactivated_at": None,
+        "kind": "person",
     }
     assert (made.status, made.headers["location"]) == (201, f"{USERS}/{user_id}")
     assert (again.json(), read.json()) == (made.json(), made.json())

@@ -331,7 +331,9 @@ HISTORIES = (
     Planted(
         "open_calls_are_pending",
         FAILED,
-        f"{EXEC} pending = '[]' WHERE chat_id = '{FAILED}'",
+        f"{EXEC} pending = '[]' WHERE chat_id = '{FAILED}';"
+        "UPDATE chat.chat_actions SET ended_at = now(), outcome = 'cancelled'"
+        f" WHERE chat_id = '{FAILED}'",
     ),
     Planted(
         "pending_calls_are_dispatched",

@@ -70,7 +70,7 @@ async def test_the_mode_of_the_turn_counts() -> None:
     judge = judge_of(Rules([Rule("1", INSTALLATION, Effect.DENY, modes=modes)]))
     made = [call("a", "read_file")]
     assert await judge.judge(CONTEXT, [], made, SPECS) == {"a": Allow()}
-    planning = TurnContext(ROOT, ANN, ChatMode.PLAN)
+    planning = TurnContext(ROOT, ANN, mode=ChatMode.PLAN)
     answer = await judge.judge(planning, [], made, SPECS)
     assert isinstance(answer["a"], Deny)
 

@@ -16,6 +16,7 @@ from chatd.chats.domain.writes import (
     RecordRevert,
     RestoreMessages,
 )
+from chatd.primitives.domain.ids import NO_MESSAGE
 from support.chatd.chats.transition_states import (
     AT_REST,
     DONE_REVERT,
@@ -35,7 +36,14 @@ def test_a_revert_deletes_from_the_message_on_and_drops_the_queue() -> None:
     decision = decide(failed, RevertChat(OTHER_REVERT, TARGET.id, False, WORKER), FACTS)
     done = Revert(OTHER_REVERT, RevertKind.HISTORY, TARGET.id, False, open_calls=(LOCAL,))
     assert decision == Decision(
-        replace(AT_REST, snapshot_version=10, history_version=10, queue_version=10, queue_length=0),
+        replace(
+            AT_REST,
+            snapshot_version=10,
+            history_version=10,
+            queue_version=10,
+            queue_length=0,
+            turn_id=NO_MESSAGE,
+        ),
         (ClearQueue(), DeleteMessagesFrom(TARGET.id), RecordRevert(done, b"")),
     )
 

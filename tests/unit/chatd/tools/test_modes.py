@@ -37,7 +37,7 @@ PARENT = (ChatId("00000000-0000-0000-0000-000000000002"),)
 def test_the_tools_of_a_workspace_follow_the_mode(
     mode: ChatMode, is_child: bool, names: set[str]
 ) -> None:
-    context = TurnContext(CHAT, ANN, mode, PARENT if is_child else ())
+    context = TurnContext(CHAT, ANN, mode=mode, ancestor_ids=PARENT if is_child else ())
     offered = {spec.name: spec for spec in toolset.offered(SPECS, context)}
     assert {*offered} == names
     assert ("read-only" in offered["execute"].description) is (mode is not ChatMode.ORDINARY)
@@ -55,7 +55,9 @@ def test_the_tools_of_a_workspace_follow_the_mode(
     ],
 )
 async def test_the_tools_for_workspaces_follow_the_mode(mode: ChatMode, names: set[str]) -> None:
-    offered = await LifecycleTools(cast(Control, None)).list_tools(TurnContext(CHAT, ANN, mode))
+    offered = await LifecycleTools(cast(Control, None)).list_tools(
+        TurnContext(CHAT, ANN, mode=mode)
+    )
     assert {spec.name for spec in offered} == names
 
 

@@ -22,7 +22,7 @@ from chatd.turns.domain.asking import (
 from chatd.turns.domain.calls import Asked, plan_calls
 from chatd.turns.domain.loops import HINT, repetitions, with_loop_hint
 
-ROOT = TurnContext(ChatId("c"), Owner(OwnerId("ann"), "member"), ChatMode.PLAN)
+ROOT = TurnContext(ChatId("c"), Owner(OwnerId("ann"), "member"), mode=ChatMode.PLAN)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTION = {"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}
 

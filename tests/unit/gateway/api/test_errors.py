@@ -10,7 +10,8 @@ from gateway.http.problems.errors import (
     http_problem_of,
 )
 from gateway.http.problems.field_paths import RouteInputs, pointer_of
-from gateway.identity.errors import ERRORS, IdentityError, InvalidRequest, TooManyTokens
+from gateway.identity.errors import IdentityError, InvalidRequest, TooManyTokens
+from gateway.identity.problems import ERRORS
 from gateway.web.problem_pages import index_body, problem_body
 from parley.contract.errors import ERROR_SPECS
 from parley.postgres import DatabaseUnavailable

@@ -29,7 +29,7 @@ class Keys:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.stored = {"k": StoredApiKey("k", b"", ANN, None, None, None)}
+        self.stored = {"k": StoredApiKey("k", b"", ANN, frozenset(), None, None, None)}
 
     async def find(self, key_id: str) -> StoredApiKey | None:
         self.asked.append(key_id)

@@ -37,6 +37,8 @@ class _AudienceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Audience.Val
     """The owner and administrators."""
     AUDIENCE_ADMINISTRATORS_AND_AUDITORS: _Audience.ValueType  # 3
     """The owner, administrators and auditors."""
+    AUDIENCE_ANONYMOUS: _Audience.ValueType  # 4
+    """Everyone, without a sign-in; only for routes that the gateway serves itself."""
 
 class Audience(_Audience, metaclass=_AudienceEnumTypeWrapper):
     """The users who may use a route, by their roles."""
@@ -49,6 +51,8 @@ AUDIENCE_ADMINISTRATORS: Audience.ValueType  # 2
 """The owner and administrators."""
 AUDIENCE_ADMINISTRATORS_AND_AUDITORS: Audience.ValueType  # 3
 """The owner, administrators and auditors."""
+AUDIENCE_ANONYMOUS: Audience.ValueType  # 4
+"""Everyone, without a sign-in; only for routes that the gateway serves itself."""
 Global___Audience: _TypeAlias = Audience  # noqa: Y015
 
 class _Duration:
@@ -211,6 +215,7 @@ class Binding(_message.Message):
     DERIVED_ID_FIELD_FIELD_NUMBER: _builtins.int
     OPERATION_ID_FIELD_NUMBER: _builtins.int
     CREDENTIAL_FIELD_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_FIELD_NUMBER: _builtins.int
     summary: _builtins.str
     """What the route does, in one sentence."""
     status: _builtins.int
@@ -247,6 +252,8 @@ class Binding(_message.Message):
     """Name of the operation in OpenAPI, in lowerCamelCase; empty for the method's name. Needed where a method has several bindings."""
     credential_field: _builtins.str
     """Path of a request field that gets the kind of credential of the request."""
+    session_field: _builtins.str
+    """Path of a request field that gets the id of the session of the request; it stays empty for other credentials."""
     @_builtins.property
     def constants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Constant]:
         """Request fields that the binding sets."""
@@ -282,10 +289,11 @@ class Binding(_message.Message):
         derived_id_field: _builtins.str = ...,
         operation_id: _builtins.str = ...,
         credential_field: _builtins.str = ...,
+        session_field: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "body_fields", b"body_fields", "body_optional", b"body_optional", "caller_field", b"caller_field", "constants", b"constants", "credential_field", b"credential_field", "derived_id_field", b"derived_id_field", "duration", b"duration", "etag_field", b"etag_field", "etag_of_content", b"etag_of_content", "if_match_field", b"if_match_field", "location", b"location", "no_head", b"no_head", "operation_id", b"operation_id", "query", b"query", "replayed_field", b"replayed_field", "served_by_gateway", b"served_by_gateway", "status", b"status", "summary", b"summary", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "body_fields", b"body_fields", "body_optional", b"body_optional", "caller_field", b"caller_field", "constants", b"constants", "credential_field", b"credential_field", "derived_id_field", b"derived_id_field", "duration", b"duration", "etag_field", b"etag_field", "etag_of_content", b"etag_of_content", "if_match_field", b"if_match_field", "location", b"location", "no_head", b"no_head", "operation_id", b"operation_id", "query", b"query", "replayed_field", b"replayed_field", "served_by_gateway", b"served_by_gateway", "session_field", b"session_field", "status", b"status", "summary", b"summary", "timeout_ms", b"timeout_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,8 +66,54 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
     ERROR_REASON_TOO_MANY_GROUPS: _ErrorReason.ValueType  # 21
     """The user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+    ERROR_REASON_SIGN_IN_REFUSED: _ErrorReason.ValueType  # 22
+    """The login or the password is wrong, or no such user may sign in by password. Metadata: {}."""
+    ERROR_REASON_TOO_MANY_ATTEMPTS: _ErrorReason.ValueType  # 23
+    """Too many attempts to sign in failed lately. google.rpc.RetryInfo says when the next is accepted. Metadata: {}."""
+    ERROR_REASON_SIGN_IN_BUSY: _ErrorReason.ValueType  # 24
+    """More people sign in at once than passwords can be checked. Metadata: {}."""
+    ERROR_REASON_SIGN_IN_LINK_INVALID: _ErrorReason.ValueType  # 25
+    """The one-time link is unknown, spent or expired. Metadata: {"state": "spent"}."""
+    ERROR_REASON_SIGN_IN_LINK_NOT_FOUND: _ErrorReason.ValueType  # 26
+    """No such one-time link. Metadata: {"link_id": "..."}."""
+    ERROR_REASON_SESSION_NOT_FOUND: _ErrorReason.ValueType  # 27
+    """No such session of this user. Metadata: {"session_id": "..."}."""
+    ERROR_REASON_API_KEY_NOT_FOUND: _ErrorReason.ValueType  # 28
+    """No such API key of this user. Metadata: {"api_key_id": "..."}."""
+    ERROR_REASON_SECRET_ALREADY_SHOWN: _ErrorReason.ValueType  # 29
+    """This request id made a key or a link before, whose text cannot be told again. Metadata: {"id": "..."}."""
     ERROR_REASON_TOKEN_FOR_ANOTHER_USER: _ErrorReason.ValueType  # 30
     """Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+    ERROR_REASON_TOO_MANY_API_KEYS: _ErrorReason.ValueType  # 31
+    """The user has as many unexpired API keys as one may have. Metadata: {"api_keys_max": "100"}."""
+    ERROR_REASON_SERVICE_ACCOUNT: _ErrorReason.ValueType  # 32
+    """A service account does not sign in. Metadata: {"user_id": "..."}."""
+    ERROR_REASON_NOT_A_SERVICE_ACCOUNT: _ErrorReason.ValueType  # 33
+    """Administrators make API keys for service accounts only. Metadata: {"user_id": "..."}."""
+    ERROR_REASON_SECOND_FACTOR_REFUSED: _ErrorReason.ValueType  # 34
+    """The code of the second factor is wrong or was used before. Metadata: {}."""
+    ERROR_REASON_SIGN_IN_NOT_BEGUN: _ErrorReason.ValueType  # 35
+    """The beginning of the sign-in is unknown, used or older than 5 minutes. Metadata: {}."""
+    ERROR_REASON_TOTP_ENABLED: _ErrorReason.ValueType  # 36
+    """The user has an authenticator app already. Metadata: {}."""
+    ERROR_REASON_TOTP_NOT_ENABLED: _ErrorReason.ValueType  # 37
+    """The user has no authenticator app. Metadata: {}."""
+    ERROR_REASON_TOTP_UNAVAILABLE: _ErrorReason.ValueType  # 38
+    """This gateway has no keyring, so secrets of authenticator apps cannot be stored. Metadata: {}."""
+    ERROR_REASON_PASSKEY_REFUSED: _ErrorReason.ValueType  # 39
+    """The answer of the authenticator is not valid here. Metadata: {}."""
+    ERROR_REASON_PASSKEY_NOT_FOUND: _ErrorReason.ValueType  # 40
+    """No such passkey of this user. Metadata: {"passkey_id": "..."}."""
+    ERROR_REASON_PASSKEY_NOT_ADDED: _ErrorReason.ValueType  # 41
+    """The user has as many passkeys as one may have, or has this one already. Metadata: {"passkeys_max": "20"}."""
+    ERROR_REASON_ISSUER_NOT_FOUND: _ErrorReason.ValueType  # 42
+    """No identity provider has this name. Metadata: {"issuer": "corp"}."""
+    ERROR_REASON_ISSUER_UNAVAILABLE: _ErrorReason.ValueType  # 43
+    """The identity provider does not answer. Metadata: {}."""
+    ERROR_REASON_ISSUER_REFUSED: _ErrorReason.ValueType  # 44
+    """The identity provider refused the sign-in, or its answer is not valid for it. Metadata: {}."""
+    ERROR_REASON_IDENTITY_NOT_KNOWN: _ErrorReason.ValueType  # 45
+    """A user of an identity provider who is nobody here. Metadata: {}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -116,6 +162,52 @@ ERROR_REASON_NAME_TAKEN: ErrorReason.ValueType  # 20
 """Another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
 ERROR_REASON_TOO_MANY_GROUPS: ErrorReason.ValueType  # 21
 """The user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+ERROR_REASON_SIGN_IN_REFUSED: ErrorReason.ValueType  # 22
+"""The login or the password is wrong, or no such user may sign in by password. Metadata: {}."""
+ERROR_REASON_TOO_MANY_ATTEMPTS: ErrorReason.ValueType  # 23
+"""Too many attempts to sign in failed lately. google.rpc.RetryInfo says when the next is accepted. Metadata: {}."""
+ERROR_REASON_SIGN_IN_BUSY: ErrorReason.ValueType  # 24
+"""More people sign in at once than passwords can be checked. Metadata: {}."""
+ERROR_REASON_SIGN_IN_LINK_INVALID: ErrorReason.ValueType  # 25
+"""The one-time link is unknown, spent or expired. Metadata: {"state": "spent"}."""
+ERROR_REASON_SIGN_IN_LINK_NOT_FOUND: ErrorReason.ValueType  # 26
+"""No such one-time link. Metadata: {"link_id": "..."}."""
+ERROR_REASON_SESSION_NOT_FOUND: ErrorReason.ValueType  # 27
+"""No such session of this user. Metadata: {"session_id": "..."}."""
+ERROR_REASON_API_KEY_NOT_FOUND: ErrorReason.ValueType  # 28
+"""No such API key of this user. Metadata: {"api_key_id": "..."}."""
+ERROR_REASON_SECRET_ALREADY_SHOWN: ErrorReason.ValueType  # 29
+"""This request id made a key or a link before, whose text cannot be told again. Metadata: {"id": "..."}."""
 ERROR_REASON_TOKEN_FOR_ANOTHER_USER: ErrorReason.ValueType  # 30
 """Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+ERROR_REASON_TOO_MANY_API_KEYS: ErrorReason.ValueType  # 31
+"""The user has as many unexpired API keys as one may have. Metadata: {"api_keys_max": "100"}."""
+ERROR_REASON_SERVICE_ACCOUNT: ErrorReason.ValueType  # 32
+"""A service account does not sign in. Metadata: {"user_id": "..."}."""
+ERROR_REASON_NOT_A_SERVICE_ACCOUNT: ErrorReason.ValueType  # 33
+"""Administrators make API keys for service accounts only. Metadata: {"user_id": "..."}."""
+ERROR_REASON_SECOND_FACTOR_REFUSED: ErrorReason.ValueType  # 34
+"""The code of the second factor is wrong or was used before. Metadata: {}."""
+ERROR_REASON_SIGN_IN_NOT_BEGUN: ErrorReason.ValueType  # 35
+"""The beginning of the sign-in is unknown, used or older than 5 minutes. Metadata: {}."""
+ERROR_REASON_TOTP_ENABLED: ErrorReason.ValueType  # 36
+"""The user has an authenticator app already. Metadata: {}."""
+ERROR_REASON_TOTP_NOT_ENABLED: ErrorReason.ValueType  # 37
+"""The user has no authenticator app. Metadata: {}."""
+ERROR_REASON_TOTP_UNAVAILABLE: ErrorReason.ValueType  # 38
+"""This gateway has no keyring, so secrets of authenticator apps cannot be stored. Metadata: {}."""
+ERROR_REASON_PASSKEY_REFUSED: ErrorReason.ValueType  # 39
+"""The answer of the authenticator is not valid here. Metadata: {}."""
+ERROR_REASON_PASSKEY_NOT_FOUND: ErrorReason.ValueType  # 40
+"""No such passkey of this user. Metadata: {"passkey_id": "..."}."""
+ERROR_REASON_PASSKEY_NOT_ADDED: ErrorReason.ValueType  # 41
+"""The user has as many passkeys as one may have, or has this one already. Metadata: {"passkeys_max": "20"}."""
+ERROR_REASON_ISSUER_NOT_FOUND: ErrorReason.ValueType  # 42
+"""No identity provider has this name. Metadata: {"issuer": "corp"}."""
+ERROR_REASON_ISSUER_UNAVAILABLE: ErrorReason.ValueType  # 43
+"""The identity provider does not answer. Metadata: {}."""
+ERROR_REASON_ISSUER_REFUSED: ErrorReason.ValueType  # 44
+"""The identity provider refused the sign-in, or its answer is not valid for it. Metadata: {}."""
+ERROR_REASON_IDENTITY_NOT_KNOWN: ErrorReason.ValueType  # 45
+"""A user of an identity provider who is nobody here. Metadata: {}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

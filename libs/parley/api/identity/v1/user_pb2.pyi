@@ -21,6 +21,30 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _UserKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UserKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UserKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    USER_KIND_UNSPECIFIED: _UserKind.ValueType  # 0
+    """The same as a person."""
+    USER_KIND_PERSON: _UserKind.ValueType  # 1
+    """A person, who signs in."""
+    USER_KIND_SERVICE: _UserKind.ValueType  # 2
+    """A service account: a program, which has API keys and never signs in."""
+
+class UserKind(_UserKind, metaclass=_UserKindEnumTypeWrapper):
+    """Whether a user is a person or a program."""
+
+USER_KIND_UNSPECIFIED: UserKind.ValueType  # 0
+"""The same as a person."""
+USER_KIND_PERSON: UserKind.ValueType  # 1
+"""A person, who signs in."""
+USER_KIND_SERVICE: UserKind.ValueType  # 2
+"""A service account: a program, which has API keys and never signs in."""
+Global___UserKind: _TypeAlias = UserKind  # noqa: Y015
+
 class _UserState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -62,6 +86,7 @@ class User(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     UPDATED_AT_FIELD_NUMBER: _builtins.int
     DEACTIVATED_AT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """UUIDv7 text, given by the gateway, never reused."""
     login: _builtins.str
@@ -76,6 +101,8 @@ class User(_message.Message):
     """Whether the user may sign in and be acted for."""
     version: _builtins.int
     """Grows by one with every change of this user, of their groups too unless a group was deleted; starts at 1."""
+    kind: Global___UserKind.ValueType
+    """Whether it is a person or a program."""
     @_builtins.property
     def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Groups the user belongs to, ordered by id, at most 100."""
@@ -106,10 +133,11 @@ class User(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         updated_at: _timestamp_pb2.Timestamp | None = ...,
         deactivated_at: _timestamp_pb2.Timestamp | None = ...,
+        kind: Global___UserKind.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deactivated_at", b"deactivated_at", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deactivated_at", b"deactivated_at", "display_name", b"display_name", "email", b"email", "group_ids", b"group_ids", "login", b"login", "role", b"role", "state", b"state", "updated_at", b"updated_at", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deactivated_at", b"deactivated_at", "display_name", b"display_name", "email", b"email", "group_ids", b"group_ids", "kind", b"kind", "login", b"login", "role", b"role", "state", b"state", "updated_at", b"updated_at", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

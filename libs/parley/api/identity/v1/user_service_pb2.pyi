@@ -311,6 +311,7 @@ class CreateUserRequest(_message.Message):
     EMAIL_FIELD_NUMBER: _builtins.int
     ROLE_FIELD_NUMBER: _builtins.int
     GROUP_IDS_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Chosen by the caller, unique per attempt to create, 1 to 128 characters; a repeat within 24 h gets the first answer."""
     login: _builtins.str
@@ -321,6 +322,8 @@ class CreateUserRequest(_message.Message):
     """Address for notices, at most 254 characters; may be empty."""
     role: _access_pb2.Role.ValueType
     """Role of the new user; only an owner may name owners and admins."""
+    kind: _user_pb2.UserKind.ValueType
+    """Whether it is a person or a program; a person unless given."""
     @_builtins.property
     def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Groups to join, at most 100; each must exist."""
@@ -334,10 +337,11 @@ class CreateUserRequest(_message.Message):
         email: _builtins.str = ...,
         role: _access_pb2.Role.ValueType = ...,
         group_ids: _abc.Iterable[_builtins.str] | None = ...,
+        kind: _user_pb2.UserKind.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["display_name", b"display_name", "email", b"email", "group_ids", b"group_ids", "login", b"login", "request_id", b"request_id", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["display_name", b"display_name", "email", b"email", "group_ids", b"group_ids", "kind", b"kind", "login", b"login", "request_id", b"request_id", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

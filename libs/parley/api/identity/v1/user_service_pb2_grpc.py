@@ -129,7 +129,7 @@ class UserServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateUser(self, request, context):
-        """Change the named fields of a user, or reactivate one. A new role revokes the user's service tokens, which carry the old one.
+        """Change the named fields of a user, or reactivate one. A new role ends the user's sessions and revokes their service tokens, which carry the old one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

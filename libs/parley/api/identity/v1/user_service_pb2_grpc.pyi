@@ -28,7 +28,7 @@ class UserServiceStub:
     CreateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.CreateUserRequest, _user_service_pb2.CreateUserResponse]
     """Create an active user. Credentials are set over HTTP by the user, never here."""
     UpdateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.UpdateUserRequest, _user_service_pb2.UpdateUserResponse]
-    """Change the named fields of a user, or reactivate one. A new role revokes the user's service tokens, which carry the old one."""
+    """Change the named fields of a user, or reactivate one. A new role ends the user's sessions and revokes their service tokens, which carry the old one."""
     DeactivateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeactivateUserRequest, _user_service_pb2.DeactivateUserResponse]
     """Lock a user out: ends sessions, revokes API keys and service tokens, keeps all data. A deactivated user stays so."""
     DeleteUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]
@@ -84,7 +84,7 @@ class UserServiceServicer:
         request: _user_service_pb2.UpdateUserRequest,
         context: _aio.ServicerContext[_user_service_pb2.UpdateUserRequest, _abc.Awaitable[_user_service_pb2.UpdateUserResponse]],
     ) -> _abc.Awaitable[_user_service_pb2.UpdateUserResponse]:
-        """Change the named fields of a user, or reactivate one. A new role revokes the user's service tokens, which carry the old one."""
+        """Change the named fields of a user, or reactivate one. A new role ends the user's sessions and revokes their service tokens, which carry the old one."""
 
     def DeactivateUser(
         self,

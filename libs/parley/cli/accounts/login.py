@@ -1,0 +1,113 @@
+"""`parley login`, `logout` and `whoami`: the API key of the command line."""
+
+import json
+import socket
+import sys
+
+import click
+
+from parley.cli.api.client import Api, ApiRefused, Unreachable
+from parley.cli.api.server import Server, check_url, default_url, find_server
+from parley.cli.api.sign_in import KEYS, SignIn, one_time_link
+from parley.cli.home.stored_login import login_file, store_login, stored_login
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
+
+DAYS_DEFAULT = 90
+NAME_CHARACTERS_MAX = 64
+
+
+@click.command(cls=HomeCommand)
+@click.argument("address", required=False)
+@click.option("--login", "login_name", metavar="NAME", help="The login; asked for otherwise.")
+@click.option("--name", metavar="TEXT", help="What the key is called (default: this machine).")
+@click.option(
+    "--days", type=click.IntRange(min=1, max=366), default=DAYS_DEFAULT, show_default=True,
+    help="How long the key is good.",
+)  # fmt: skip
+@click.option(
+    "--password-stdin",
+    is_flag=True,
+    help="Read the password, and the code after it, from standard input.",
+)
+def login(
+    address: str | None,
+    login_name: str | None,
+    name: str | None,
+    days: int,
+    password_stdin: bool,
+) -> None:
+    """Sign in to ADDRESS, a server or the one-time link of an invitation.
+
+    Without ADDRESS it is PARLEY_URL, or the Parley that runs in the home.
+    """
+    invocation = current()
+    key_name = (name or f"parley on {socket.gethostname()}")[:NAME_CHARACTERS_MAX]
+    link = None if address is None else one_time_link(address)
+    url = default_url(invocation) if address is None else link.url if link else address.rstrip("/")
+    check_url(url, "ADDRESS")
+    sign_in = SignIn(url, lambda: _code(password_stdin))
+    if link is not None:
+        who = sign_in.login_of_link(link.token)
+        click.echo(f"Your login is {who}.", err=True)
+        password = _password("New password", password_stdin, is_new=True)
+        stored = sign_in.by_link(who, link.token, password, name=key_name, days=days)
+    else:
+        who = login_name or click.prompt("Login", err=True)
+        password = _password("Password", password_stdin)
+        stored = sign_in.by_password(who, password, name=key_name, days=days)
+    path = store_login(invocation, stored)
+    click.echo(f"Signed in to {stored.url} as {stored.login}; the key is in {path}.")
+
+
+@click.command(cls=HomeCommand)
+def logout() -> None:
+    """Revoke the key of `parley login`, and remove it from this machine."""
+    invocation = current()
+    stored = stored_login(invocation)
+    if stored is None:
+        click.echo("Nobody is signed in here.")
+        return
+    is_revoked = True
+    try:
+        Api(Server(stored.url, stored.api_key)).call("DELETE", f"{KEYS}/{stored.api_key_id}")
+    except ApiRefused as error:
+        # A key that is not good any more needs no revocation.
+        if error.status != 401:
+            raise
+    except Unreachable:
+        is_revoked = False
+    login_file(invocation).unlink()
+    if is_revoked:
+        click.echo(f"Signed out of {stored.url}.")
+        return
+    click.echo(
+        f"The key is removed here, but {stored.url} does not answer: revoke {stored.api_key_id} "
+        "there when it does."
+    )
+
+
+@click.command(cls=HomeCommand)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def whoami(as_json: bool) -> None:
+    """Print who commands act as, and on which server."""
+    server = find_server(current())
+    me = Api(server).call("GET", "/api/v1/me", needs="login")
+    if as_json:
+        click.echo(json.dumps({**me, "url": server.url}, indent=2))
+        return
+    click.echo(f"{me['login']} ({me['role']}) at {server.url}")
+
+
+def _code(from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().strip()
+    typed: str = click.prompt("Code of the authenticator app, or a recovery code", err=True)
+    return typed
+
+
+def _password(text: str, from_stdin: bool, *, is_new: bool = False) -> str:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\n")
+    typed: str = click.prompt(text, hide_input=True, confirmation_prompt=is_new, err=True)
+    return typed

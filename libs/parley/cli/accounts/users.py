@@ -1,0 +1,102 @@
+"""`parley users`: lets people in, over the API of a running stack."""
+
+import json
+import uuid
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/users"
+COLUMNS = ("login", "role", "state", "kind", "display_name")
+ROLES = ("member", "admin", "auditor", "owner")
+
+
+@click.group(cls=HomeGroup)
+def users() -> None:
+    """List users, invite new ones and let them set new passwords."""
+
+
+@users.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(as_json: bool) -> None:
+    """List users."""
+    found = _all(_api(), "")
+    if as_json:
+        click.echo(json.dumps({"items": found}, indent=2))
+        return
+    rows = [[str(each[column]) for column in COLUMNS] for each in found]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@users.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(ROLES), default=ROLES[0], show_default=True)
+@click.option("--display-name", default="", help="The name to show (default: NAME).")
+@click.option("--email", default="", help="The address for notices.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def invite(name: str, role: str, display_name: str, email: str, as_json: bool) -> None:
+    """Make the user NAME, if there is none, and print a link for their first sign-in."""
+    api = _api()
+    user = _find(api, name)
+    if user is None:
+        body = {"login": name, "role": role, "display_name": display_name, "email": email}
+        user = api.call(
+            "POST", PATH, {key: text for key, text in body.items() if text}, _key(), needs="id"
+        )
+    _print_link(api, user, "invitation", as_json)
+
+
+@users.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def reset(name: str, as_json: bool) -> None:
+    """Print a link by which the user NAME sets a new password."""
+    api = _api()
+    user = _find(api, name)
+    if user is None:
+        raise CliError(f"there is no user {name}: see `{current().hint('users ls')}`")
+    _print_link(api, user, "password_reset", as_json)
+
+
+def _print_link(api: Api, user: Any, purpose: str, as_json: bool) -> None:
+    path = f"{PATH}/{user['id']}/sign-in-links"
+    made = api.call("POST", path, {"purpose": purpose}, _key(), needs="url")
+    if as_json:
+        click.echo(json.dumps(made, indent=2))
+        return
+    click.echo(made["url"])
+    click.echo(f"The link works once, until {made['expires_at']}; send it to them alone.", err=True)
+
+
+def _find(api: Api, name: str) -> Any | None:
+    found = [each for each in _all(api, name) if each["login"] == name]
+    return found[0] if found else None
+
+
+def _all(api: Api, query: str) -> list[Any]:
+    found: list[Any] = []
+    cursor = ""
+    while True:
+        filters = f"?limit=200&q={quote(query)}&cursor={quote(cursor)}"
+        page = api.call("GET", f"{PATH}{filters}", needs="items")
+        found += page["items"]
+        cursor = page.get("next_cursor") or ""
+        if not cursor:
+            return found
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
+
+
+def _key() -> dict[str, str]:
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    return {"Idempotency-Key": f'"{key}"'}

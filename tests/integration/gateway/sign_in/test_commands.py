@@ -1,0 +1,152 @@
+"""`parley login`, `whoami`, `logout` and `users` against a real gateway."""
+
+import asyncio
+import io
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from parley.cli.invocation import Invocation
+from parley.cli.main import run
+from support.gateway.browser import PASSWORD, invited
+from support.gateway.stack import GatewayStack
+
+
+class Shell:
+    """Calls `parley` in a home directory of its own."""
+
+    def __init__(
+        self,
+        stack: GatewayStack,
+        home: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        self.url = f"http://127.0.0.1:{stack.gateway.http.port}"
+        self.environment = {"HOME": str(home)}
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    async def parley(self, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
+        """Call a command and return its exit code and all that it printed."""
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        self._capsys.readouterr()
+        invocation = Invocation({**self.environment, **environment}, "parley")
+        code = await asyncio.to_thread(run, arguments, invocation)
+        printed = self._capsys.readouterr()
+        return code, printed.out + printed.err
+
+    async def as_owner(self, stack: GatewayStack, *arguments: str) -> tuple[int, str]:
+        """Call a command with the owner's key."""
+        key = stack.owner_key.reveal()
+        return await self.parley(*arguments, PARLEY_URL=self.url, PARLEY_API_KEY=key)
+
+
+@pytest.fixture
+def shell(
+    stack: GatewayStack,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Shell:
+    return Shell(stack, tmp_path / "home", capsys, monkeypatch)
+
+
+async def test_a_password_signs_the_command_line_in_and_out(
+    stack: GatewayStack, shell: Shell, tmp_path: Path
+) -> None:
+    browser = await invited(stack)
+    signed_in = await shell.parley(
+        "login", shell.url, "--login", "ada", "--password-stdin", typed=f"{PASSWORD}\n"
+    )
+    file = tmp_path / "home" / ".config" / "parley" / "login.json"
+    mode = stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)
+    (key,) = (await browser.call("GET", "/api/v1/me/api-keys")).json()["items"]
+    stored = json.loads(file.read_text())
+    sessions = (await browser.call("GET", "/api/v1/me/sessions")).json()["items"]
+    who = await shell.parley("whoami")
+    with_url = await shell.parley("whoami", PARLEY_URL=shell.url)
+    signed_out = await shell.parley("logout")
+    keys = (await browser.call("GET", "/api/v1/me/api-keys")).json()["items"]
+    again = await shell.parley("logout")
+    nobody = await shell.parley("whoami")
+
+    assert signed_in == (0, f"Signed in to {shell.url} as ada; the key is in {file}.\n")
+    assert mode == (0o600, 0o700)
+    assert stored == {
+        "url": shell.url,
+        "login": "ada",
+        "api_key_id": key["id"],
+        "api_key": stored["api_key"],
+    }
+    assert key["name"].startswith("parley on ")
+    # Only that of the browser: the command line goes on with its key.
+    assert len(sessions) == 1
+    assert who == with_url == (0, f"ada (member) at {shell.url}\n")
+    assert signed_out == (0, f"Signed out of {shell.url}.\n")
+    assert keys == []
+    assert again == (0, "Nobody is signed in here.\n")
+    assert nobody[0] == 1
+
+
+async def test_a_wrong_password_stores_nothing(
+    stack: GatewayStack, shell: Shell, tmp_path: Path
+) -> None:
+    await invited(stack)
+    code, printed = await shell.parley(
+        "login", shell.url, "--login", "ada", "--password-stdin", typed="wrong\n"
+    )
+
+    assert code == 1
+    assert "The login or the password is wrong." in printed
+    assert not (tmp_path / "home" / ".config").exists()
+
+
+async def test_an_invited_person_signs_in_by_the_link(stack: GatewayStack, shell: Shell) -> None:
+    code, printed = await shell.as_owner(stack, "users", "invite", "grace", "--role", "auditor")
+    link = printed.splitlines()[0].replace("http://parley.test:8080", shell.url)
+    signed_in = await shell.parley("login", link, "--password-stdin", typed=f"{PASSWORD}\n")
+    spent = await shell.parley("login", link, "--password-stdin", typed=f"{PASSWORD}\n")
+    who = await shell.parley("whoami", "--json")
+
+    assert (code, link.startswith(f"{shell.url}/link?token=")) == (0, True)
+    assert (signed_in[0], "Your login is grace." in signed_in[1]) == (0, True)
+    assert (spent[0], "The link was used before" in spent[1]) == (1, True)
+    assert (json.loads(who[1])["login"], json.loads(who[1])["role"]) == ("grace", "auditor")
+
+
+async def test_a_forgotten_password_is_set_anew_by_a_link(
+    stack: GatewayStack, shell: Shell
+) -> None:
+    await invited(stack)
+    code, printed = await shell.as_owner(stack, "users", "reset", "ada")
+    link = printed.splitlines()[0].replace("http://parley.test:8080", shell.url)
+    new = "eleven loud turtles sing"
+    signed_in = await shell.parley("login", link, "--password-stdin", typed=f"{new}\n")
+    unknown = await shell.as_owner(stack, "users", "reset", "nobody")
+    listed = await shell.as_owner(stack, "users", "ls")
+
+    assert (code, signed_in[0]) == (0, 0)
+    assert unknown == (1, "parley: there is no user nobody: see `parley users ls`\n")
+    assert [line.split()[:2] for line in listed[1].splitlines()[1:]] == [
+        ["ada", "member"],
+        ["owner", "owner"],
+    ]
+
+
+async def test_a_named_home_and_the_environment_win_over_the_stored_key(
+    stack: GatewayStack, shell: Shell, tmp_path: Path
+) -> None:
+    await invited(stack)
+    await shell.parley(
+        "login", shell.url, "--login", "ada", "--password-stdin", typed=f"{PASSWORD}\n"
+    )
+    owner = await shell.as_owner(stack, "whoami")
+    home = await shell.parley("whoami", "--home", str(tmp_path / "other"))
+    elsewhere = await shell.parley("whoami", PARLEY_URL="http://127.0.0.1:1")
+
+    assert owner == (0, f"owner (owner) at {shell.url}\n")
+    assert (home[0], "does not run in" in home[1]) == (1, True)
+    assert (elsewhere[0], "without PARLEY_API_KEY" in elsewhere[1]) == (2, True)

@@ -1,0 +1,265 @@
+"""People sign in with a password, and guessing is slow without locking anybody out for good."""
+
+import asyncio
+import statistics
+import time
+from pathlib import Path
+
+import pytest
+
+from gateway.http.application import SECURITY_HEADERS
+from gateway.http.limits.client_address import ProxyNetwork
+from gateway.identity.engine.attempts import DEVICE, LOGIN, LOGIN_AND_ADDRESS
+from gateway.identity.engine.passwords import Passwords, problem_of
+from gateway.identity.errors import SignInBusy
+from support.gateway.browser import PASSWORD, Browser, invited, new_user
+from support.gateway.stack import GatewayStack, gateway_stack
+from support.net.http_client import Reply
+
+SIGN_IN = "/api/v1/sign-in"
+WRONG = "some entirely wrong words"
+
+
+async def sign_in(
+    stack: GatewayStack, login: str, password: str, address: str | None = None
+) -> Reply:
+    headers = {} if address is None else {"X-Forwarded-For": address}
+    body = {"login": login, "password": password}
+    return await stack.anonymous.request("POST", SIGN_IN, body, headers)
+
+
+async def test_a_person_signs_in_by_the_page_and_out_again(stack: GatewayStack) -> None:
+    await invited(stack)
+    browser = Browser(stack)
+    page = await browser.open("/login")
+    entered = await browser.submit(page, "/login", login=" ADA ", password=PASSWORD)
+    home = await browser.open("/")
+    left = await browser.submit(home, "/logout")
+    after = await browser.open("/")
+
+    locked_down = {**SECURITY_HEADERS, "referrer-policy": "same-origin"}
+    assert {name: page.headers[name] for name in locked_down} == locked_down
+    assert b"<script" not in page.body
+    assert (entered.status, entered.headers["location"]) == (303, "/")
+    assert b"Signed in as ada" in home.body
+    assert (left.status, left.headers["location"]) == (303, "/login")
+    assert b"Nobody is signed in" in after.body
+    assert [name for name in browser.cookies if "session" in name] == []
+
+
+async def test_a_program_signs_in_by_json_and_gets_cookies_and_a_csrf_token(
+    stack: GatewayStack,
+) -> None:
+    await invited(stack)
+    reply = await sign_in(stack, "ada", PASSWORD)
+
+    session = reply.json()["session"]
+    assert reply.status == 200
+    assert (session["method"], session["is_current"], session["address"]) == (
+        "password",
+        True,
+        "127.0.0.1",
+    )
+    names = [cookie.partition("=")[0] for cookie in reply.set_cookies]
+    assert names == ["parley_csrf", "parley_device", "parley_session"]
+    assert ["HttpOnly" in cookie for cookie in reply.set_cookies] == [False, True, True]
+    assert f"parley_csrf={reply.json()['csrf_token']}; " in reply.set_cookies[0]
+
+
+async def test_over_https_all_cookies_are_bound_to_their_host(
+    tmp_path: Path, identity_database: str
+) -> None:
+    async with gateway_stack(
+        tmp_path, identity_database, public_url="https://parley.test"
+    ) as stack:
+        browser = await invited(stack)
+
+    assert sorted(browser.cookies) == [
+        "__Host-parley_csrf",
+        "__Host-parley_device",
+        "__Host-parley_form",
+        "__Host-parley_session",
+    ]
+
+
+async def test_a_wrong_login_and_a_wrong_password_are_answered_alike(stack: GatewayStack) -> None:
+    await invited(stack)
+    no_password = await new_user(stack, "eve")
+    replies = [
+        await sign_in(stack, login, WRONG) for login in ("ada", "nobody", "eve", "owner", "\u00e4")
+    ]
+
+    assert no_password
+    assert {reply.status for reply in replies} == {401}
+    documents = [{**reply.json(), "request_id": "", "trace_id": ""} for reply in replies]
+    assert documents == [documents[0]] * 5
+    assert documents[0]["code"] == "SIGN_IN_REFUSED"
+    assert documents[0]["detail"].startswith("The login or the password is wrong.")
+
+
+@pytest.mark.slow
+async def test_unknown_users_take_the_same_time_as_known_ones() -> None:
+    passwords = Passwords()
+    stored = await passwords.hash(PASSWORD)
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(15):
+        for is_known in times:
+            began = time.perf_counter()
+            await passwords.matches(WRONG, stored if is_known else None)
+            times[is_known].append(time.perf_counter() - began)
+    passwords.close()
+
+    known, unknown = (statistics.median(times[each]) for each in (True, False))
+    assert unknown == pytest.approx(known, rel=0.5)
+
+
+async def test_guessing_is_slowed_down_and_never_stopped_for_good(stack: GatewayStack) -> None:
+    await invited(stack)
+    guesses = [await sign_in(stack, "ada", WRONG) for _ in range(LOGIN_AND_ADDRESS.attempts + 1)]
+    right_too_early = await sign_in(stack, "ada", PASSWORD)
+    wait_s = int(right_too_early.headers["retry-after"])
+    stack.clock.advance(wait_s)
+    right = await sign_in(stack, "ada", PASSWORD)
+
+    statuses = [guess.status for guess in guesses]
+    assert statuses == [401] * LOGIN_AND_ADDRESS.attempts + [429]
+    assert (right_too_early.status, right_too_early.json()["code"]) == (429, "TOO_MANY_ATTEMPTS")
+    assert wait_s <= LOGIN_AND_ADDRESS.refill_s
+    assert right.status == 200
+
+
+async def test_one_address_guesses_slowly_whatever_the_login(stack: GatewayStack) -> None:
+    statuses = [(await sign_in(stack, f"user-{number}", WRONG)).status for number in range(31)]
+
+    assert statuses == [401] * 30 + [429]
+
+
+async def test_a_known_browser_is_not_slowed_down_by_attempts_of_others(
+    tmp_path: Path, identity_database: str
+) -> None:
+    proxies = (ProxyNetwork.parse("127.0.0.1"),)
+    async with gateway_stack(tmp_path, identity_database, trusted_proxies=proxies) as stack:
+        browser = await invited(stack)
+        attacked = [
+            (await sign_in(stack, "ada", WRONG, f"192.0.2.{number}")).status
+            for number in range(LOGIN.attempts + 1)
+        ]
+        new_browser = await sign_in(stack, "ada", PASSWORD, "198.51.100.1")
+        body = {"login": "ada", "password": PASSWORD}
+        known_browser = await browser.call("POST", SIGN_IN, body)
+        own = [
+            (await browser.call("POST", SIGN_IN, body | {"password": WRONG})).status
+            for _ in range(DEVICE.attempts + 1)
+        ]
+        stack.clock.advance(LOGIN.refill_s)
+        later = await sign_in(stack, "ada", PASSWORD, "198.51.100.1")
+
+    assert attacked == [401] * LOGIN.attempts + [429]
+    assert (new_browser.status, known_browser.status, later.status) == (429, 200, 200)
+    assert own == [401] * DEVICE.attempts + [429]
+
+
+async def test_the_page_says_when_to_try_again(stack: GatewayStack) -> None:
+    browser = Browser(stack)
+    reply = await browser.open("/login")
+    for _ in range(LOGIN_AND_ADDRESS.attempts + 1):
+        reply = await browser.submit(reply, "/login", login="ada", password=WRONG)
+
+    assert (reply.status, int(reply.headers["retry-after"]) <= 31) == (429, True)
+    assert b'role="alert">Too many attempts' in reply.body
+
+
+@pytest.mark.parametrize("path", ["/login", "/link"])
+async def test_a_form_is_taken_from_our_own_page_only(stack: GatewayStack, path: str) -> None:
+    user_id = await new_user(stack)
+    made = await stack.owner.request("POST", f"/api/v1/users/{user_id}/sign-in-links")
+    address = made.json()["url"] if path == "/link" else path
+    fields = {"login": "ada", "password": PASSWORD, "repeated": PASSWORD}
+    other_site, without_cookie = Browser(stack, site="cross-site"), Browser(stack)
+    page = await other_site.open(address)
+    from_other_site = await other_site.submit(page, path, **fields)
+    page = await without_cookie.open(address)
+    without_cookie.cookies.clear()
+    no_cookie = await without_cookie.submit(page, path, **fields)
+    as_json = await stack.anonymous.request(
+        "POST", path, fields, {"Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
+    )
+
+    assert (from_other_site.status, no_cookie.status, as_json.status) == (403, 403, 415)
+
+
+async def test_another_sites_page_signs_nobody_in_by_json(stack: GatewayStack) -> None:
+    await invited(stack)
+    body = {"login": "ada", "password": PASSWORD}
+    statuses = [
+        (await stack.anonymous.request("POST", SIGN_IN, body, headers)).status
+        for headers in (
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Origin": "http://evil.test"},
+            {"Content-Type": "text/plain"},
+            {"Sec-Fetch-Site": "same-origin"},
+        )
+    ]
+
+    assert statuses == [403, 403, 415, 200]
+
+
+async def test_a_password_is_changed_with_the_old_one_and_ends_other_sessions(
+    stack: GatewayStack,
+) -> None:
+    browser, elsewhere = await invited(stack), Browser(stack)
+    await elsewhere.call("POST", SIGN_IN, {"login": "ada", "password": PASSWORD})
+    new = "eleven loud turtles sing"
+    path = "/api/v1/me/password"
+    wrong = await browser.call("POST", path, {"current_password": WRONG, "new_password": new})
+    weak = await browser.call(
+        "POST", path, {"current_password": PASSWORD, "new_password": "passwordpassword"}
+    )
+    changed = await browser.call("POST", path, {"current_password": PASSWORD, "new_password": new})
+    here = await browser.call("GET", "/api/v1/me")
+    there = await elsewhere.call("GET", "/api/v1/me")
+
+    assert (wrong.status, wrong.json()["code"]) == (401, "SIGN_IN_REFUSED")
+    assert (weak.status, weak.json()["errors"][0]["pointer"]) == (422, "/new_password")
+    assert (changed.status, here.status, there.status) == (204, 200, 401)
+    assert (await sign_in(stack, "ada", PASSWORD)).status == 401
+    assert (await sign_in(stack, "ada", new)).status == 200
+
+
+async def test_the_owner_sets_a_first_password(stack: GatewayStack) -> None:
+    reply = await stack.owner.request("POST", "/api/v1/me/password", {"new_password": PASSWORD})
+
+    assert reply.status == 204
+    assert (await sign_in(stack, "owner", PASSWORD)).status == 200
+
+
+async def test_only_so_many_passwords_wait() -> None:
+    passwords = Passwords(threads=1, waiting_max=2)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(passwords.hash(PASSWORD)) for _ in range(3)]
+        await asyncio.wait(waiting, timeout=0)
+        with pytest.raises(SignInBusy):
+            await passwords.hash(PASSWORD)
+    passwords.close()
+
+    assert len({task.result() for task in waiting}) == 3
+
+
+@pytest.mark.parametrize(
+    ("password", "is_refused"),
+    [
+        ("passwordpassword", True),
+        ("correcthorsebatterystaple", True),
+        ("P@ssw0rd1234!", True),
+        ("parleyparleyparley", True),
+        ("adalovelace1815", True),
+        ("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", True),
+        (PASSWORD, False),
+        ("k3v9zq81mmpx", False),
+        ("\u6f22\u5b57" * 3 + "k3v9zq81mm", False),
+    ],
+)
+def test_common_and_guessable_passwords_are_refused(password: str, is_refused: bool) -> None:
+    about = ("ada", "Ada Lovelace", "parley", "correcthorsebatterystaple", "adalovelace")
+
+    assert (problem_of(password, about) is not None) is is_refused
