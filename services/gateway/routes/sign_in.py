@@ -10,7 +10,12 @@ from gateway.api.json_input import Body
 from gateway.api.json_output import to_json
 from gateway.api.transcoded_route import Call, body_type_of
 from gateway.http.authentication import Authentication, Principal
-from gateway.http.request_body import idempotency_key, read_json, read_optional_json
+from gateway.http.request_body import (
+    idempotency_key,
+    read_json,
+    read_optional_json,
+    read_query,
+)
 from gateway.http.responses import json_response
 from gateway.http.sign_in_origin import origin_of
 from gateway.routes.identity_calls import IdentityCalls
@@ -82,6 +87,7 @@ class SignInRoutes:
 
     async def sign_out(self, request: Request, principal: Principal) -> Response:
         """Sign out here or everywhere."""
+        read_query(request)
         message = session_service_pb2.SignOutRequest(
             request_id=idempotency_key(request) or "", current_session_id=principal.session_id
         )
@@ -96,6 +102,7 @@ class SignInRoutes:
 
     async def _read(self, request: Request, method: str, message: Any) -> None:
         self._authentication.check_program_or_own_page(request)
+        read_query(request)
         body = body_of_method(method)
         body.fill(message, await read_json(request, body.type))
 

@@ -34,6 +34,7 @@ async def test_a_chat_is_created_read_and_written_to(stack: GatewayStack) -> Non
         "queued_message": None,
         "queued": False,
         "snapshot_version": 1,
+        "answered_action_id": None,
     }
     assert [message["id"] for message in listed.json()["messages"]] == [1, 2]
     assert listed.json() | {"messages": []} == {
