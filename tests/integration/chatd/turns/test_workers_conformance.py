@@ -412,7 +412,12 @@ async def test_a_parked_chat_does_not_revert_any_more(world: World, workers: Wor
     revert = Revert(
         RevertId("00000000-0000-0000-0000-0000000000f1"), RevertKind.HISTORY, MessageId(1), True
     )
-    doomed = await world.chat(worker_id=OTHER, takeovers=2, status=Status.RUNNING, revert=revert)
+    doomed = await world.chat(
+        worker_id=OTHER,
+        takeovers=PARKING_TAKEOVERS - 1,
+        status=Status.RUNNING,
+        revert=revert,
+    )
     await world.end_lease(OTHER)
 
     (parked,) = await workers.park(ME, 10)

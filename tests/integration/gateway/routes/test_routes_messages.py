@@ -82,6 +82,7 @@ async def test_a_message_is_sent_with_its_model_and_effort(stack: GatewayStack) 
         "queued_message": None,
         "queued": False,
         "snapshot_version": 1,
+        "answered_action_id": None,
     }
 
 
@@ -111,6 +112,7 @@ async def test_a_message_that_waits_and_was_sent_before_says_both(stack: Gateway
         "queued_message": QUEUED_JSON,
         "queued": True,
         "snapshot_version": 8,
+        "answered_action_id": None,
     }
 
 
