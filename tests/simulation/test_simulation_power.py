@@ -23,7 +23,10 @@ class Search:
     """Looks for all bugs that the tests of a run ask for, on every processor there is."""
 
     def __init__(self, processes: ProcessPoolExecutor, names: set[str]) -> None:
-        seeds, here = range(SEEDS_MAX), str(Path(__file__).parents[1] / "unit" / "chatd" / "turns")
+        seeds, here = (
+            range(SEEDS_MAX),
+            str(Path(__file__).parents[1] / "unit" / "chatd" / "turns" / "worker"),
+        )
         self._symptoms = {
             name: processes.submit(first_symptom, name, seeds) for name in BUGS if name in names
         }

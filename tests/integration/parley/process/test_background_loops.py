@@ -40,12 +40,14 @@ BUS = {"bus.listen", "bus.send"}
 LOOPS = {
     "chatd": {
         *BUS,
+        "approvals.follow",
         "calls.store",
         "chats.follow",
         "chats.run",
         "configuration.follow",
         "configuration.read",
         "diffs.look",
+        "executions.acknowledge",
         "feeds.look",
         "groups.check",
         "groups.follow",
@@ -85,6 +87,7 @@ LOOPS = {
     },
     "mcpgateway": {*BUS, "lease.renew", "revocations.follow", "sessions.expire"},
     "toolrunner": {
+        "checkpoints.settle",
         "commands.check",
         "file_workers.expire",
         "node.register",

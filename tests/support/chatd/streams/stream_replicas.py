@@ -162,7 +162,7 @@ class Replica:
 
     async def take_over(self, chat_id: ChatId) -> ChatState:
         """Claim what a dead process left."""
-        (claimed,) = await self.workers.sweep(self.worker_id, SweepLimits(10, 10, True))
+        (claimed,) = await self.workers.sweep(self.worker_id, SweepLimits(10, 10))
         assert claimed.state.chat_id == chat_id
         self.chats.publish_state(claimed.state)
         return claimed.state
