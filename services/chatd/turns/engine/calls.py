@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
@@ -83,6 +84,7 @@ class ToolCaller:
 
         Raises:
             LeaseExpired: The call would have to be started, and may not be.
+            FenceLost: Another process owns the chat, or the chat was deleted.
         """
         return await first_of(self._run(open_call), self._too_late)
 
@@ -126,7 +128,7 @@ class ToolCaller:
                 except ExecutorUnreachable:
                     pass
             return await self._recover(open_call)
-        except LeaseExpired:
+        except (LeaseExpired, FenceLost):
             raise
         except Exception as error:
             execution_id = open_call.execution.dispatch.execution_id

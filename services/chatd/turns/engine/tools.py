@@ -67,7 +67,8 @@ class ToolBatch:
 
         Raises:
             OwnershipLost: This runner no longer owns the chat.
-            FenceLost: No call may be started under the lease of this process.
+            FenceLost: No call may be started under the lease of this process, or a tool of
+                chatd met another owner in its transaction.
         """
         places = {
             call.tool_call_id: place for place, call in enumerate(self._session.state.pending)
@@ -112,7 +113,7 @@ class ToolBatch:
     async def _call(self, open_call: OpenCall) -> None:
         try:
             outcome = await self._caller.run(open_call)
-        except LeaseExpired:
+        except (LeaseExpired, FenceLost):
             self._events.put_nowait(_FenceLost())
         else:
             self._events.put_nowait(_Done(open_call, outcome))

@@ -246,6 +246,16 @@ async def test_without_a_good_lease_nothing_is_sent() -> None:
     assert outcomes(stage) == {"a": ToolOutcome.DONE}
 
 
+async def test_a_tool_that_meets_another_owner_ends_the_run_and_is_no_crash(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage(calling(A), tool("a"))
+    stage.tools.answers["a"] = FenceLost(CHAT)
+    with pytest.raises(FenceLost):
+        await stage.ask()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_without_a_good_lease_no_model_is_asked() -> None:
     stage = Stage(calling())
     stage.may_act = False
