@@ -200,7 +200,7 @@ def _queue_full(error: QueueFull) -> Problem:
 def _not_editable(error: NotEditable) -> Problem:
     return Problem.of(
         "NOT_EDITABLE",
-        "Only messages of a user can be edited.",
+        "Only messages of a user can be edited or reverted to.",
         {"role": error.role, "message_id": str(error.message_id)},
     )
 

@@ -211,6 +211,10 @@ def _problem(
 ) -> tuple[str, str] | None:
     """Return why a call cannot be executed, and a hint; None if it can."""
     spec = specs.get(call.tool_name)
+    has_workspace = any(each.executor is Executor.TOOLRUNNER for each in specs.values())
+    if spec is None and call.tool_name in BUILT_IN_TOOL_NAMES and not has_workspace:
+        problem = f"{call.tool_name} cannot be called now, because the workspace does not answer"
+        return problem, "Try again in a moment, or go on without it and say so."
     if spec is None and call.tool_name in withheld:
         mode = withheld[call.tool_name].value
         problem = f"{call.tool_name} cannot be called in {mode} mode, in which nothing is changed"

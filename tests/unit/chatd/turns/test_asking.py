@@ -10,15 +10,16 @@ import pytest
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Executor, PendingKind, ToolSpec
-from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
-from chatd.turns.domain.asking import (
+from chatd.content.domain.tools import (
     ASK_USER_QUESTION,
     PROPOSE_PLAN,
-    asking_problem,
-    asking_tools,
+    Executor,
+    PendingKind,
+    ToolSpec,
 )
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.turns.domain.asking import asking_problem, asking_tools
 from chatd.turns.domain.calls import Asked, AskFirst, CallPlan, error_result, plan_calls
 from chatd.turns.domain.loops import HINT, repetitions, with_loop_hint
 
