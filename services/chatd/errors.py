@@ -23,6 +23,7 @@ from chatd.chats.domain.errors import (
     RevertSuperseded,
     TransitionNotAllowed,
 )
+from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
 from chatd.models.domain.errors import KeyNeeded, ModelNotFound
 from chatd.primitives.domain.errors import (
@@ -396,9 +397,10 @@ def _action_not_found(error: ActionNotFound) -> Problem:
 def _action_ended(error: ActionEnded) -> Problem:
     action = error.action
     ended_at = "" if action.ended_at is None else action.ended_at.isoformat()
+    how = "expired" if action.outcome is ActionOutcome.EXPIRED else f"was {action.outcome}"
     return Problem.of(
         "ACTION_ENDED",
-        f"It was {action.outcome} at {ended_at}; this answer changed nothing.",
+        f"It {how} at {ended_at}; this answer changed nothing.",
         {
             "action_id": action.id,
             "state": str(action.outcome),

@@ -5,6 +5,7 @@ import threading
 import uuid
 from time import monotonic
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -45,7 +46,8 @@ def revert(
         raise click.UsageError("Name either a message, or a revert with --undo.")
     api = Api(find_server(current()))
     if undone_id is not None:
-        path, body = f"{chat_path(chat_id)}/reverts/{undone_id}/undo", dict[str, Any]()
+        named = quote(undone_id, safe="")
+        path, body = f"{chat_path(chat_id)}/reverts/{named}/undo", dict[str, Any]()
     else:
         path = f"{chat_path(chat_id)}/revert"
         body = {"message_id": message_id, "restore_files": files}

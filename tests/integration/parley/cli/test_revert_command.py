@@ -84,6 +84,12 @@ def test_an_undo_names_the_revert(capsys: pytest.CaptureFixture[str]) -> None:
     assert [request.path for request in api.requests] == ["/api/v1/chats/c1/reverts/r1/undo"]
 
 
+def test_a_revert_that_is_no_id_is_sent_as_one_part_of_the_path() -> None:
+    with fake_api(Answer(404, {"code": "REVERT_NOT_FOUND", "title": "Revert not found"})) as api:
+        assert parley(api, "revert", "c1", "--undo", "../r1") == 1
+    assert [request.path for request in api.requests] == ["/api/v1/chats/c1/reverts/..%2Fr1/undo"]
+
+
 def test_a_message_or_a_revert_has_to_be_named() -> None:
     with fake_api() as api:
         assert parley(api, "revert", "c1") == 2
