@@ -126,3 +126,24 @@ async def test_a_call_keeps_the_mode_of_its_turn_when_another_process_takes_it_o
     stage.setups = FixedSetups(SETUP)
     await stage.take_over()
     assert (stage.tools.order, stage.tools.modes) == (["look"], [ChatMode.PLAN])
+
+
+async def test_a_dispatched_call_runs_though_its_workspace_was_away_for_a_moment() -> None:
+    stage = Stage(calling(ToolCall("a", "execute", "{}")), tool("execute"))
+    stage.commits.dies_after = 0
+    with pytest.raises(Crash):
+        await stage.ask()
+    stage.tools.specs = ()
+    await stage.take_over()
+    assert stage.tools.order == ["execute"]
+
+
+async def test_a_dispatched_call_whose_mode_is_over_does_not_run_after_such_a_moment() -> None:
+    stage = Stage(calling(ToolCall("a", "execute", "{}")), tool("execute"))
+    stage.commits.dies_after = 0
+    with pytest.raises(Crash):
+        await stage.ask()
+    stage.tools.specs = ()
+    stage.setups = FixedSetups(replace(SETUP, mode=ChatMode.PLAN))
+    await stage.take_over()
+    assert stage.tools.order == []
