@@ -330,6 +330,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         RevertServicer(
             components.chats.stores,
             claims=worker.worker,
+            groups=spend.groups,
             tasks=components.tasks,
             previews=restores,
         ),

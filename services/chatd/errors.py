@@ -23,6 +23,7 @@ from chatd.chats.domain.errors import (
     RevertSuperseded,
     TransitionNotAllowed,
 )
+from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
 from chatd.models.domain.errors import KeyNeeded, ModelNotFound
 from chatd.primitives.domain.errors import (
@@ -200,7 +201,7 @@ def _queue_full(error: QueueFull) -> Problem:
 def _not_editable(error: NotEditable) -> Problem:
     return Problem.of(
         "NOT_EDITABLE",
-        "Only messages of a user can be edited.",
+        "Only messages of a user can be edited or reverted to.",
         {"role": error.role, "message_id": str(error.message_id)},
     )
 
@@ -396,9 +397,10 @@ def _action_not_found(error: ActionNotFound) -> Problem:
 def _action_ended(error: ActionEnded) -> Problem:
     action = error.action
     ended_at = "" if action.ended_at is None else action.ended_at.isoformat()
+    how = "expired" if action.outcome is ActionOutcome.EXPIRED else f"was {action.outcome}"
     return Problem.of(
         "ACTION_ENDED",
-        f"It was {action.outcome} at {ended_at}; this answer changed nothing.",
+        f"It {how} at {ended_at}; this answer changed nothing.",
         {
             "action_id": action.id,
             "state": str(action.outcome),

@@ -15,6 +15,7 @@ import click
 from parley.cli.errors import CliError
 from parley.cli.invocation import Invocation, program_called
 from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import sanitized
 
 #: Command -> (module with a click command of the same name, "_" for "-", one line of help).
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -101,7 +102,7 @@ def run(arguments: Sequence[str], invocation: Invocation) -> int:
         if invocation.is_debug:
             raise
         for line in error.lines:
-            click.echo(f"parley: {line}", err=True)
+            click.echo(f"parley: {sanitized(line)}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

@@ -246,13 +246,18 @@ class SignInPages:
         cookies = self._authentication.cookies
         form_token = cookies.form_token(request) or new_token(self._token_bytes)
         hidden = f'<input type="hidden" name="form_token" value="{escape(form_token)}">'
-        said = "" if problem is None else f'<p role="alert">{escape(problem.detail)}</p>'
+        said = "" if problem is None else f'<p role="alert">{escape(_words_of(problem))}</p>'
         body = f'{said}{hint}<form method="post" action="{action}">{hidden}{fields}</form>'
         status = HTTPStatus.OK if problem is None else problem.status
         headers = {**FORM_HEADERS, **({} if problem is None else _retry_after(problem))}
         response = HTMLResponse(document(title, body), status_code=status, headers=headers)
         cookies.write_form(response, form_token)
         return response
+
+
+def _words_of(problem: HttpProblem) -> str:
+    """Return what is wrong for a person, who does not know where the fields of a form end up."""
+    return " ".join(each.detail for each in problem.errors) or problem.detail
 
 
 def failure(request: Request, error: Exception) -> Response:

@@ -85,7 +85,7 @@ async def test_a_chat_is_reverted_with_its_files_and_that_is_undone(stack: Local
     assert await shown(client, path) == before
     assert await message_ids(client, path) == ids_before
 
-    revert_id = done.stdout.split()[-1]
+    revert_id = done.stdout.partition("--undo ")[2].split()[0]
     undone = await asyncio.to_thread(stack.parley, "revert", created["id"], "--undo", revert_id)
     assert undone.returncode == 0, undone.stderr
     assert await shown(client, path) == after

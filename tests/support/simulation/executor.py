@@ -59,7 +59,7 @@ class SimulatedExecutor(JournalingTools):
         """Offer the tools with the present journal."""
         if not self.is_reachable:
             raise ExecutorUnreachable(Executor.TOOLRUNNER)
-        return tuple(replace(spec, journal_generation=self._generation) for spec in self._specs)
+        return tuple(replace(spec, journal_generation=self._generation) for spec in self.specs)
 
     async def execute(self, execution: Execution) -> Outcome:
         """Start a call or attach to it, unless it may not run any more."""

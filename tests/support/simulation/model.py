@@ -8,7 +8,7 @@ from typing import Protocol
 
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Part, ToolCall, ToolResult
-from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.tools import ASK_USER_QUESTION, PROPOSE_PLAN, Executor, ToolSpec
 from chatd.models.domain.language_model import (
     Finished,
     ModelError,
@@ -17,7 +17,6 @@ from chatd.models.domain.language_model import (
     TextDelta,
     ToolCallRequested,
 )
-from chatd.turns.domain.asking import ASK_USER_QUESTION, PROPOSE_PLAN
 from parley.clock import Clock
 from support.chatd.chats.chat_machine import text_of
 from support.simulation.climate import Climate

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -274,3 +275,18 @@ def test_a_status_that_does_not_allow_something_is_told_with_what_does(status: S
     advice = "interrupt it" in problem.message
     assert advice is (status in (Status.RUNNING, Status.REQUIRES_ACTION))
     assert problem.message.startswith(f"The chat is {status.replace('_', ' ')}, ")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "how"),
+    [
+        (ActionOutcome.ANSWERED, "was answered"),
+        (ActionOutcome.CANCELLED, "was cancelled"),
+        (ActionOutcome.EXPIRED, "expired"),
+    ],
+)
+def test_a_late_answer_is_told_how_the_action_ended(outcome: ActionOutcome, how: str) -> None:
+    problem = ERRORS[ActionEnded](ActionEnded(replace(ENDED, outcome=outcome)))
+
+    at = "2026-01-01T00:00:00+00:00"
+    assert problem.message == f"It {how} at {at}; this answer changed nothing."

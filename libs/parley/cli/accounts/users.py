@@ -38,16 +38,26 @@ def ls(as_json: bool) -> None:
 
 @users.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), default=ROLES[0], show_default=True)
+@click.option("--role", type=click.Choice(ROLES), help=f"The role (default: {ROLES[0]}).")
 @click.option("--display-name", default="", help="The name to show (default: NAME).")
 @click.option("--email", default="", help="The address for notices.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def invite(name: str, role: str, display_name: str, email: str, as_json: bool) -> None:
+def invite(name: str, role: str | None, display_name: str, email: str, as_json: bool) -> None:
     """Make the user NAME, if there is none, and print a link for their first sign-in."""
     api = _api()
     user = _find(api, name)
+    if user is not None and (role not in (None, user["role"]) or display_name or email):
+        raise CliError(
+            f"there is a user {name} already, with the role {user['role']}: "
+            "leave out --role, --display-name and --email to print a new link"
+        )
     if user is None:
-        body = {"login": name, "role": role, "display_name": display_name, "email": email}
+        body = {
+            "login": name,
+            "role": role or ROLES[0],
+            "display_name": display_name,
+            "email": email,
+        }
         user = api.call(
             "POST", PATH, {key: text for key, text in body.items() if text}, _key(), needs="id"
         )

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -48,7 +48,7 @@ def ls(everyone: bool, chat: str | None, as_json: bool) -> None:
 @click.argument("tool", default="*")
 @everyone_option
 @chat_option
-@click.option("--command", default="", help='A shell command, for example "git push *".')
+@click.option("--command", help='A shell command, for example "git push *".')
 @click.option(
     "--argument", "arguments", multiple=True, metavar="NAME=PATTERN",
     help='An argument, for example "path=/etc/*"; several are allowed.',
@@ -69,7 +69,7 @@ def add(
     tool: str,
     everyone: bool,
     chat: str | None,
-    command: str,
+    command: str | None,
     arguments: tuple[str, ...],
     server: str,
     modes: tuple[str, ...],
@@ -78,11 +78,13 @@ def add(
     after_outside_content: bool,
 ) -> None:
     """Make a rule with this EFFECT for a TOOL, in whose name * stands for any text."""
+    if command is not None and not command.strip():
+        raise click.UsageError("--command is empty: without it the rule is for every call.")
     body = {
         "effect": effect,
         "tool": tool,
-        "command": command or None,
-        "arguments": dict(map(_argument, arguments)),
+        "command": command,
+        "arguments": _patterns(arguments),
         "server_id": server or None,
         "modes": list(modes),
         "reason": reason or None,
@@ -120,11 +122,16 @@ def _path(everyone: bool, chat: str | None) -> str:
     return f"/api/v1/{NAME}" if everyone else f"/api/v1/me/{NAME}"
 
 
-def _argument(text: str) -> tuple[str, str]:
-    name, separator, pattern = text.partition("=")
-    if not name or not separator:
-        raise click.UsageError(f"{text!r} is not NAME=PATTERN.")
-    return name, pattern
+def _patterns(arguments: Iterable[str]) -> dict[str, str]:
+    patterns: dict[str, str] = {}
+    for text in arguments:
+        name, separator, pattern = text.partition("=")
+        if not name or not separator:
+            raise click.UsageError(f"{text!r} is not NAME=PATTERN.")
+        if name in patterns:
+            raise click.UsageError(f"--argument {name} is given twice: make a rule for each.")
+        patterns[name] = pattern
+    return patterns
 
 
 def _items(api: Api, path: str) -> Iterator[Any]:

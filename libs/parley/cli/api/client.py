@@ -20,6 +20,9 @@ REQUEST_S_MAX = 30.0
 EVENTS = "text/event-stream"
 PROBLEM_BYTES_MAX = 64 * 1024
 
+#: The code of a wrong login, password or second factor, which no API key mends.
+SIGN_IN_REFUSED = "SIGN_IN_REFUSED"
+
 
 class Unreachable(CliError):
     """The server did not answer, or the answer was cut off; the same request may succeed later."""
@@ -191,7 +194,7 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
     code = problem.get("code")
     said = [str(problem[key]) for key in ("title", "detail") if problem.get(key)]
     message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
-    if status == 401:
+    if status == 401 and code != SIGN_IN_REFUSED:
         message += " (check PARLEY_API_KEY, the file api_key in the home, or sign in again)"
     if status >= 500 and problem.get("trace_id"):
         message += f" trace_id: {problem['trace_id']}"

@@ -17,9 +17,9 @@ from parley.cli.chats.actions import (
     question_lines,
     questions_of,
 )
-from parley.cli.chats.answer import sanitized
 from parley.cli.chats.turn_output import Patience
 from parley.cli.errors import ConfigurationProblem
+from parley.cli.terminal_text import sanitized
 
 ENDED = "ACTION_ENDED"
 Body = dict[str, Any]
@@ -59,7 +59,7 @@ class GivenOptions:
             return self._answers(action)
         if self.options or self.text:
             raise ConfigurationProblem(
-                f"--option and --text are for questions, and this is a {action.get('kind')}: "
+                f"--option and --text are for questions, and this is of kind {action.get('kind')}: "
                 f"give {how_to_answer(action)}"
             )
         decision = self.decision or ("accept" if self.plan else "")
@@ -223,8 +223,10 @@ def ask(action: Action) -> Body:
 def _asked_question(question: Mapping[str, Any]) -> Body:
     for line in question_lines(question):
         click.echo(sanitized(line), err=True)
-    count = len(question.get("options") or ())
-    said = str(click.prompt(f"Number 1-{count}, or your own words", err=True)).strip()
+    options = question.get("options") or ()
+    said = str(click.prompt(f"Number 1-{len(options)}, or your own words", err=True)).strip()
+    if said in map(str, range(1, len(options) + 1)):
+        return {"selected": [str(options[int(said) - 1].get("label"))]}
     try:
         return {"selected": _selected(question, said)}
     except ConfigurationProblem:
@@ -261,17 +263,21 @@ def _selected(question: Mapping[str, Any], wanted: str) -> list[str]:
         ConfigurationProblem: There is no such option.
     """
     labels = [str(option.get("label")) for option in question.get("options") or ()]
-    if wanted in labels:
+    if wanted in labels and not wanted.isdecimal():
         return [wanted]
     pieces = wanted.split(",") if question.get("multiple") else [wanted]
     return [_label(labels, piece.strip()) for piece in pieces]
 
 
 def _label(labels: list[str], wanted: str) -> str:
-    for number, label in enumerate(labels, start=1):
-        if wanted.casefold() in (label.casefold(), str(number)):
-            return label
+    found = {
+        label
+        for number, label in enumerate(labels, start=1)
+        if wanted.casefold() in (label.casefold(), str(number))
+    }
+    if len(found) == 1:
+        return found.pop()
     listed = ", ".join(f"{number} {label}" for number, label in enumerate(labels, start=1))
-    raise ConfigurationProblem(
-        sanitized(f"{wanted!r} is none of the options ({listed}): own words go into --text")
-    )
+    problem = "fits several of" if found else "is none of"
+    advice = "give the number of another, or --text" if found else "own words go into --text"
+    raise ConfigurationProblem(sanitized(f"{wanted!r} {problem} the options ({listed}): {advice}"))

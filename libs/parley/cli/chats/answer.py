@@ -163,15 +163,6 @@ def cut_words(message: Mapping[str, Any]) -> str | None:
     return CUT.get(str(message.get("finish_reason")))
 
 
-def sanitized(text: str) -> str:
-    """Return `text` without control characters but two, so that it cannot control a terminal."""
-    return "".join(
-        letter
-        for letter in text
-        if letter in "\n\t" or not (letter < " " or "\x7f" <= letter <= "\x9f")
-    )
-
-
 def _words(payload: dict[str, Any]) -> str:
     said = payload.get("message") or payload.get("detail") or payload.get("error")
     return str(said or payload.get("title") or payload.get("kind") or "unknown problem")

@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 
 from parley.cli.api.client import Api
 from parley.cli.api.server import local_server
-from parley.cli.chats.answer import sanitized
 from parley.cli.errors import CliError
 from parley.cli.home.layout import Home
 from parley.cli.stack.model_providers import HOW_TO_GET_ONE
+from parley.cli.terminal_text import sanitized
 
 MODELS = "/api/v1/models"
 PROVIDERS = "/api/v1/providers"

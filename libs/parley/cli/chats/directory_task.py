@@ -11,12 +11,13 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.events import follow
 from parley.cli.api.retries import post
-from parley.cli.chats.answer import Answer, Ending, sanitized
+from parley.cli.chats.answer import Answer, Ending
 from parley.cli.chats.directory_copy import apply_patch, packed
 from parley.cli.chats.listing import CHATS, chat_path, one_line
 from parley.cli.chats.turn_output import Patience, Waiting, show_turn
 from parley.cli.chats.workspace import ChatWorkspace, Ended, OutputChunk
 from parley.cli.errors import CliError
+from parley.cli.terminal_text import sanitized
 
 #: A chat begins with a message. The demo model answers this one, at no cost and without tools, so
 #: that the files are copied before the model that does the work begins.

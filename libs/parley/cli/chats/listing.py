@@ -6,7 +6,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from parley.cli.api.client import Api
-from parley.cli.chats.answer import cut_words, sanitized
+from parley.cli.chats.answer import cut_words
+from parley.cli.terminal_text import sanitized
 
 CHATS = "/api/v1/chats"
 PAGE_MAX = 200

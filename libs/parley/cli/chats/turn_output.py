@@ -10,9 +10,10 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.events import ServerEvent, follow
-from parley.cli.chats.answer import Answer, Ending, Note, Text, sanitized
+from parley.cli.chats.answer import Answer, Ending, Note, Text
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, NeedsAction, TimedOut
+from parley.cli.terminal_text import sanitized
 
 STOP_S_MAX: Final = 10.0
 #: Answers what a chat waits for; returns False if only a program can.

@@ -46,8 +46,8 @@ def actions(as_json: bool) -> None:
 @click.command(cls=HomeCommand)
 @click.argument("chat_id", metavar="[CHAT]", required=False)
 @click.argument("action_id", metavar="[ACTION]", required=False)
-@click.option("--accept", "decision", flag_value="accept", help="Accept the plan, or allow it.")
-@click.option("--refuse", "decision", flag_value="refuse", help="Refuse the plan, or the call.")
+@click.option("--accept", is_flag=True, help="Accept the plan, or allow it.")
+@click.option("--refuse", is_flag=True, help="Refuse the plan, or the call.")
 @click.option("--remark", default="", metavar="TEXT", help="A remark for the model.")
 @click.option(
     "--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE",
@@ -63,7 +63,8 @@ def actions(as_json: bool) -> None:
 def answer(
     chat_id: str | None,
     action_id: str | None,
-    decision: str | None,
+    accept: bool,
+    refuse: bool,
     remark: str,
     plan_file: Path | None,
     options: tuple[str, ...],
@@ -75,8 +76,11 @@ def answer(
 
     Without CHAT or ACTION it is the only one that waits. Without options it asks on the terminal.
     """
+    if accept and refuse:
+        raise click.UsageError("Choose --accept or --refuse.")
+    decision = "accept" if accept else "refuse" if refuse else ""
     plan = "" if plan_file is None else _read(plan_file)
-    given = GivenOptions(decision or "", remark, plan, options, text, remember)
+    given = GivenOptions(decision, remark, plan, options, text, remember)
     api = Api(find_server(current()))
     action = _chosen(api, chat_id, action_id)
     if not given.is_empty:

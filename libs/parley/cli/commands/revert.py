@@ -5,17 +5,18 @@ import threading
 import uuid
 from time import monotonic
 from typing import Any
+from urllib.parse import quote
 
 import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
-from parley.cli.chats.answer import sanitized
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
+from parley.cli.terminal_text import sanitized
 
 LOOK_S = 0.2
 WAIT_S = 300.0
@@ -37,12 +38,16 @@ def revert(
     undone_id: str | None,
     as_json: bool,
 ) -> None:
-    """Go back in the chat CHAT to before MESSAGE, one of yours; everything after it is deleted."""
+    """Go back in the chat CHAT to before MESSAGE, one of yours, and delete everything after it.
+
+    MESSAGE is its number, which `parley show CHAT` prints.
+    """
     if (message_id is None) == (undone_id is None):
         raise click.UsageError("Name either a message, or a revert with --undo.")
     api = Api(find_server(current()))
     if undone_id is not None:
-        path, body = f"{chat_path(chat_id)}/reverts/{undone_id}/undo", dict[str, Any]()
+        named = quote(undone_id, safe="")
+        path, body = f"{chat_path(chat_id)}/reverts/{named}/undo", dict[str, Any]()
     else:
         path = f"{chat_path(chat_id)}/revert"
         body = {"message_id": message_id, "restore_files": files}
@@ -87,23 +92,27 @@ def _show_preview(shown: dict[str, Any], *, as_json: bool) -> None:
     if shown.get("dropped_messages"):
         click.echo(f"Queued messages to drop: {shown['dropped_messages']}.", err=True)
     if shown.get("files"):
-        _show_files(shown["files"])
+        _show_files(shown["files"], restored="to restore")
 
 
 def _show_done(chat_id: str, done: dict[str, Any]) -> None:
     if done.get("files"):
         _show_files(done["files"])
     if done["kind"] == "history":
-        click.echo(f"Reverted. Undo it with: parley revert {chat_id} --undo {done['id']}")
+        undo = current().hint(f"revert {chat_id} --undo {done['id']}")
+        click.echo(f"Reverted. Undo it with: {undo}")
     else:
         click.echo("Undone.")
 
 
-def _show_files(files: dict[str, Any]) -> None:
-    counts = f"{files['restored']} restored, {files['conflicts']} in conflict, {files['lost']} lost"
+def _show_files(files: dict[str, Any], restored: str = "restored") -> None:
+    counts = (
+        f"{files['restored']} {restored}, {files['conflicts']} in conflict, {files['lost']} lost"
+    )
     click.echo(f"Files: {counts}.", err=True)
     for each in files["paths"][:SHOWN_PATHS]:
-        click.echo(sanitized(f"  {each['outcome']:<10}{each['action']:<8}{each['path']}"), err=True)
+        outcome = restored if each["outcome"] == "restored" else each["outcome"]
+        click.echo(sanitized(f"  {outcome:<11}{each['action']:<8}{each['path']}"), err=True)
     more = len(files["paths"][SHOWN_PATHS:]) + files["omitted"]
     if more:
         click.echo(f"  and {more} more", err=True)

@@ -7,7 +7,6 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.chats.actions import summary_of
-from parley.cli.chats.answer import sanitized
 from parley.cli.chats.listing import (
     chat_path,
     last_messages,
@@ -17,6 +16,7 @@ from parley.cli.chats.listing import (
 )
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
+from parley.cli.terminal_text import sanitized
 
 
 @click.command(cls=HomeCommand)

@@ -8,12 +8,13 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.events import ServerEvent, follow
 from parley.cli.api.server import find_server
-from parley.cli.chats.answer import Answer, sanitized
+from parley.cli.chats.answer import Answer
 from parley.cli.chats.listing import chat_path
 from parley.cli.chats.turn_output import show
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
+from parley.cli.terminal_text import sanitized
 
 
 @click.command(cls=HomeCommand)

@@ -38,6 +38,10 @@ def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
     }
 
 
+#: Setting that `parley up` sets itself -> the option to use instead.
+_INSTEAD: Mapping[str, str] = {"GATEWAY_HTTP_LISTEN": ", and use --http"}
+
+
 def settings_of(stack: Stack, service: str, number: int) -> dict[str, str]:
     """Return the settings that this stack sets for one process."""
     chosen = _own_settings(stack, service, number) | {"PARENT_PID": str(stack.caller.pid)}
@@ -58,7 +62,7 @@ def problems_of(stack: Stack) -> tuple[str, ...]:
         spellings = set(chosen) | {name.removesuffix("_FILE") for name in chosen}
         spellings.discard(PUBLIC_URL)  # Handled by the request.
         problems += [
-            f"{name} is set by `parley up` itself: unset it"
+            f"{name} is set by `parley up` itself: unset it{_INSTEAD.get(name, '')}"
             for name in sorted(spellings & set(stack.caller.environment))
         ]
     return tuple(problems)

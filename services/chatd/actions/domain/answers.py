@@ -60,6 +60,8 @@ def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
         raise InvalidRequest("plan", "is only for plans")
     if given.plan and not given.is_accepted:
         raise InvalidRequest("plan", "is only for a plan that is accepted; send `remark`")
+    if given.plan and not given.plan.strip():
+        raise InvalidRequest("plan", "is blank; leave it out to accept the plan as proposed")
     said: dict[str, Any] = {"accepted": given.is_accepted}
     if given.remark:
         said["remark"] = given.remark

@@ -9,10 +9,10 @@ from chatd.approvals.domain.errors import TooManyRules
 from chatd.approvals.domain.judgement import Ask, Deny
 from chatd.approvals.engine.judge import Judge
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.tools import Dispatch, Tools, ToolSpec
+from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Dispatch, Tools, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.store.catalogue import ChatFacts
-from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.errors import ChatNotFound, CheckUnavailable, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
 
 NOT_OFFERED = "this did not run: its tool is not offered any more"
@@ -68,6 +68,7 @@ class CallDispatcher:
 
         Raises:
             InvalidRequest: The approval is to be remembered, and a rule asks each time.
+            CheckUnavailable: The workspace does not offer its tools now; the action stays open.
         """
         facts = await self._facts(action.chat_id)
         context = TurnContext(
@@ -94,6 +95,8 @@ class CallDispatcher:
                     action.id, call, spec.executor, spec.journal_generation, action.mode
                 )
                 return Permitted(dispatch, spec, context, history)
+        if action.tool_name in BUILT_IN_TOOL_NAMES:
+            raise CheckUnavailable("tool")
         return NotPermitted(NOT_OFFERED)
 
     async def remember(self, permitted: Permitted) -> None:

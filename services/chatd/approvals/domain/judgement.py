@@ -242,6 +242,9 @@ def _reason(answer: _Answer, call: ToolCall, verb: str) -> str:
     rule = answer.rule
     what = call.tool_name if answer.program is None else answer.program.text or call.tool_name
     shown = what if len(what) <= SHOWN_CHARACTERS_MAX else f"{what[:SHOWN_CHARACTERS_MAX]}…"
+    if answer.program is not None and answer.program.is_opaque:
+        is_unknown = not answer.program.text.strip("… ")
+        shown = "text that may run anything" if is_unknown else f"{shown}, which may run anything"
     told = f"a rule of {_SCOPES[rule.scope.kind]} {verb} {shown}"
     return f"{told}: {rule.reason}" if rule.reason else told
 

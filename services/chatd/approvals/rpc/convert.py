@@ -1,16 +1,14 @@
 """Conversion and validation of approval rules."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from chatd.approvals.domain.rules import (
-    Effect,
-    Rule,
-    ScopeKind,
-    command_problem,
-)
+from chatd.approvals.domain.judgement import COMMAND_ARGUMENTS
+from chatd.approvals.domain.rules import Effect, Rule, ScopeKind, command_problem, is_like
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES
 from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from parley.api.chat.v1 import approval_pb2
@@ -26,6 +24,7 @@ FIELDS: Final = (
     "rememberable",
     "after_outside_content",
 )
+_TOOL: Final = re.compile(r"[A-Za-z0-9_*-]*")
 EFFECTS: Final[Mapping[int, Effect]] = {
     approval_pb2.APPROVAL_EFFECT_ALLOW: Effect.ALLOW,
     approval_pb2.APPROVAL_EFFECT_ASK: Effect.ASK,
@@ -50,7 +49,7 @@ def rule_with(rule: Rule, given: approval_pb2.ApprovalRule, changed: frozenset[s
         )
     checks: Mapping[str, tuple[str, Callable[[], Any]]] = {
         "effect": ("effect", lambda: _effect(given)),
-        "tool": ("tool", lambda: _pattern(given.tool, "rule.tool")),
+        "tool": ("tool", lambda: _tool(given.tool)),
         "server_id": (
             "server_id",
             lambda: fields.optional_uuid(given.server_id, "rule.server_id"),
@@ -105,6 +104,13 @@ def _consistent(rule: Rule) -> Rule:
         raise InvalidRequest(
             "rule.after_outside_content", "is for rules of the installation or a chat that allow"
         )
+    runs_commands = any(is_like(rule.tool or "*", name) for name in COMMAND_ARGUMENTS)
+    if rule.command and (rule.server_id or not runs_commands):
+        raise InvalidRequest(
+            "rule.command", f"is for {', '.join(COMMAND_ARGUMENTS)}; name that tool or none"
+        )
+    if rule.server_id and rule.tool in BUILT_IN_TOOL_NAMES:
+        raise InvalidRequest("rule.server_id", f"has no tool {rule.tool}; leave one of them out")
     return rule
 
 
@@ -128,6 +134,15 @@ def _command(text: str) -> str:
     if problem:
         raise InvalidRequest("rule.command", problem)
     return command
+
+
+def _tool(text: str) -> str:
+    tool = text.strip()
+    if not _TOOL.fullmatch(tool):
+        raise InvalidRequest(
+            "rule.tool", "is no name of a tool; give A-Z, a-z, 0-9, _ and -, and * for any text"
+        )
+    return tool
 
 
 def _pattern(text: str, field: str) -> str:

@@ -7,7 +7,12 @@ from functools import partial
 from chatd.chats.domain.views import FILES_MAX
 from chatd.chats.rpc.tool_schemas import schema_problems
 from chatd.content.domain import parts
-from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, ClientTool
+from chatd.content.domain.tools import (
+    ASK_USER_QUESTION,
+    BUILT_IN_TOOL_NAMES,
+    PROPOSE_PLAN,
+    ClientTool,
+)
 from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from parley.api.chat.v1 import chat_pb2, message_pb2
@@ -93,7 +98,7 @@ def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[Clien
 def _check_tool_name(name: str, field: str, before: Sequence[str]) -> None:
     if name in before:
         raise InvalidRequest(field, "is the name of two tools")
-    if name in BUILT_IN_TOOL_NAMES:
+    if name in BUILT_IN_TOOL_NAMES or name in (ASK_USER_QUESTION, PROPOSE_PLAN):
         raise InvalidRequest(field, "is the name of a tool that Parley offers; choose another one")
     if _MCP_TOOL_NAME.fullmatch(name):
         raise InvalidRequest(

@@ -10,6 +10,7 @@ ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
 ARGUMENTS_DEPTH_MAX = 100
 
 _TEXT_OR_LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPED = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
@@ -46,6 +47,8 @@ def parsed(args_json: str) -> Arguments:
         value = _loaded_mended(args_json, error)
     if not isinstance(value, Arguments):
         raise ValueError("the arguments must be a JSON object")
+    if _ESCAPED_SURROGATE.search(args_json):
+        _refuse_broken_text(value)
     return value
 
 
@@ -95,6 +98,17 @@ def _loaded(args_json: str, to_object: Callable[[list[tuple[str, object]]], obje
     if _is_deeper(value, ARGUMENTS_DEPTH_MAX):
         raise _Unusable(f"the arguments are nested more than {ARGUMENTS_DEPTH_MAX} levels deep")
     return value
+
+
+def _refuse_broken_text(value: Arguments) -> None:
+    """Reject unpaired surrogates, which cannot be stored or sent."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise _Unusable(
+            "an argument holds half of a character; "
+            "write characters as they are, not as \\u escapes"
+        ) from None
 
 
 def _refuse_constant(name: str) -> object:

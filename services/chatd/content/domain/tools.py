@@ -38,6 +38,9 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "write_file",
     }
 )
+#: Tools by which a model asks people; a client's tool must have another name than these, too.
+PROPOSE_PLAN = "propose_plan"
+ASK_USER_QUESTION = "ask_user_question"
 
 
 class EditStyle(StrEnum):

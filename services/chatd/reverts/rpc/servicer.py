@@ -3,26 +3,25 @@
 from collections.abc import Callable
 from typing import Protocol
 
-import grpc
-
-from chatd.chats.domain.chat import ChatState, Message, Revert, RevertKind
+from chatd.chats.domain.chat import ChatState, Facts, Revert, RevertKind
 from chatd.chats.domain.commands import Command, RevertChat, UndoRevert
-from chatd.chats.domain.errors import MessageNotFound, RevertNotFound
+from chatd.chats.domain.errors import RevertNotFound
+from chatd.chats.domain.revert_decisions import require_editable
 from chatd.chats.rpc.claims import Claims, reserved
 from chatd.chats.rpc.convert import chat_to_proto
+from chatd.chats.rpc.methods import Context, shares_of, with_read_only_errors
 from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, RevertId, WorkerId
 from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
+from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2, revert_pb2
 from parley.api.chat.v1 import revert_service_pb2 as api
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceServicer
 from parley.api.workspace.v1 import checkpoint_pb2
 from parley.tasks import Shielding
-
-Context = grpc.aio.ServicerContext
 
 KINDS = {
     RevertKind.HISTORY: revert_pb2.REVERT_KIND_HISTORY,
@@ -49,13 +48,25 @@ class RevertServicer(RevertServiceServicer):
     """Serves reverts; with files, the worker of the chat completes them."""
 
     def __init__(
-        self, stores: Stores, *, claims: Claims, tasks: Shielding, previews: FilePreviews
+        self,
+        stores: Stores,
+        *,
+        claims: Claims,
+        groups: Groups,
+        tasks: Shielding,
+        previews: FilePreviews,
     ) -> None:
         self._stores = stores
+        self._groups = groups
         self._claims = claims
         self._tasks = tasks
         self._previews = previews
 
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        return await shares_of(self._stores, self._groups, chat_id)
+
+    @with_read_only_errors
     async def PreviewRevert(
         self, request: api.PreviewRevertRequest, context: Context
     ) -> api.PreviewRevertResponse:
@@ -66,7 +77,8 @@ class RevertServicer(RevertServiceServicer):
         await self._stores.ownership.require(chat_id, owner.id)
         history = await self._stores.chats.history(chat_id)
         deleted = [message for message in history if message.id >= message_id]
-        _require_message(deleted, message_id)
+        target = deleted[0] if deleted and deleted[0].id == message_id else None
+        require_editable(message_id, Facts(target=target))
         response = api.PreviewRevertResponse(
             deleted_messages=len(deleted),
             dropped_messages=len(await self._stores.chats.queue(chat_id)),
@@ -75,6 +87,7 @@ class RevertServicer(RevertServiceServicer):
             response.files.CopyFrom(await self._previews.preview(chat_id, owner, message_id))
         return response
 
+    @with_read_only_errors
     async def RevertChat(
         self, request: api.RevertChatRequest, context: Context
     ) -> api.RevertChatResponse:
@@ -94,6 +107,7 @@ class RevertServicer(RevertServiceServicer):
             revert=await self._revert(chat_id, revert_id), chat=await self._chat(chat_id, owner)
         )
 
+    @with_read_only_errors
     async def UndoRevert(
         self, request: api.UndoRevertRequest, context: Context
     ) -> api.UndoRevertResponse:
@@ -160,11 +174,6 @@ class RevertServicer(RevertServiceServicer):
 
     async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
-
-
-def _require_message(deleted: list[Message], message_id: MessageId) -> None:
-    if not deleted or deleted[0].id != message_id:
-        raise MessageNotFound(message_id)
 
 
 def _to_proto(

@@ -68,7 +68,6 @@ def read(takes: type[A], args_json: str) -> A:
     except ValueError as error:
         raise BadArguments(str(error), "send one JSON object with each argument once") from None
     _refuse_names(takes, given)
-    _refuse_broken_text(given)
     required = {field.name for field in msgspec.structs.fields(takes) if field.required}
     told = {name: value for name, value in given.items() if value is not None or name in required}
     try:
@@ -95,15 +94,6 @@ def _refuse_names(takes: type[Input], given: Arguments) -> None:
         if name in known:
             continue
         raise BadArguments(f"there is no argument {name[:64]!r}", _meant(name, known))
-
-
-def _refuse_broken_text(given: Arguments) -> None:
-    """Reject unpaired surrogates, which cannot be stored or sent."""
-    try:
-        json.dumps(given, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        problem = "an argument holds half of a character"
-        raise BadArguments(problem, "write characters as they are, not as \\u escapes") from None
 
 
 def _typed(message: str, takes: type[Input]) -> BadArguments:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.tools import Executor, PendingKind, ToolSpec
+from chatd.content.domain.tools import (
+    ASK_USER_QUESTION,
+    PROPOSE_PLAN,
+    Executor,
+    PendingKind,
+    ToolSpec,
+)
 from chatd.content.domain.turn_context import TurnContext
-
-PROPOSE_PLAN = "propose_plan"
-ASK_USER_QUESTION = "ask_user_question"
 
 PLAN_BYTES_MAX = 64 * 1024
 TITLE_CHARACTERS_MAX = 200

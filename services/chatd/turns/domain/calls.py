@@ -206,11 +206,23 @@ def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
     )
 
 
+def is_workspace_away(tool_name: str, specs: Mapping[str, ToolSpec]) -> bool:
+    """Return whether a tool of ours is missing because its workspace offers none now."""
+    return (
+        tool_name not in specs
+        and tool_name in BUILT_IN_TOOL_NAMES
+        and all(each.executor is not Executor.TOOLRUNNER for each in specs.values())
+    )
+
+
 def _problem(
     call: ToolCall, specs: Mapping[str, ToolSpec], withheld: Mapping[str, ChatMode]
 ) -> tuple[str, str] | None:
     """Return why a call cannot be executed, and a hint; None if it can."""
     spec = specs.get(call.tool_name)
+    if is_workspace_away(call.tool_name, specs):
+        problem = f"{call.tool_name} cannot be called now, because the workspace does not answer"
+        return problem, "Try again in a moment, or go on without it and say so."
     if spec is None and call.tool_name in withheld:
         mode = withheld[call.tool_name].value
         problem = f"{call.tool_name} cannot be called in {mode} mode, in which nothing is changed"

@@ -14,7 +14,7 @@ from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, Ended, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ExecutionId
-from chatd.turns.domain.calls import executed_result, local_calls
+from chatd.turns.domain.calls import executed_result, is_workspace_away, local_calls
 from chatd.turns.domain.loops import with_loop_hint
 from chatd.turns.domain.ports import Chats
 from chatd.turns.engine.answer import Show
@@ -231,11 +231,13 @@ class Dispatched:
         execution_id = pending.execution_id or ExecutionId("")
         dispatch = known.get(execution_id) or _untraceable(pending, execution_id)
         spec = specs.get(pending.tool_name)
+        # A workspace that is away offers nothing, and may be back when the call is looked up.
+        is_away = dispatch.mode is context.mode and is_workspace_away(pending.tool_name, specs)
         execution = Execution(context, owner_epoch, dispatch, spec or placeholder_spec(dispatch))
         return OpenCall(
             execution,
             is_new=execution_id in self._new,
-            is_offered=spec is not None,
+            is_offered=spec is not None or is_away,
             is_stored=execution_id in known,
         )
 

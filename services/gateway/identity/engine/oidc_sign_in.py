@@ -20,7 +20,12 @@ from gateway.identity.engine.oidc_issuers import (
 )
 from gateway.identity.engine.passkeys import CONTINUATION_LIFETIME
 from gateway.identity.engine.sign_in import Origin, SignedIn, SignIns
-from gateway.identity.engine.users import EMAIL_CHARACTERS_MAX, NAME_CHARACTERS_MAX, Users
+from gateway.identity.engine.users import (
+    EMAIL_CHARACTERS_MAX,
+    NAME_CHARACTERS_MAX,
+    Users,
+    shown_name,
+)
 from gateway.identity.errors import (
     IdentityNotKnown,
     IssuerRefused,
@@ -205,7 +210,7 @@ class OidcSignIns:
         return UserRecord(
             id=UserId(self._new_id()),
             login=login,
-            display_name=_text(identity.claims, "name", NAME_CHARACTERS_MAX) or login,
+            display_name=shown_name(_text(identity.claims, "name", NAME_CHARACTERS_MAX)) or login,
             email=_text(identity.claims, "email", EMAIL_CHARACTERS_MAX),
             role=Role(identity.issuer.role),
             state=UserState.ACTIVE,

@@ -4,9 +4,15 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
+from unicodedata import bidirectional, category
 
 from gateway.identity.domain import UserKind, UserRecord, UserState
-from gateway.identity.engine.service_tokens import RANK, REQUEST_ID_CHARACTERS_MAX, is_uuid
+from gateway.identity.engine.service_tokens import (
+    INVISIBLE_CATEGORIES,
+    RANK,
+    REQUEST_ID_CHARACTERS_MAX,
+    is_uuid,
+)
 from gateway.identity.engine.service_tokens import TOPIC as TOKENS_TOPIC
 from gateway.identity.errors import (
     GroupNotFound,
@@ -26,6 +32,8 @@ from parley.rpc import Violation
 TOPIC: Final = "identity.users"
 NAME_CHARACTERS_MAX: Final = 128
 EMAIL_CHARACTERS_MAX: Final = 254
+#: Unicode classes of characters that change the direction of the text around them.
+_DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 CHANGEABLE: Final = frozenset({"login", "display_name", "email", "role", "group_ids", "state"})
 #: Fields that users may change themselves.
 OWN: Final = frozenset({"display_name", "email"})
@@ -308,10 +316,25 @@ def _change_violations(
     yield from _text_violations(**shown)
 
 
+def shown_name(name: str) -> str:
+    """Return a name without what misleads where others see it: controls, lines, directions.
+
+    Invisible characters that join letters stay: some scripts need them.
+    """
+    return "".join(
+        letter
+        for letter in name
+        if category(letter) not in INVISIBLE_CATEGORIES - {"Cf"}
+        and bidirectional(letter) not in _DIRECTIONS
+    )
+
+
 def _text_violations(login: str, display_name: str, email: str) -> Iterator[Violation]:
     if not _LOGIN.fullmatch(login) or login.startswith("deleted-"):
         yield Violation("login", "give 1 to 64 of a-z, 0-9, dot, underscore and dash")
     if not 1 <= len(display_name.strip()) <= NAME_CHARACTERS_MAX or "\0" in display_name:
         yield Violation("display_name", f"give 1 to {NAME_CHARACTERS_MAX} characters, no NUL")
+    elif shown_name(display_name) != display_name:
+        yield Violation("display_name", "leave out control characters and line breaks")
     if len(email) > EMAIL_CHARACTERS_MAX or "\0" in email:
         yield Violation("email", f"give at most {EMAIL_CHARACTERS_MAX} characters, no NUL")

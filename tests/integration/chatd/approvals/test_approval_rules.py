@@ -65,7 +65,6 @@ async def test_a_rule_is_kept_with_all_that_it_says(served: ServedChats, ada: Pe
         INSTALLATION,
         effect=ASK,
         tool="execute",
-        server_id=ABSENT,
         modes=[approval_pb2.APPROVAL_MODE_ORDINARY, approval_pb2.APPROVAL_MODE_PLAN],
         command="git push *",
         arguments={"workdir": "/a/*"},
@@ -82,6 +81,9 @@ async def test_a_rule_is_kept_with_all_that_it_says(served: ServedChats, ada: Pe
     assert (await ada.ask(request)).rule == made
     problem = await ada.refusal(creating(INSTALLATION, tool="other"))
     assert problem.reason == "REQUEST_ID_REUSED"
+    request = creating(INSTALLATION, "r2", effect=ASK, tool="wiki__*", server_id=ABSENT)
+    kept = (await ada.ask(request)).rule
+    assert (kept.tool, kept.server_id) == ("wiki__*", ABSENT)
 
 
 async def test_each_scope_has_its_own_rules(served: ServedChats, ada: Person) -> None:
@@ -246,6 +248,12 @@ IMPOSSIBLE: list[tuple[Any, dict[str, Any], str]] = [
     (USER, {"command": "echo > x"}, "rule.command"),
     (USER, {"command": "A=1"}, "rule.command"),
     (USER, {"command": "x" * 1001}, "rule.command"),
+    (USER, {"command": "ls", "tool": "write_file"}, "rule.command"),
+    (USER, {"command": "ls", "tool": "exec*x"}, "rule.command"),
+    (USER, {"command": "ls", "server_id": ABSENT}, "rule.command"),
+    (USER, {"tool": "execute", "server_id": ABSENT}, "rule.server_id"),
+    (USER, {"tool": "write file"}, "rule.tool"),
+    (USER, {"tool": "execute!"}, "rule.tool"),
     (USER, {"arguments": {str(number): "*" for number in range(11)}}, "rule.arguments"),
     (USER, {"arguments": {"path": "x" * 501}}, "rule.arguments.path"),
     (USER, {"arguments": {"path": "a\0b"}}, "rule.arguments.path"),

@@ -157,6 +157,8 @@ IMPOSSIBLE_CHATS: list[tuple[dict[str, Any], str]] = [
     ({"client_tools": [tool(name="a b")]}, "client_tools[0].name"),
     ({"client_tools": [tool(), tool()]}, "client_tools[1].name"),
     ({"client_tools": [tool(name="execute")]}, "client_tools[0].name"),
+    ({"client_tools": [tool(name="propose_plan")]}, "client_tools[0].name"),
+    ({"client_tools": [tool(name="ask_user_question")]}, "client_tools[0].name"),
     ({"client_tools": [tool(), tool(name="create_workspace")]}, "client_tools[1].name"),
     ({"client_tools": [tool(name="github__create_issue")]}, "client_tools[0].name"),
     (

@@ -9,6 +9,7 @@ from parley.api.chat.v1 import chat_pb2, revert_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import revert_service_pb2 as api
 from parley.api.workspace.v1 import checkpoint_pb2
+from support.chatd.chats.chat_people import BOB_ID
 from support.chatd.chats.served_chats import ServedChats
 
 REPORT = checkpoint_pb2.RestoreReport(restored=2, conflicts=1)
@@ -116,6 +117,7 @@ async def test_bad_requests_and_other_people_are_refused(served: ServedChats) ->
             revert_of(chat.id, 2),
             revert_of(chat.id, 9),
             revert_of(nowhere, 1),
+            api.PreviewRevertRequest(chat_id=chat.id, message_id=2),
             api.PreviewRevertRequest(chat_id=chat.id, message_id=9),
             api.GetRevertRequest(chat_id=chat.id, revert_id=nowhere),
             api.UndoRevertRequest(request_id="u", chat_id=chat.id, revert_id=nowhere),
@@ -126,6 +128,7 @@ async def test_bad_requests_and_other_people_are_refused(served: ServedChats) ->
         "NOT_EDITABLE",
         "MESSAGE_NOT_FOUND",
         "CHAT_NOT_FOUND",
+        "NOT_EDITABLE",
         "MESSAGE_NOT_FOUND",
         "REVERT_NOT_FOUND",
         "REVERT_NOT_FOUND",
@@ -134,6 +137,27 @@ async def test_bad_requests_and_other_people_are_refused(served: ServedChats) ->
     await served.ann.send(chat.id, "runs")
     assert (await served.ann.refusal(revert_of(chat.id, 1))).reason == "TRANSITION_NOT_ALLOWED"
     assert await message_ids(served, chat.id) == [1, 2, 3, 4, 5]
+
+
+async def test_whom_a_chat_is_shared_with_is_told_that_only_its_owner_reverts_it(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+    reverted = await served.ann.ask(revert_of(chat.id, 3))
+    share = chats_api.Share(user_id=BOB_ID)
+    await served.ann.ask(
+        chats_api.SetSharesRequest(request_id="s", chat_id=chat.id, shares=[share])
+    )
+    reasons = [
+        (await served.bob.refusal(request)).reason
+        for request in (
+            revert_of(chat.id, 1),
+            api.PreviewRevertRequest(chat_id=chat.id, message_id=1),
+            api.UndoRevertRequest(request_id="u", chat_id=chat.id, revert_id=reverted.revert.id),
+        )
+    ]
+    assert reasons == ["CHAT_READ_ONLY"] * 3
+    assert await message_ids(served, chat.id) == [1, 2]
 
 
 async def test_an_edit_can_restore_files_before_it_runs(served: ServedChats) -> None:

@@ -97,6 +97,9 @@ IMPOSSIBLE_USERS: tuple[tuple[object, str], ...] = (
     ({"login": "x", "role": "king"}, "/role"),
     ({"login": "x", "role": "member", "display_name": " "}, "/display_name"),
     ({"login": "x", "role": "member", "email": "a\0"}, "/email"),
+    ({"login": "x", "role": "member", "display_name": "a\x1b[2J"}, "/display_name"),
+    ({"login": "x", "role": "member", "display_name": "a\u202eb"}, "/display_name"),
+    ({"login": "x", "role": "member", "display_name": "a\nb"}, "/display_name"),
     ({"login": "x", "role": "member", "password": "y"}, "/password"),
 )
 

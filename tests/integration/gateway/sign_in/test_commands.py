@@ -101,7 +101,24 @@ async def test_a_wrong_password_stores_nothing(
 
     assert code == 1
     assert "The login or the password is wrong." in printed
+    assert "PARLEY_API_KEY" not in printed
     assert not (tmp_path / "home" / ".config").exists()
+
+
+async def test_an_invitation_of_a_user_who_exists_changes_nothing_about_them(
+    stack: GatewayStack, shell: Shell
+) -> None:
+    first = await shell.as_owner(stack, "users", "invite", "grace")
+    promoted = await shell.as_owner(stack, "users", "invite", "grace", "--role", "admin")
+    renamed = await shell.as_owner(stack, "users", "invite", "grace", "--email", "g@parley.test")
+    again = await shell.as_owner(stack, "users", "invite", "grace", "--role", "member")
+
+    refusal = (
+        "parley: there is a user grace already, with the role member: "
+        "leave out --role, --display-name and --email to print a new link\n"
+    )
+    assert (promoted, renamed) == ((1, refusal), (1, refusal))
+    assert ([first[0], again[0]], "/link?token=" in again[1]) == ([0, 0], True)
 
 
 async def test_an_invited_person_signs_in_by_the_link(stack: GatewayStack, shell: Shell) -> None:

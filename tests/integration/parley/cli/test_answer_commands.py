@@ -52,6 +52,10 @@ def action(kind: str, args: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 QUESTION = action("question", {"questions": [ONE]})
+NUMBERS = action(
+    "question",
+    {"questions": [{"question": "How many?", "options": [{"label": "3"}, {"label": "1"}]}]},
+)
 QUESTIONS = action("question", {"questions": [ONE, MANY]})
 PLAN = action("plan", {"title": "Write it", "plan": "# Write it\n\n1. Write."})
 APPROVAL = action("approval", {"command": "rm -r build"}, reason="it deletes")
@@ -178,7 +182,14 @@ def test_a_plan_is_accepted_as_a_file_has_it(tmp_path: Path) -> None:
         ),
         (QUESTION, ("--option", "1,2"), "'1,2' is none of the options"),
         (QUESTIONS, ("--option", "1"), "2 questions are asked and 1 options are given"),
-        (PLAN, ("--option", "1"), "--option and --text are for questions, and this is a plan"),
+        (
+            PLAN,
+            ("--option", "1"),
+            "--option and --text are for questions, and this is of kind plan",
+        ),
+        (PLAN, ("--refuse", "--accept"), "Choose --accept or --refuse."),
+        (APPROVAL, ("--accept", "--refuse"), "Choose --accept or --refuse."),
+        (NUMBERS, ("--option", "1"), "'1' fits several of the options (1 3, 2 1)"),
         (PLAN, ("--remark", "no"), "the decision is missing: give --accept, --plan FILE"),
         (PLAN, ("--plan", "/nowhere"), "/nowhere cannot be read (No such file or directory)"),
         (APPROVAL, (), "the answer is missing: give --accept or --refuse"),
@@ -271,6 +282,7 @@ def test_what_cannot_be_answered_is_told(
             "sqlite\n1,3\n",
             {"answers": [{"selected": ["SQLite"]}, {"selected": ["api", "web"]}]},
         ),
+        (NUMBERS, "1\n", {"answers": [{"selected": ["3"]}]}),
         (PLAN, "y\n", {"decision": "accept"}),
         (PLAN, "maybe\nn\nsmaller\n", {"decision": "refuse", "remark": "smaller"}),
         (APPROVAL, "y\n", {"decision": "accept"}),

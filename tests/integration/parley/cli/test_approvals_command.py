@@ -87,6 +87,26 @@ def test_a_rule_has_what_the_options_say() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--command", " "), "--command is empty: without it the rule is for every call."),
+        (
+            ("--argument", "path=/etc/*", "--argument", "path=/var/*"),
+            "--argument path is given twice: make a rule for each.",
+        ),
+        (("--argument", "path"), "'path' is not NAME=PATTERN."),
+    ],
+)
+def test_options_that_would_make_another_rule_are_refused(
+    options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_api() as api:
+        assert parley(api, "add", "deny", "execute", *options) == 2
+    assert problem in capsys.readouterr().err
+    assert api.requests == []
+
+
 def test_a_program_gets_json(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(Answer(200, {"items": [RULE], "next_cursor": None})) as api:
         assert parley(api, "ls", "--json") == 0

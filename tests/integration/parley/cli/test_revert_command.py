@@ -22,7 +22,7 @@ PREVIEW = {"deleted_messages": 4, "dropped_messages": 1, "files": FILES}
 
 def parley(api: FakeApi, *arguments: str) -> int:
     environment = {"HOME": "/", "PARLEY_URL": api.server.url, "PARLEY_API_KEY": API_KEY}
-    return run(arguments, Invocation(environment, "parley"))
+    return run(arguments, Invocation(environment, "bin/parley"))
 
 
 def reverted(state: str, **more: Any) -> dict[str, Any]:
@@ -40,15 +40,16 @@ def test_a_revert_is_told_before_it_is_done_and_how_to_undo_it_after(
     ) as api:
         assert parley(api, "revert", "c1", "3", "--files") == 0
     told = capsys.readouterr()
-    assert told.out == "Reverted. Undo it with: parley revert c1 --undo r1\n"
+    assert told.out == "Reverted. Undo it with: bin/parley revert c1 --undo r1\n"
     assert told.err.splitlines()[:6] == [
         "Messages to delete: 4.",
         "Queued messages to drop: 1.",
-        "Files: 3 restored, 1 in conflict, 0 lost.",
-        "  conflict  change  a.txt",
+        "Files: 3 to restore, 1 in conflict, 0 lost.",
+        "  conflict   change  a.txt",
         "  and 2 more",
         "Some changes are not known any more and are not restored.",
     ]
+    assert "Files: 3 restored, 1 in conflict, 0 lost." in told.err
     assert [request.path for request in api.requests] == [
         "/api/v1/chats/c1/revert/preview",
         "/api/v1/chats/c1/revert",
@@ -81,6 +82,12 @@ def test_an_undo_names_the_revert(capsys: pytest.CaptureFixture[str]) -> None:
         assert parley(api, "revert", "c1", "--undo", "r1") == 0
     assert capsys.readouterr().out == "Undone.\n"
     assert [request.path for request in api.requests] == ["/api/v1/chats/c1/reverts/r1/undo"]
+
+
+def test_a_revert_that_is_no_id_is_sent_as_one_part_of_the_path() -> None:
+    with fake_api(Answer(404, {"code": "REVERT_NOT_FOUND", "title": "Revert not found"})) as api:
+        assert parley(api, "revert", "c1", "--undo", "../r1") == 1
+    assert [request.path for request in api.requests] == ["/api/v1/chats/c1/reverts/..%2Fr1/undo"]
 
 
 def test_a_message_or_a_revert_has_to_be_named() -> None:

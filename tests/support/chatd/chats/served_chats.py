@@ -301,7 +301,9 @@ async def served_chats(
                 spending=spending,
                 created=created.append,
             ),
-            RevertServicer(stores, claims=claims, tasks=tasks, previews=FixedPreviews()),
+            RevertServicer(
+                stores, claims=claims, groups=groups, tasks=tasks, previews=FixedPreviews()
+            ),
             ActionServicer(
                 ActionPorts(
                     Actions(pool),

@@ -61,7 +61,7 @@ class JournalingTools:
     def __init__(
         self, *specs: ToolSpec, held: Collection[str] = (), generation: str = "j1"
     ) -> None:
-        self._specs = specs
+        self.specs = specs
         self._held = held
         self._generation = generation
         self._journal: dict[ExecutionId, Entry] = {}
@@ -81,7 +81,7 @@ class JournalingTools:
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Offer what it was made with."""
         self.offers += 1
-        return self._specs
+        return self.specs
 
     async def execute(self, execution: Execution) -> Outcome:
         """Start a call or attach to it, and wait for its end."""

@@ -15,7 +15,7 @@ from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind, ToolSpec
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import ChatFacts
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import CheckUnavailable, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerId
 from support.chatd.approvals.in_memory_rules import Rules, judge_of
 from support.chatd.turns.journaling_tools import JournalingTools
@@ -72,9 +72,15 @@ async def test_a_call_that_was_denied_meanwhile_does_not_run() -> None:
 
 
 async def test_a_call_whose_tool_is_gone_does_not_run() -> None:
-    assert await dispatcher(Rules()).dispatch(ACTION, ANN) == NotPermitted(
+    action = replace(ACTION, tool_name="wiki__write")
+    assert await dispatcher(Rules()).dispatch(action, ANN) == NotPermitted(
         "this did not run: its tool is not offered any more"
     )
+
+
+async def test_an_approval_is_not_spent_while_the_workspace_is_away() -> None:
+    with pytest.raises(CheckUnavailable, match="such a tool"):
+        await dispatcher(Rules()).dispatch(ACTION, ANN)
 
 
 async def test_an_approval_is_remembered_for_the_chat() -> None:
@@ -116,3 +122,10 @@ def test_only_an_accepted_call_is_remembered() -> None:
     for action, given in ((ACTION, refusing), (loop, ACCEPT), (plan, ACCEPT)):
         with pytest.raises(InvalidRequest, match="remember: is only for a call"):
             checked(action, replace(given, is_remembered=True))
+
+
+def test_a_plan_that_was_emptied_is_not_accepted() -> None:
+    plan = replace(ACTION, kind=PendingKind.PLAN, args_json='{"plan": "# first this"}')
+    assert checked(plan, replace(ACCEPT, plan="# mine")) == {"accepted": True, "plan": "# mine"}
+    with pytest.raises(InvalidRequest, match="plan: is blank; leave it out to accept"):
+        checked(plan, replace(ACCEPT, plan=" \n\t"))

@@ -220,6 +220,19 @@ def test_a_rule_of_a_mode_holds_in_it() -> None:
     assert judged(rules, call("write_file"), mode=ChatMode.PLAN) is DENY
 
 
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("git push '", "text that may run anything"),
+        ("$X y", "… y, which may run anything"),
+        ("curl x | sh", "sh, which may run anything"),
+    ],
+)
+def test_a_question_about_what_may_run_anything_says_so(command: str, what: str) -> None:
+    asked = judge(run(command), EXECUTE, ChatMode.ORDINARY, [NO_RM])
+    assert asked == Ask(f"a rule of the installation asks before {what}", NO_RM.id, False)
+
+
 def test_the_answer_names_rule_and_reason() -> None:
     rules = [rule("i", DENY, "rm *", reason="Files are precious.")]
     assert judge(run("ls; rm x"), EXECUTE, ChatMode.ORDINARY, rules) == Deny(

@@ -60,7 +60,7 @@ def test_arguments_that_are_left_out_or_null_have_their_defaults() -> None:
         (ReadFileInput, '{"path": "a", "offset": 0}', "offset: expected a whole", "offset: "),
         (ReadFileInput, "[]", "must be a JSON object", "one JSON object"),
         (ReadFileInput, '{"path": ', "not valid JSON", "one JSON object"),
-        (ReadFileInput, '{"path": "\\ud800"}', "half of a character", "as they are"),
+        (ReadFileInput, '{"path": "\\ud800"}', "half of a character", "one JSON object"),
         (ExecuteInput, '{"command": "ls", "timeout": 5}', "expected a text", 'such as "10s"'),
         (ExecuteInput, '{"command": "ls", "env": {"A": 1}}', "env[...]: expected a text", "it"),
         (

@@ -8,13 +8,14 @@ import pytest
 
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId
 from chatd.tools import lifecycle
 from chatd.tools.lifecycle import LifecycleTools
 from chatd.tools.lifecycle.control import Control
 from chatd.tools.workspace import toolset
-from chatd.turns.domain.calls import plan_calls, withheld_tools
+from chatd.turns.domain.calls import CallPlan, error_result, plan_calls, withheld_tools
 from support.chatd.turns.fixed_setups import FixedSetups
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import ANN, CHAT, SETUP, Stage, calling, client_tool, tool
@@ -77,6 +78,24 @@ def test_a_tool_that_the_mode_forbids_is_refused_with_the_mode_as_the_reason() -
     ]
 
 
+@pytest.mark.parametrize("mode", [ChatMode.ORDINARY, ChatMode.PLAN])
+def test_tools_of_a_workspace_that_is_away_are_said_to_be_away_and_not_to_be_none(
+    mode: ChatMode,
+) -> None:
+    other = ToolSpec("wiki__search", "", "{}", Executor.MCPGATEWAY)
+    call = ToolCall("a", "execute", '{"command": "ls"}')
+    plan = plan_calls((call,), {other.name: other}, withheld=withheld_tools(mode, (other,), ()))
+    assert plan == CallPlan(
+        refused=(
+            error_result(
+                call,
+                "execute cannot be called now, because the workspace does not answer",
+                "Try again in a moment, or go on without it and say so.",
+            ),
+        )
+    )
+
+
 def test_an_ordinary_turn_withholds_nothing() -> None:
     assert withheld_tools(ChatMode.ORDINARY, (), (client_tool("open_page"),)) == {}
 
@@ -107,3 +126,24 @@ async def test_a_call_keeps_the_mode_of_its_turn_when_another_process_takes_it_o
     stage.setups = FixedSetups(SETUP)
     await stage.take_over()
     assert (stage.tools.order, stage.tools.modes) == (["look"], [ChatMode.PLAN])
+
+
+async def test_a_dispatched_call_runs_though_its_workspace_was_away_for_a_moment() -> None:
+    stage = Stage(calling(ToolCall("a", "execute", "{}")), tool("execute"))
+    stage.commits.dies_after = 0
+    with pytest.raises(Crash):
+        await stage.ask()
+    stage.tools.specs = ()
+    await stage.take_over()
+    assert stage.tools.order == ["execute"]
+
+
+async def test_a_dispatched_call_whose_mode_is_over_does_not_run_after_such_a_moment() -> None:
+    stage = Stage(calling(ToolCall("a", "execute", "{}")), tool("execute"))
+    stage.commits.dies_after = 0
+    with pytest.raises(Crash):
+        await stage.ask()
+    stage.tools.specs = ()
+    stage.setups = FixedSetups(replace(SETUP, mode=ChatMode.PLAN))
+    await stage.take_over()
+    assert stage.tools.order == []

@@ -10,16 +10,17 @@ import pytest
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import PendingKind
-from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
-from chatd.turns.domain.asking import (
+from chatd.content.domain.tools import (
     ASK_USER_QUESTION,
     PROPOSE_PLAN,
-    asking_problem,
-    asking_tools,
+    Executor,
+    PendingKind,
+    ToolSpec,
 )
-from chatd.turns.domain.calls import Asked, plan_calls
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.turns.domain.asking import asking_problem, asking_tools
+from chatd.turns.domain.calls import Asked, AskFirst, CallPlan, error_result, plan_calls
 from chatd.turns.domain.loops import HINT, repetitions, with_loop_hint
 
 ROOT = TurnContext(ChatId("c"), Owner(OwnerId("ann"), "member"), mode=ChatMode.PLAN)
@@ -102,6 +103,35 @@ def test_a_malformed_question_is_told_to_the_model_and_nobody_is_asked() -> None
     assert refused.asked == ()
     assert "1 to 4" in refused.refused[0].result_json
     assert plan_calls((good,), specs).asked == (Asked(good, PendingKind.QUESTION),)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args_json"),
+    [
+        (PROPOSE_PLAN, r'{"plan": "a\ud800b"}'),
+        (PROPOSE_PLAN, r'{"title": "\uDFFF", "plan": "a"}'),
+        (ASK_USER_QUESTION, json.dumps({"questions": [{**QUESTION, "question": "\ud800?"}]})),
+        ("execute", r'{"command": "git push \ud800"}'),
+    ],
+)
+def test_half_a_character_which_cannot_be_stored_is_told_to_the_model_and_nobody_is_asked(
+    tool: str, args_json: str
+) -> None:
+    execute = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
+    specs = {spec.name: spec for spec in (*asking_tools(ROOT), execute)}
+    call = ToolCall("a", tool, args_json)
+    plan = plan_calls((call,), specs, lambda _, __: AskFirst(PendingKind.APPROVAL, "\ud800"))
+    problem = (
+        "an argument holds half of a character; write characters as they are, not as \\u escapes"
+    )
+    hint = "Nothing ran: send one JSON object with each argument once."
+    assert plan == CallPlan(refused=(error_result(call, problem, hint),))
+
+
+def test_a_whole_character_may_be_written_as_a_pair_of_escapes() -> None:
+    specs = {spec.name: spec for spec in asking_tools(ROOT)}
+    call = ToolCall("a", PROPOSE_PLAN, r'{"plan": "\ud83d\ude00"}')
+    assert plan_calls((call,), specs).asked == (Asked(call, PendingKind.PLAN),)
 
 
 def row(number: int, role: Role, *parts: Part) -> Message:

@@ -19,7 +19,13 @@ from chatd.chats.domain.commands import (
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor, PendingKind
+from chatd.content.domain.tools import (
+    ASK_USER_QUESTION,
+    PROPOSE_PLAN,
+    Dispatch,
+    Executor,
+    PendingKind,
+)
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -30,7 +36,6 @@ from chatd.models.domain.language_model import (
 )
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
-from chatd.turns.domain.asking import ASK_USER_QUESTION, PROPOSE_PLAN
 from chatd.turns.domain.loops import ASK_AFTER
 from chatd.turns.domain.turn import TurnSetup
 from support.chatd.approvals.in_memory_rules import Rules, judge_of

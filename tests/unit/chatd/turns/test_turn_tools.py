@@ -214,7 +214,7 @@ async def test_a_call_that_never_left_is_not_started_when_its_tool_is_gone() -> 
     stage.commits.dies_after = 0
     with pytest.raises(Crash):
         await stage.ask()
-    stage.tools._specs = ()
+    stage.tools.specs = ()
     await stage.take_over()
     assert outcomes(stage) == {"a": ToolOutcome.FAILED}
     assert stage.tools.order == []

@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 
 from parley.cli.api.events import ServerEvent
-from parley.cli.chats.answer import Answer, Ending, Note, Shown, Text, sanitized
+from parley.cli.chats.answer import Answer, Ending, Note, Shown, Text
 from parley.cli.chats.listing import message_lines
+from parley.cli.terminal_text import sanitized
 
 TEXT = {"type": "text", "text": "half"}
 
@@ -195,3 +196,4 @@ def test_the_problem_of_a_failed_turn_is_kept() -> None:
 
 def test_text_for_a_terminal_cannot_steer_it() -> None:
     assert sanitized("a\x1b[31mb\x07\x9bc\n\td") == "a[31mbc\n\td"
+    assert sanitized("rm \u202eeb-\u2066on") == "rm eb-on"

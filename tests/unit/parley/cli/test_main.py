@@ -135,3 +135,8 @@ def test_a_service_gets_the_given_database_with_its_own_login() -> None:
 
 def test_a_table_is_as_wide_as_it_needs_to_be() -> None:
     assert text_table(("a", "b"), [("long", "x"), ("s", "")]) == "a     b\nlong  x\ns\n"
+
+
+def test_cells_of_a_table_cannot_control_the_terminal() -> None:
+    hostile = "x\x1b[2J\u202ey\nroot  owner\x85z"
+    assert text_table(("name",), [(hostile,)]) == "name\nx[2Jy root  owner z\n"

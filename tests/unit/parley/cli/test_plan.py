@@ -136,11 +136,17 @@ def test_a_callers_setting_reaches_its_service_only() -> None:
 def test_settings_that_the_stack_chooses_cannot_be_set_by_the_caller() -> None:
     assert problems_of(
         stack(
-            environment={"CHATD_LISTEN": "x", "GATEWAY_DATABASE_URL": "y", "CHATD_LOG_LEVEL": "z"}
+            environment={
+                "CHATD_LISTEN": "x",
+                "GATEWAY_DATABASE_URL": "y",
+                "GATEWAY_HTTP_LISTEN": "127.0.0.1:9000",
+                "CHATD_LOG_LEVEL": "z",
+            }
         )
     ) == (
         "CHATD_LISTEN is set by `parley up` itself: unset it",
         "GATEWAY_DATABASE_URL is set by `parley up` itself: unset it",
+        "GATEWAY_HTTP_LISTEN is set by `parley up` itself: unset it, and use --http",
     )
 
 

@@ -1,0 +1,14 @@
+"""Text of other people and of models, made safe for a terminal."""
+
+#: Characters that change the order in which a terminal shows the letters around them.
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def sanitized(text: str) -> str:
+    """Return `text` without what controls a terminal or reorders letters; lines and tabs stay."""
+    return "".join(
+        letter
+        for letter in text
+        if letter in "\n\t"
+        or not (letter < " " or "\x7f" <= letter <= "\x9f" or letter in _DIRECTIONS)
+    )
