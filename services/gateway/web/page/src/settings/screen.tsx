@@ -12,7 +12,16 @@ export interface Section {
 }
 
 const SECTIONS: readonly Section[] = [
+  { name: "profile", title: "Profile", component: lazy(() => import("./profile.tsx")) },
+  { name: "instructions", title: "Instructions", component: lazy(() => import("./instructions.tsx")) },
   { name: "display", title: "Display", component: lazy(() => import("./display.tsx")) },
+  { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
+  { name: "provider-keys", title: "Provider keys", component: lazy(() => import("./provider-keys.tsx")) },
+  { name: "secrets", title: "Secrets", component: lazy(() => import("./secrets.tsx")) },
+  { name: "workspaces", title: "Workspaces", component: lazy(() => import("./workspaces.tsx")) },
+  { name: "security", title: "Sign-in", component: lazy(() => import("./security.tsx")) },
+  { name: "sessions", title: "Sessions", component: lazy(() => import("./sessions.tsx")) },
+  { name: "api-keys", title: "API keys", component: lazy(() => import("./api-keys.tsx")) },
 ];
 
 export default function SettingsScreen({ section }: { section: string | undefined }) {
