@@ -36,8 +36,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
     "users": ("parley.cli.accounts.users", "List users, invite them, reset passwords."),
     "approvals": (
-        "parley.cli.commands.approvals",
+        "parley.cli.administration.approvals",
         "Let tool calls run, ask first, or refuse them.",
+    ),
+    "advisor": (
+        "parley.cli.administration.advisor",
+        "Let agents ask a model without tools for advice.",
     ),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),

@@ -31,6 +31,7 @@ COUNT_MAX = 1000
 ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
 COUNT_PAUSE_S = 0.05
 STEP = re.compile(r"^(and )?(?:run: (.+)|call: (\w+) (\{.*\}))$", re.IGNORECASE | re.MULTILINE)
+ADVISES = re.compile(r"\badvise another agent\b")
 USE = re.compile(r"\buse (\d+) tokens of (\d+)\b", re.IGNORECASE)
 SUMMARY_CHARACTERS_MAX = 2000
 QUESTION_TOOL = "ask_user_question"
@@ -77,7 +78,8 @@ def demo_with(clock: Clock) -> Play:
     def play(request: ModelRequest) -> Iterable[ModelEvent] | AsyncIterable[ModelEvent]:
         said = _said(_present_turn(request.messages))
         if not request.may_call_tools:
-            return _summarise(request.messages)
+            is_advisor = ADVISES.search(_instructions(request.messages)) is not None
+            return _advise(said) if is_advisor else _summarise(request.messages)
         if steps := STEP.findall(said):
             return _play_step(steps, request)
         if (filled := _use(request.messages)) is not None:
@@ -88,6 +90,18 @@ def demo_with(clock: Clock) -> Play:
         return demo(request) if wanted is None else _count(int(wanted[1]), clock)
 
     return play
+
+
+def _advise(question: str) -> Iterable[ModelEvent]:
+    """Advise as the advisor of another agent would be expected to."""
+    yield from _words(f"Take the smallest step that can be undone, and check it. {question}")
+    yield Finished()
+
+
+def _instructions(messages: tuple[PromptMessage, ...]) -> str:
+    """Return the text of the last system message."""
+    systems = [message for message in messages if message.role is Role.SYSTEM]
+    return _said(tuple(systems[-1:])) if systems else ""
 
 
 def _summarise(messages: tuple[PromptMessage, ...]) -> Iterable[ModelEvent]:

@@ -2,19 +2,14 @@
 
 from dataclasses import dataclass
 
-from chatd.model_limits import retry_policy
-from chatd.models.wiring import ModelComponents
 from chatd.notifications import ChatNotifier
 from chatd.resources import Resources
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.engine.debounce import Debouncer
 from chatd.titles.engine.jobs import JobQueue
-from chatd.titles.engine.side_calls import SideCallPorts, SideCalls
 from chatd.titles.engine.titles import TitleWriter
 from chatd.titles.store.title_store import PostgresTitles
-from chatd.turns.domain.ports import Setups
-from chatd.turns.engine.metering import CallObserver
-from chatd.turns.engine.setups import ConfiguredUtilityModels
+from chatd.turns.engine.side_calls import SideCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +29,16 @@ class TitleComponents:
 
 def open_titles(
     resources: Resources,
-    catalogue: ModelComponents,
     spend: SpendComponents,
     *,
-    setups: Setups,
+    side_calls: SideCalls,
     notifier: ChatNotifier,
-    calls: CallObserver,
 ) -> TitleComponents:
     """Return the components."""
-    process = resources.process
     jobs = JobQueue()
-    debouncer = Debouncer(jobs.add, process.clock)
-    ports = SideCallPorts(
-        catalogue.model,
-        setups,
-        ConfiguredUtilityModels(catalogue.configuration, catalogue.book),
-        spend.spending,
-        spend.bills.add,
-        calls,
-    )
+    debouncer = Debouncer(jobs.add, resources.process.clock)
     title_writer = TitleWriter(
-        SideCalls(
-            ports,
-            clock=process.clock,
-            jitter=process.random.random,
-            retries=retry_policy(resources.settings),
-        ),
+        side_calls,
         PostgresTitles(resources.pool),
         jobs,
         debounce=debouncer.add,

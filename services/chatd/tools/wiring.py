@@ -1,5 +1,6 @@
 """Wiring of the slice `tools`."""
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from chatd.chats.store.attachments import Attachments
 from chatd.content.domain.tools import Executor, Tools
 from chatd.resources import Resources
 from chatd.tools.acknowledgements import Acknowledgements
+from chatd.tools.local import LocalTools, NamedTools
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
 from chatd.tools.routing import RoutedTools
@@ -31,7 +33,7 @@ async def open_tools(
     stack: AsyncExitStack,
     *,
     locator: WorkspaceLocator,
-    lifecycle: Tools,
+    local: Sequence[NamedTools],
 ) -> ToolComponents:
     """Return the tools of all executors; the stack closes their channels."""
     clock = resources.process.clock
@@ -52,7 +54,7 @@ async def open_tools(
     routed = RoutedTools(
         {
             Executor.TOOLRUNNER: of_workspaces,
-            Executor.CHATD: lifecycle,
+            Executor.CHATD: LocalTools(local),
             Executor.MCPGATEWAY: of_servers,
         },
         acknowledgements.dispatched,

@@ -10,7 +10,7 @@ from chatd.content.domain.tools import Tools
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
-from chatd.model_limits import turn_limits
+from chatd.model_limits import retry_policy, turn_limits
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.ids import WorkerId
@@ -20,12 +20,16 @@ from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.acknowledgements import Acknowledgements
+from chatd.tools.advisor.tool import AdvisorTools
+from chatd.tools.local import NamedTools
 from chatd.tools.wiring import open_tools
-from chatd.turns.domain.ports import Approvals
+from chatd.turns.domain.ports import Approvals, Setups
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
+from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.open_calls import OpenCallWriter
-from chatd.turns.engine.setups import ConfiguredSetups
+from chatd.turns.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
+from chatd.turns.engine.side_calls import SideCallPorts, SideCalls
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
@@ -94,11 +98,13 @@ async def open_worker(
     )
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
-    titles = open_titles(
-        resources, catalogue, spend, setups=setups, calls=open_calls, notifier=chats.notifier
-    )
+    side_calls = _side_calls(resources, catalogue, spend, setups, open_calls)
+    titles = open_titles(resources, spend, side_calls=side_calls, notifier=chats.notifier)
     offered = await open_tools(
-        resources, stack, locator=workspaces.locator, lifecycle=workspaces.tools
+        resources,
+        stack,
+        locator=workspaces.locator,
+        local=_local_tools(workspaces, catalogue, spend, side_calls),
     )
     turns = TurnRunner(
         TurnPorts(
@@ -140,6 +146,45 @@ async def open_worker(
         endings,
         quarantine,
     )
+
+
+def _side_calls(
+    resources: Resources,
+    catalogue: ModelComponents,
+    spend: SpendComponents,
+    setups: Setups,
+    calls: CallObserver,
+) -> SideCalls:
+    ports = SideCallPorts(
+        catalogue.model,
+        setups,
+        ConfiguredUtilityModels(catalogue.configuration, catalogue.book),
+        spend.spending,
+        spend.bills.add,
+        calls,
+    )
+    return SideCalls(
+        ports,
+        clock=resources.process.clock,
+        jitter=resources.process.random.random,
+        retries=retry_policy(resources.settings),
+    )
+
+
+def _local_tools(
+    workspaces: WorkspaceComponents,
+    catalogue: ModelComponents,
+    spend: SpendComponents,
+    side_calls: SideCalls,
+) -> tuple[NamedTools, ...]:
+    """Return the tools that chatd executes itself."""
+    advisor = AdvisorTools(
+        side_calls,
+        settings=catalogue.configuration.advisor,
+        spending=spend.spending,
+        bill=spend.bills.add,
+    )
+    return (workspaces.tools, advisor)
 
 
 def _quarantine(resources: Resources, endings: WorkerEndings) -> Quarantine:

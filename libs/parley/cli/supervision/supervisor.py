@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from parley.cli.errors import CliError
 from parley.cli.progress import Progress, ending, step
-from parley.cli.stack.plan import ProcessSpec, waves
+from parley.cli.stack.plan import ProcessSpec, Readiness, Sign, waves
 from parley.cli.supervision.children import Child, Launcher
 from parley.cli.supervision.death_reports import DeathReports
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
@@ -225,10 +225,22 @@ class Supervisor:
 
     async def _await_other_failures(self) -> None:
         give_up_at = self._clock.monotonic() + REFUSING_S_MAX
-        while self._clock.monotonic() < give_up_at and not all(
-            other.ready.is_set() or other.failed is not None for other in self._kept.values()
-        ):
+        undecided = list(self._kept.values())
+        while self._clock.monotonic() < give_up_at:
+            undecided = [kept for kept in undecided if not await self._is_decided(kept)]
+            if not undecided:
+                return
             await self._clock.sleep(PROBE_EVERY_S)
+
+    async def _is_decided(self, kept: _SupervisedProcess) -> bool:
+        """Return whether a process has accepted or refused its configuration.
+
+        A process that listens has accepted it, also if it waits for another one to be ready.
+        """
+        if kept.ready.is_set() or kept.failed is not None:
+            return True
+        listens = Readiness(Sign.ACCEPTS, kept.spec.address)
+        return kept.child is not None and await self._probe.is_ready((listens,))
 
     def _raise_failure(self) -> None:
         first = self._first_failed

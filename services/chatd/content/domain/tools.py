@@ -17,6 +17,7 @@ _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*cod
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
 BUILT_IN_TOOL_NAMES = frozenset(
     {
+        "advisor",
         "apply_patch",
         "attach_file",
         "create_workspace",

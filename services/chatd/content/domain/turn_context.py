@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import CallProgress
+from chatd.content.domain.parts import CallProgress, Part, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.primitives.domain.ids import ChatId, Owner
 
@@ -39,7 +39,7 @@ class NoProgress:
         """Do nothing."""
 
 
-def _no_prompt() -> tuple[PromptMessage, ...]:
+def _nothing() -> tuple[()]:
     return ()
 
 
@@ -51,13 +51,18 @@ class TurnContext:
         owner: The user whose credentials it uses.
         mode: The mode in which the turn was prepared.
         ancestor_ids: The chats that started it, the nearest first; a root has none.
+        model_id: The model's id.
         model_name: The model's name at its provider.
         mcp_server_ids: The MCP servers that were chosen for the chat.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
         turn_id: The message that started the turn; 0 outside of turns.
         is_attended: Whether somebody can answer questions; programs may say that nobody can.
+        has_advisor: Whether it may ask the advisor.
         step: The number of the step within the turn; 0 while the turn is prepared.
+        history_version: The version of the history that the calls of the step belong to.
         prompt: Returns the prompt that the model saw last.
+        answer: Returns the answer that made the calls of the step.
+        results: Returns the results of the turn's earlier calls.
         progress: Receives the output of running calls.
     """
 
@@ -66,13 +71,18 @@ class TurnContext:
     _: KW_ONLY
     mode: ChatMode = ChatMode.ORDINARY
     ancestor_ids: tuple[ChatId, ...] = ()
+    model_id: str = ""
     model_name: str = ""
     mcp_server_ids: tuple[str, ...] = ()
     workspace_id: str = ""
     turn_id: int = 0
     is_attended: bool = True
+    has_advisor: bool = False
     step: int = 0
-    prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_no_prompt, compare=False)
+    history_version: int = 0
+    prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_nothing, compare=False)
+    answer: Callable[[], tuple[Part, ...]] = field(default=_nothing, compare=False)
+    results: Callable[[], tuple[ToolResult, ...]] = field(default=_nothing, compare=False)
     progress: Progress = field(default_factory=NoProgress, compare=False)
 
     @property

@@ -5,6 +5,34 @@ from dataclasses import dataclass, field
 
 from chatd.models.domain.profile import THRESHOLD_PERCENT
 
+ADVISOR_USES_PER_TURN = 3
+ADVISOR_OUTPUT_TOKENS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisorSettings:
+    """The settings of the advisor, beside the model that is configured for it.
+
+    Attributes:
+        is_enabled: Whether root chats may ask it.
+        uses_per_turn_max: How often it may be asked in a turn; 0 for the default.
+        output_tokens_max: Size limit of its answer; 0 for the default.
+    """
+
+    is_enabled: bool = False
+    uses_per_turn_max: int = 0
+    output_tokens_max: int = 0
+
+    @property
+    def uses_max(self) -> int:
+        """How often it may be asked in a turn."""
+        return self.uses_per_turn_max or ADVISOR_USES_PER_TURN
+
+    @property
+    def tokens_max(self) -> int:
+        """The size limit of its answer."""
+        return self.output_tokens_max or ADVISOR_OUTPUT_TOKENS
+
 
 @dataclass(frozen=True, slots=True)
 class InstallationSettings:
@@ -23,6 +51,7 @@ class InstallationSettings:
         running_chats_per_user_max: Chats of one user that run at once; 0 for no limit.
         untrusted_repositories: Whether files of cloned repositories are content from outside, after
             which calls that could carry data out need an approval.
+        advisor: The settings of the advisor.
     """
 
     system_prompt: str = ""
@@ -34,6 +63,7 @@ class InstallationSettings:
     retention_days: int = 0
     running_chats_per_user_max: int = 0
     untrusted_repositories: bool = False
+    advisor: AdvisorSettings = AdvisorSettings()
 
     @property
     def has_default_prompt(self) -> bool:

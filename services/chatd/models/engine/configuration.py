@@ -10,6 +10,7 @@ import logging
 from typing import Protocol, TypeVar
 
 from chatd.models.domain.catalogue import Catalogue, merged
+from chatd.models.domain.preferences import AdvisorSettings
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
 from chatd.models.store.config_version import CATALOGUE
 from chatd.primitives.domain.ids import ChatId, OwnerId
@@ -95,6 +96,10 @@ class ConfigurationCache:
         """
         await self._compare()
         return await self.current()
+
+    async def advisor(self) -> AdvisorSettings:
+        """Return the settings of the advisor."""
+        return (await self.current()).catalogue.settings.advisor
 
     async def user(self, user_id: OwnerId) -> UserConfig:
         """Return the settings and keys of a user."""

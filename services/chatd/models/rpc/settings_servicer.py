@@ -4,8 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import grpc
 
-from chatd.models.domain.catalogue import Catalogue
-from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.domain.catalogue import Catalogue, ModelOverride, Purpose
+from chatd.models.domain.errors import ModelNotFound
+from chatd.models.domain.preferences import AdvisorSettings, InstallationSettings, UserSettings
+from chatd.models.domain.profile import ReasoningEffort
+from chatd.models.rpc.convert import EFFORT, EFFORT_OF
 from chatd.models.rpc.fields import masked
 from chatd.models.store.preferences import Preferences
 from chatd.primitives.domain.errors import InvalidRequest, UnknownIds
@@ -21,7 +24,10 @@ TTL_MS_MAX = 30 * 24 * 3600 * 1000
 CUSTOM_PROMPT = "custom_prompt"
 THRESHOLDS = "compaction_threshold_percents"
 
-INSTALLATION_FIELDS = tuple(InstallationSettings.__dataclass_fields__)
+#: The advisor has methods of its own, which set its model as well.
+INSTALLATION_FIELDS = tuple(
+    name for name in InstallationSettings.__dataclass_fields__ if name != "advisor"
+)
 USER_FIELDS = tuple(UserSettings.__dataclass_fields__)
 
 
@@ -55,6 +61,34 @@ class SettingsServicer(SettingsServiceServicer):
         values = {name: checked[name] for name in sorted(changed)}
         settings = await self._preferences.change_installation(values)
         return api.UpdateInstallationSettingsResponse(settings=_installation(settings))
+
+    async def GetAdvisorSettings(
+        self, request: api.GetAdvisorSettingsRequest, context: Context
+    ) -> api.GetAdvisorSettingsResponse:
+        """Return the settings of the advisor, with its model."""
+        catalogue = await self._catalogue()
+        settings = _advisor(catalogue.settings.advisor, catalogue.overrides.get(Purpose.ADVISOR))
+        return api.GetAdvisorSettingsResponse(settings=settings)
+
+    async def SetAdvisorSettings(
+        self, request: api.SetAdvisorSettingsRequest, context: Context
+    ) -> api.SetAdvisorSettingsResponse:
+        """Replace the settings of the advisor, with its model."""
+        given = request.settings
+        model_id, effort = given.model_id.strip(), EFFORT_OF[given.reasoning_effort]
+        if effort and not model_id:
+            raise InvalidRequest("settings.reasoning_effort", "needs a model_id")
+        if model_id:
+            model = (await self._catalogue()).find(model_id)
+            if model is None:
+                raise ModelNotFound(model_id)
+            model_id = model.id
+        settings = AdvisorSettings(given.enabled, given.uses_per_turn_max, given.output_tokens_max)
+        override = ModelOverride(Purpose.ADVISOR, model_id, effort)
+        await self._preferences.set_advisor(settings, override)
+        return api.SetAdvisorSettingsResponse(
+            settings=_advisor(settings, override if model_id else None)
+        )
 
     async def GetUserSettings(
         self, request: api.GetUserSettingsRequest, context: Context
@@ -131,6 +165,19 @@ def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSe
         retention_days=settings.retention_days,
         running_chats_per_user_max=settings.running_chats_per_user_max,
         untrusted_repositories=settings.untrusted_repositories,
+    )
+
+
+def _advisor(
+    settings: AdvisorSettings, override: ModelOverride | None
+) -> settings_pb2.AdvisorSettings:
+    effort = ReasoningEffort.DEFAULT if override is None else override.reasoning_effort
+    return settings_pb2.AdvisorSettings(
+        enabled=settings.is_enabled,
+        uses_per_turn_max=settings.uses_max,
+        output_tokens_max=settings.tokens_max,
+        model_id="" if override is None else override.model_id,
+        reasoning_effort=EFFORT[effort],
     )
 
 

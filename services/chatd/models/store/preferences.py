@@ -6,8 +6,10 @@ from typing import TypeVar
 
 import msgspec
 
-from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.domain.catalogue import ModelOverride
+from chatd.models.domain.preferences import AdvisorSettings, InstallationSettings, UserSettings
 from chatd.models.store.config_version import CATALOGUE, ConfigChanges
+from chatd.models.store.models import DELETE_OVERRIDE, UPSERT_OVERRIDE
 from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.store.rows import Row
 
@@ -45,6 +47,18 @@ class Preferences:
     async def change_installation(self, changes: Mapping[str, object]) -> InstallationSettings:
         """Change some settings of the installation, by their field names."""
         return installation_of(await self._change(INSTALLATION, CATALOGUE, changes))
+
+    async def set_advisor(self, settings: AdvisorSettings, override: ModelOverride) -> None:
+        """Replace the settings of the advisor together with its model; an empty one is removed."""
+        value = msgspec.json.encode(settings).decode()
+        async with self._changes.change() as connection:
+            await connection.execute(UPSERT_SETTINGS, INSTALLATION, ["advisor"], [value])
+            if override.model_id:
+                await connection.execute(
+                    UPSERT_OVERRIDE, override.purpose, override.model_id, override.reasoning_effort
+                )
+            else:
+                await connection.execute(DELETE_OVERRIDE, override.purpose)
 
     async def change_user(self, user_id: OwnerId, changes: Mapping[str, object]) -> UserSettings:
         """Change some settings of one user, by their field names."""

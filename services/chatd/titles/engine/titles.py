@@ -35,9 +35,9 @@ from chatd.titles.domain.summaries import (
     transcript_of,
 )
 from chatd.titles.engine.jobs import Job, JobQueue
-from chatd.titles.engine.side_calls import Generated, SideCallRequest, SideCalls, is_demo
 from chatd.titles.store.title_store import ChatFacts
 from chatd.turns.domain.turn import Ending, TurnEnded
+from chatd.turns.engine.side_calls import Generated, SideCallRequest, SideCalls, is_demo
 
 logger = logging.getLogger(__name__)
 

@@ -33,6 +33,8 @@ class LifecycleTools:
         control: Executes the operations.
     """
 
+    names = frozenset(TOOLS)
+
     def __init__(self, control: Control) -> None:
         self._control = control
 

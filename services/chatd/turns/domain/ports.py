@@ -115,7 +115,7 @@ class UtilityModels(Protocol):
     async def for_purpose(
         self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
     ) -> ModelProfile | None:
-        """Return the model configured for titles, labels or summaries; None for the chat's own.
+        """Return the model configured for a purpose; None for the chat's own.
 
         Raises:
             ModelError: The configured one cannot be used; then nothing is generated.

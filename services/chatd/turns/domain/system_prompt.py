@@ -39,9 +39,11 @@ PLAN_SUBAGENT = """\
 You help another agent to plan. Study what you were asked about and report; change nothing."""
 
 ADVISOR = """\
-You can ask an advisor, a stronger model that sees this conversation but has no tools. Ask when \
-a decision is hard to take back, when you are stuck, or before you say that large work is done. \
-Call it alone, in no batch with other tools, with one question that holds everything it needs."""
+You can ask an advisor, a model without tools that sees the recent conversation. Ask it when the \
+plan is unclear, when a design has trade-offs or is hard to take back, when you do not know how to \
+find a fault, after the same thing failed repeatedly, or before you say that large work is done. \
+Call it alone, in no batch with other tools, with one short question; do not paste logs or files. \
+Its answer is advice: check it against what you know, and decide yourself."""
 
 
 def default_instructions(settings: InstallationSettings) -> str:

@@ -51,10 +51,12 @@ class TurnSetup:
             owner,
             mode=self.mode,
             ancestor_ids=self.ancestor_ids,
+            model_id=self.model.id,
             model_name=self.model.name,
             mcp_server_ids=self.mcp_server_ids,
             workspace_id=self.workspace_id,
             is_attended=self.is_attended,
+            has_advisor=self.system_prompt.has_advisor,
         )
 
     @property

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from chatd.chats.domain.chat import Message
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import File
+from chatd.content.domain.parts import File, Part, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Tools, ToolSpec
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
@@ -41,17 +42,39 @@ class PreparedTurn:
 
     def step_context(self, session: Session, progress: Progress) -> TurnContext:
         """Return the context of the calls of the current step."""
-        history = session.history
+        history, turn_id = session.history, self.turn_id
 
-        def prompt() -> tuple[PromptMessage, ...]:
+        def until_answer() -> Sequence[Message]:
             # The model saw everything before its last answer, which is what called the tools.
             seen = list(history.messages)
             while seen and seen[-1].role is not Role.ASSISTANT:
                 seen.pop()
-            return PromptBuilder().of(seen[:-1], self.setup.system_prompt)
+            return seen
 
-        step = steps_of_turn(session.state, history.messages)
-        return replace(self.context, step=step, prompt=prompt, progress=progress)
+        def prompt() -> tuple[PromptMessage, ...]:
+            return PromptBuilder().of(until_answer()[:-1], self.setup.system_prompt)
+
+        def answer() -> tuple[Part, ...]:
+            return tuple(part for message in until_answer()[-1:] for part in message.content)
+
+        def results() -> tuple[ToolResult, ...]:
+            parts = (
+                part
+                for message in history.messages
+                if message.id > turn_id
+                for part in message.content
+            )
+            return tuple(part for part in parts if isinstance(part, ToolResult))
+
+        return replace(
+            self.context,
+            step=steps_of_turn(session.state, history.messages),
+            history_version=session.state.history_version,
+            prompt=prompt,
+            answer=answer,
+            results=results,
+            progress=progress,
+        )
 
     @staticmethod
     def budget_bytes(prepared: "PreparedTurn | None") -> int:

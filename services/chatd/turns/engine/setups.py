@@ -6,6 +6,8 @@ from typing import Protocol
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Purpose
+from chatd.models.domain.language_model import ModelError
+from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.models.domain.resolution import (
@@ -36,6 +38,7 @@ PURPOSES = {
     CallPurpose.TITLE: (Purpose.TITLE, Purpose.UTILITY),
     CallPurpose.LABEL: (Purpose.UTILITY,),
     CallPurpose.SUMMARY: (Purpose.UTILITY,),
+    CallPurpose.ADVISOR: (Purpose.ADVISOR,),
 }
 
 
@@ -110,6 +113,7 @@ class ConfiguredSetups:
                 workspace_text=workspace_text,
                 mode=MODES[facts.mode],
                 plan_instructions=settings.plan_mode_instructions,
+                has_advisor=has_advisor(settings, facts),
             ),
             client_tools=tuple(map(_client_tool, facts.client_tools)),
             mode=facts.mode,
@@ -131,7 +135,7 @@ class ConfiguredSetups:
 
 
 class ConfiguredUtilityModels:
-    """Returns the models that are configured for titles, labels and summaries."""
+    """Returns the models that are configured for purposes other than the turns of chats."""
 
     def __init__(self, configuration: Configuration, book: PriceBook) -> None:
         self._configuration = configuration
@@ -141,6 +145,8 @@ class ConfiguredUtilityModels:
         self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
     ) -> ModelProfile | None:
         """Return the model configured for a purpose; None for the chat's own.
+
+        Where the model of the advisor cannot be used, the chat's own advises.
 
         Raises:
             ModelError: The configured one cannot be used.
@@ -153,10 +159,24 @@ class ConfiguredUtilityModels:
             model = None if override is None else catalogue.models.get(override.model_id)
             if override is None or model is None or model.is_deleted:
                 continue
-            provider = usable_provider(catalogue, model, own)
+            try:
+                provider = usable_provider(catalogue, model, own)
+            except ModelError:
+                if purpose is not CallPurpose.ADVISOR:
+                    raise
+                logger.warning(
+                    "the model of the advisor cannot be used; the chat's own advises",
+                    extra={"model_id": model.id},
+                )
+                return None
             effort = clamped(override.reasoning_effort, model, self._book.find(model.name))
             return profile_of(Resolved(model, provider, effort), self._book)
         return None
+
+
+def has_advisor(settings: InstallationSettings, facts: ChatFacts) -> bool:
+    """Return whether the turns of a chat may ask the advisor: root chats that do not explore."""
+    return settings.advisor.is_enabled and not facts.is_child and facts.mode is not ChatMode.EXPLORE
 
 
 def _client_tool(tool: ClientTool) -> ToolSpec:

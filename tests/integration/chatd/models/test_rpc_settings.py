@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from chatd.models.domain.catalogue import Purpose
 from chatd.primitives.domain.ids import OwnerId
-from parley.api.chat.v1 import settings_pb2
+from parley.api.chat.v1 import chat_pb2, settings_pb2
 from parley.api.chat.v1 import settings_service_pb2 as api
 from parley.postgres import Pool
 from support.chatd.models.served_models import ANN_ID, ServedModels, served_models
@@ -100,3 +101,57 @@ async def test_thresholds_are_for_models_that_there_are(served: ServedModels) ->
 async def test_a_wrong_setting_is_named(served: ServedModels, request_: Any, field: str) -> None:
     refused = await served.ada.refusal(request_)
     assert (refused.reason, refused.metadata["field"]) == ("INVALID_REQUEST", field)
+
+
+def advising(**values: Any) -> api.SetAdvisorSettingsRequest:
+    return api.SetAdvisorSettingsRequest(settings=settings_pb2.AdvisorSettings(**values))
+
+
+async def test_the_advisor_is_off_until_an_administrator_enables_it(served: ServedModels) -> None:
+    usual = settings_pb2.AdvisorSettings(uses_per_turn_max=3, output_tokens_max=16384)
+    assert (await served.ann.ask(api.GetAdvisorSettingsRequest())).settings == usual
+    refused = await served.ann.refusal(advising(enabled=True))
+    assert refused.status.name == "PERMISSION_DENIED"
+    model = await served.ada.model((await served.ada.provider()).id, "strong")
+    wanted = settings_pb2.AdvisorSettings(
+        enabled=True,
+        uses_per_turn_max=5,
+        output_tokens_max=2000,
+        model_id=model.id,
+        reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH,
+    )
+    given = api.SetAdvisorSettingsRequest(settings=wanted)
+    given.settings.model_id = "strong"
+    assert (await served.ada.ask(given)).settings == wanted
+    assert (await served.ann.ask(api.GetAdvisorSettingsRequest())).settings == wanted
+    catalogue = (await served.configuration.current()).catalogue
+    assert catalogue.overrides[Purpose.ADVISOR].model_id == model.id
+    # What is left out is as usual again, the model as well.
+    again = (await served.ada.ask(advising(enabled=True))).settings
+    assert again == settings_pb2.AdvisorSettings(
+        enabled=True, uses_per_turn_max=3, output_tokens_max=16384
+    )
+    assert Purpose.ADVISOR not in (await served.configuration.current()).catalogue.overrides
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (advising(uses_per_turn_max=-1), "settings.uses_per_turn_max"),
+        (advising(output_tokens_max=-1), "settings.output_tokens_max"),
+        (
+            advising(reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH),
+            "settings.reasoning_effort",
+        ),
+    ],
+)
+async def test_a_wrong_setting_of_the_advisor_is_named(
+    served: ServedModels, request_: Any, field: str
+) -> None:
+    refused = await served.ada.refusal(request_)
+    assert (refused.reason, refused.metadata["field"]) == ("INVALID_REQUEST", field)
+
+
+async def test_a_model_that_there_is_not_cannot_advise(served: ServedModels) -> None:
+    refused = await served.ada.refusal(advising(enabled=True, model_id="absent"))
+    assert refused.reason == "MODEL_NOT_FOUND"

@@ -25,10 +25,10 @@ from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
 from chatd.titles.engine.jobs import JobQueue
-from chatd.titles.engine.side_calls import SideCallPorts, SideCalls
 from chatd.titles.engine.titles import TitleWriter
 from chatd.titles.store.title_store import ChatFacts
 from chatd.turns.domain.turn import Ending, TurnEnded, TurnSetup
+from chatd.turns.engine.side_calls import SideCallPorts, SideCalls
 from parley.clock import FakeClock
 from support.chatd.turns.absent_ports import NoCallObserver, Unlimited
 from support.chatd.turns.fixed_setups import FixedSetups, FixedUtilityModels

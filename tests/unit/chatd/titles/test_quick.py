@@ -24,9 +24,9 @@ from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.limits import Spending
-from chatd.titles.engine.side_calls import Generated, SideCallPorts, SideCallRequest, SideCalls
 from chatd.turns.domain.ports import UtilityModels
 from chatd.turns.domain.turn import TurnSetup
+from chatd.turns.engine.side_calls import Generated, SideCallPorts, SideCallRequest, SideCalls
 from parley.clock import FakeClock
 from support.chatd.turns.absent_ports import NoCallObserver, Unlimited
 from support.chatd.turns.fixed_setups import FixedSetups, FixedUtilityModels

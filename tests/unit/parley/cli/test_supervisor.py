@@ -7,7 +7,13 @@ import pytest
 from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
 from parley.cli.supervision.process_table import ProcessRecord
 from parley.cli.supervision.stop_deadline import StopDeadline
-from parley.cli.supervision.supervisor import READY_S_MAX, REFUSING_S_MAX, StartFailed, Supervisor
+from parley.cli.supervision.supervisor import (
+    PROBE_EVERY_S,
+    READY_S_MAX,
+    REFUSING_S_MAX,
+    StartFailed,
+    Supervisor,
+)
 from parley.clock import FakeClock
 from support.cli.fake_children import FakeLauncher, FakeProbe
 from support.cli.recorded_progress import RecordedProgress
@@ -212,7 +218,8 @@ async def test_a_process_that_cannot_be_started_again_is_tried_again_later() -> 
 
 async def test_all_processes_that_must_be_set_up_differently_are_named() -> None:
     bench = Bench((spec("first"), spec("second"), spec("third", "second"), spec("well")))
-    bench.probe.unready |= {"first", "second", "third"}
+    names = ("first", "second", "third")
+    bench.probe.unready |= {*names, *(f"unix:/{name}" for name in names)}
 
     async def refuse() -> None:
         for name in ("first-0", "second-0", "third-0"):
@@ -235,7 +242,7 @@ async def test_all_processes_that_must_be_set_up_differently_are_named() -> None
 
 async def test_a_silent_process_does_not_delay_the_refusal_of_another_for_long() -> None:
     bench = Bench((spec("first"), spec("silent")), starting_max=2)
-    bench.probe.unready |= {"first", "silent"}
+    bench.probe.unready |= {"first", "silent", "unix:/silent"}
 
     async def refuse() -> None:
         await bench.clock.until_sleeping(2)
@@ -250,6 +257,23 @@ async def test_a_silent_process_does_not_delay_the_refusal_of_another_for_long()
             await bench.run()
     assert caught.value.refusing == ("first-0",)
     assert bench.launcher.journal.entries[-1] == "terminate silent-0"
+
+
+async def test_a_process_that_listens_and_waits_for_another_does_not_delay_its_refusal() -> None:
+    bench = Bench((spec("first"), spec("waiting")), starting_max=2)
+    bench.probe.unready |= {"first", "waiting"}
+
+    async def refuse() -> None:
+        await bench.clock.until_sleeping(2)
+        bench.launcher.children["first-0"].end(2)
+        bench.clock.advance(PROBE_EVERY_S)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(refuse())
+        with pytest.raises(StartFailed) as caught:
+            await bench.run()
+    assert caught.value.refusing == ("first-0",)
+    assert bench.clock.monotonic() < REFUSING_S_MAX
 
 
 async def test_a_death_is_reported_to_the_living_of_its_service_before_the_restart() -> None:

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from parley.api.chat.v1 import chat_pb2 as _chat_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -73,6 +74,44 @@ class InstallationSettings(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InstallationSettings: _TypeAlias = InstallationSettings  # noqa: Y015
+
+@_typing.final
+class AdvisorSettings(_message.Message):
+    """How agents may ask the advisor, a model call without tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENABLED_FIELD_NUMBER: _builtins.int
+    USES_PER_TURN_MAX_FIELD_NUMBER: _builtins.int
+    OUTPUT_TOKENS_MAX_FIELD_NUMBER: _builtins.int
+    MODEL_ID_FIELD_NUMBER: _builtins.int
+    REASONING_EFFORT_FIELD_NUMBER: _builtins.int
+    enabled: _builtins.bool
+    """Whether root chats may ask it."""
+    uses_per_turn_max: _builtins.int
+    """How often it may be asked in one turn; 0 for the default of 3."""
+    output_tokens_max: _builtins.int
+    """Size limit of its answer in tokens; 0 for the default of 16384."""
+    model_id: _builtins.str
+    """The model that advises; empty for the model of the chat."""
+    reasoning_effort: _chat_pb2.ReasoningEffort.ValueType
+    """Its reasoning effort; only with a model of its own."""
+    def __init__(
+        self,
+        *,
+        enabled: _builtins.bool = ...,
+        uses_per_turn_max: _builtins.int = ...,
+        output_tokens_max: _builtins.int = ...,
+        model_id: _builtins.str = ...,
+        reasoning_effort: _chat_pb2.ReasoningEffort.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enabled", b"enabled", "model_id", b"model_id", "output_tokens_max", b"output_tokens_max", "reasoning_effort", b"reasoning_effort", "uses_per_turn_max", b"uses_per_turn_max"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdvisorSettings: _TypeAlias = AdvisorSettings  # noqa: Y015
 
 @_typing.final
 class UserSettings(_message.Message):

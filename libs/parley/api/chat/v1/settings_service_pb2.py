@@ -30,7 +30,7 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/chat/v1/settings_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a!parley/api/chat/v1/settings.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\" \n\x1eGetInstallationSettingsRequest\"]\n\x1fGetInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\xb0\x01\n!UpdateInstallationSettingsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12:\n\x08settings\x18\x02 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"`\n\"UpdateInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\x18\n\x16GetUserSettingsRequest\"M\n\x17GetUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\"\xa0\x01\n\x19UpdateUserSettingsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x32\n\x08settings\x18\x02 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"P\n\x1aUpdateUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings2\xa5\x07\n\x0fSettingsService\x12\xe6\x01\n\x17GetInstallationSettings\x12\x32.parley.api.chat.v1.GetInstallationSettingsRequest\x1a\x33.parley.api.chat.v1.GetInstallationSettingsResponse\"b\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n!Read the installation\'s settings.\x18\x01\x82\xd3\xe4\x93\x02\x1c\x12\x10/api/v1/settingsb\x08settings\x12\x80\x02\n\x1aUpdateInstallationSettings\x12\x35.parley.api.chat.v1.UpdateInstallationSettingsRequest\x1a\x36.parley.api.chat.v1.UpdateInstallationSettingsResponse\"s\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18)\n\'\n#Change the installation\'s settings.\x18\x02\x82\xd3\xe4\x93\x02&2\x10/api/v1/settings:\x08settingsb\x08settings\x12\xc6\x01\n\x0fGetUserSettings\x12*.parley.api.chat.v1.GetUserSettingsRequest\x1a+.parley.api.chat.v1.GetUserSettingsResponse\"Z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read one\'s own settings.\x82\xd3\xe4\x93\x02\x1f\x12\x13/api/v1/me/settingsb\x08settings\x12\xdc\x01\n\x12UpdateUserSettings\x12-.parley.api.chat.v1.UpdateUserSettingsRequest\x1a..parley.api.chat.v1.UpdateUserSettingsResponse\"g\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1e\n\x1c\n\x1a\x43hange one\'s own settings.\x82\xd3\xe4\x93\x02)2\x13/api/v1/me/settings:\x08settingsb\x08settingsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/chat/v1/settings_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a!parley/api/chat/v1/settings.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\" \n\x1eGetInstallationSettingsRequest\"]\n\x1fGetInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\xb0\x01\n!UpdateInstallationSettingsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12:\n\x08settings\x18\x02 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"`\n\"UpdateInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\x1b\n\x19GetAdvisorSettingsRequest\"S\n\x1aGetAdvisorSettingsResponse\x12\x35\n\x08settings\x18\x01 \x01(\x0b\x32#.parley.api.chat.v1.AdvisorSettings\"r\n\x19SetAdvisorSettingsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x35\n\x08settings\x18\x02 \x01(\x0b\x32#.parley.api.chat.v1.AdvisorSettings\"S\n\x1aSetAdvisorSettingsResponse\x12\x35\n\x08settings\x18\x01 \x01(\x0b\x32#.parley.api.chat.v1.AdvisorSettings\"\x18\n\x16GetUserSettingsRequest\"M\n\x17GetUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\"\xa0\x01\n\x19UpdateUserSettingsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x32\n\x08settings\x18\x02 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"P\n\x1aUpdateUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings2\xfb\n\n\x0fSettingsService\x12\xe6\x01\n\x17GetInstallationSettings\x12\x32.parley.api.chat.v1.GetInstallationSettingsRequest\x1a\x33.parley.api.chat.v1.GetInstallationSettingsResponse\"b\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n!Read the installation\'s settings.\x18\x01\x82\xd3\xe4\x93\x02\x1c\x12\x10/api/v1/settingsb\x08settings\x12\x80\x02\n\x1aUpdateInstallationSettings\x12\x35.parley.api.chat.v1.UpdateInstallationSettingsRequest\x1a\x36.parley.api.chat.v1.UpdateInstallationSettingsResponse\"s\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18)\n\'\n#Change the installation\'s settings.\x18\x02\x82\xd3\xe4\x93\x02&2\x10/api/v1/settings:\x08settingsb\x08settings\x12\xdf\x01\n\x12GetAdvisorSettings\x12-.parley.api.chat.v1.GetAdvisorSettingsRequest\x1a..parley.api.chat.v1.GetAdvisorSettingsResponse\"j\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n!Read the settings of the advisor.\x18\x01\x82\xd3\xe4\x93\x02$\x12\x18/api/v1/settings/advisorb\x08settings\x12\xf1\x01\n\x12SetAdvisorSettings\x12-.parley.api.chat.v1.SetAdvisorSettingsRequest\x1a..parley.api.chat.v1.SetAdvisorSettingsResponse\"|\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18*\n(\n$Replace the settings of the advisor.\x18\x02\x82\xd3\xe4\x93\x02.\x1a\x18/api/v1/settings/advisor:\x08settingsb\x08settings\x12\xc6\x01\n\x0fGetUserSettings\x12*.parley.api.chat.v1.GetUserSettingsRequest\x1a+.parley.api.chat.v1.GetUserSettingsResponse\"Z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read one\'s own settings.\x82\xd3\xe4\x93\x02\x1f\x12\x13/api/v1/me/settingsb\x08settings\x12\xdc\x01\n\x12UpdateUserSettings\x12-.parley.api.chat.v1.UpdateUserSettingsRequest\x1a..parley.api.chat.v1.UpdateUserSettingsResponse\"g\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1e\n\x1c\n\x1a\x43hange one\'s own settings.\x82\xd3\xe4\x93\x02)2\x13/api/v1/me/settings:\x08settingsb\x08settingsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,12 +39,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_UPDATEINSTALLATIONSETTINGSREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_UPDATEINSTALLATIONSETTINGSREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_SETADVISORSETTINGSREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_SETADVISORSETTINGSREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_UPDATEUSERSETTINGSREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_UPDATEUSERSETTINGSREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_SETTINGSSERVICE'].methods_by_name['GetInstallationSettings']._loaded_options = None
   _globals['_SETTINGSSERVICE'].methods_by_name['GetInstallationSettings']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\'\n%\n!Read the installation\'s settings.\030\001\202\323\344\223\002\034\022\020/api/v1/settingsb\010settings'
   _globals['_SETTINGSSERVICE'].methods_by_name['UpdateInstallationSettings']._loaded_options = None
   _globals['_SETTINGSSERVICE'].methods_by_name['UpdateInstallationSettings']._serialized_options = b'\220\002\002\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin\322\301\030)\n\'\n#Change the installation\'s settings.\030\002\202\323\344\223\002&2\020/api/v1/settings:\010settingsb\010settings'
+  _globals['_SETTINGSSERVICE'].methods_by_name['GetAdvisorSettings']._loaded_options = None
+  _globals['_SETTINGSSERVICE'].methods_by_name['GetAdvisorSettings']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\'\n%\n!Read the settings of the advisor.\030\001\202\323\344\223\002$\022\030/api/v1/settings/advisorb\010settings'
+  _globals['_SETTINGSSERVICE'].methods_by_name['SetAdvisorSettings']._loaded_options = None
+  _globals['_SETTINGSSERVICE'].methods_by_name['SetAdvisorSettings']._serialized_options = b'\220\002\002\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin\322\301\030*\n(\n$Replace the settings of the advisor.\030\002\202\323\344\223\002.\032\030/api/v1/settings/advisor:\010settingsb\010settings'
   _globals['_SETTINGSSERVICE'].methods_by_name['GetUserSettings']._loaded_options = None
   _globals['_SETTINGSSERVICE'].methods_by_name['GetUserSettings']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\034\n\032\n\030Read one\'s own settings.\202\323\344\223\002\037\022\023/api/v1/me/settingsb\010settings'
   _globals['_SETTINGSSERVICE'].methods_by_name['UpdateUserSettings']._loaded_options = None
@@ -57,14 +63,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPDATEINSTALLATIONSETTINGSREQUEST']._serialized_end=574
   _globals['_UPDATEINSTALLATIONSETTINGSRESPONSE']._serialized_start=576
   _globals['_UPDATEINSTALLATIONSETTINGSRESPONSE']._serialized_end=672
-  _globals['_GETUSERSETTINGSREQUEST']._serialized_start=674
-  _globals['_GETUSERSETTINGSREQUEST']._serialized_end=698
-  _globals['_GETUSERSETTINGSRESPONSE']._serialized_start=700
-  _globals['_GETUSERSETTINGSRESPONSE']._serialized_end=777
-  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_start=780
-  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_end=940
-  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_start=942
-  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_end=1022
-  _globals['_SETTINGSSERVICE']._serialized_start=1025
-  _globals['_SETTINGSSERVICE']._serialized_end=1958
+  _globals['_GETADVISORSETTINGSREQUEST']._serialized_start=674
+  _globals['_GETADVISORSETTINGSREQUEST']._serialized_end=701
+  _globals['_GETADVISORSETTINGSRESPONSE']._serialized_start=703
+  _globals['_GETADVISORSETTINGSRESPONSE']._serialized_end=786
+  _globals['_SETADVISORSETTINGSREQUEST']._serialized_start=788
+  _globals['_SETADVISORSETTINGSREQUEST']._serialized_end=902
+  _globals['_SETADVISORSETTINGSRESPONSE']._serialized_start=904
+  _globals['_SETADVISORSETTINGSRESPONSE']._serialized_end=987
+  _globals['_GETUSERSETTINGSREQUEST']._serialized_start=989
+  _globals['_GETUSERSETTINGSREQUEST']._serialized_end=1013
+  _globals['_GETUSERSETTINGSRESPONSE']._serialized_start=1015
+  _globals['_GETUSERSETTINGSRESPONSE']._serialized_end=1092
+  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_start=1095
+  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_end=1255
+  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_start=1257
+  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_end=1337
+  _globals['_SETTINGSSERVICE']._serialized_start=1340
+  _globals['_SETTINGSSERVICE']._serialized_end=2743
 # @@protoc_insertion_point(module_scope)

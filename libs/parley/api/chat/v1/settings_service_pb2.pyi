@@ -118,6 +118,99 @@ class UpdateInstallationSettingsResponse(_message.Message):
 Global___UpdateInstallationSettingsResponse: _TypeAlias = UpdateInstallationSettingsResponse  # noqa: Y015
 
 @_typing.final
+class GetAdvisorSettingsRequest(_message.Message):
+    """Asks for the settings of the advisor."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAdvisorSettingsRequest: _TypeAlias = GetAdvisorSettingsRequest  # noqa: Y015
+
+@_typing.final
+class GetAdvisorSettingsResponse(_message.Message):
+    """The settings of the advisor."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def settings(self) -> _settings_pb2.AdvisorSettings:
+        """The settings."""
+
+    def __init__(
+        self,
+        *,
+        settings: _settings_pb2.AdvisorSettings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAdvisorSettingsResponse: _TypeAlias = GetAdvisorSettingsResponse  # noqa: Y015
+
+@_typing.final
+class SetAdvisorSettingsRequest(_message.Message):
+    """Replaces the settings of the advisor."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters."""
+    @_builtins.property
+    def settings(self) -> _settings_pb2.AdvisorSettings:
+        """All settings; those that are left out get their defaults."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        settings: _settings_pb2.AdvisorSettings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetAdvisorSettingsRequest: _TypeAlias = SetAdvisorSettingsRequest  # noqa: Y015
+
+@_typing.final
+class SetAdvisorSettingsResponse(_message.Message):
+    """The settings of the advisor."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def settings(self) -> _settings_pb2.AdvisorSettings:
+        """The settings."""
+
+    def __init__(
+        self,
+        *,
+        settings: _settings_pb2.AdvisorSettings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetAdvisorSettingsResponse: _TypeAlias = SetAdvisorSettingsResponse  # noqa: Y015
+
+@_typing.final
 class GetUserSettingsRequest(_message.Message):
     """Asks for the caller's settings."""
 

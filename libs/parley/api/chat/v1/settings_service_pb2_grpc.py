@@ -45,6 +45,16 @@ class SettingsServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateInstallationSettingsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateInstallationSettingsResponse.FromString,
                 _registered_method=True)
+        self.GetAdvisorSettings = channel.unary_unary(
+                '/parley.api.chat.v1.SettingsService/GetAdvisorSettings',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.GetAdvisorSettingsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.GetAdvisorSettingsResponse.FromString,
+                _registered_method=True)
+        self.SetAdvisorSettings = channel.unary_unary(
+                '/parley.api.chat.v1.SettingsService/SetAdvisorSettings',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetAdvisorSettingsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetAdvisorSettingsResponse.FromString,
+                _registered_method=True)
         self.GetUserSettings = channel.unary_unary(
                 '/parley.api.chat.v1.SettingsService/GetUserSettings',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.GetUserSettingsRequest.SerializeToString,
@@ -70,6 +80,20 @@ class SettingsServiceServicer:
 
     def UpdateInstallationSettings(self, request, context):
         """Change the installation's settings.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAdvisorSettings(self, request, context):
+        """Read the settings of the advisor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetAdvisorSettings(self, request, context):
+        """Replace the settings of the advisor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,6 +125,16 @@ def add_SettingsServiceServicer_to_server(servicer, server):
                     servicer.UpdateInstallationSettings,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateInstallationSettingsRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateInstallationSettingsResponse.SerializeToString,
+            ),
+            'GetAdvisorSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAdvisorSettings,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.GetAdvisorSettingsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.GetAdvisorSettingsResponse.SerializeToString,
+            ),
+            'SetAdvisorSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetAdvisorSettings,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetAdvisorSettingsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetAdvisorSettingsResponse.SerializeToString,
             ),
             'GetUserSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.GetUserSettings,
@@ -168,6 +202,60 @@ class SettingsService:
             '/parley.api.chat.v1.SettingsService/UpdateInstallationSettings',
             parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateInstallationSettingsRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateInstallationSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAdvisorSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.SettingsService/GetAdvisorSettings',
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.GetAdvisorSettingsRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.GetAdvisorSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetAdvisorSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.SettingsService/SetAdvisorSettings',
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetAdvisorSettingsRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetAdvisorSettingsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -19,6 +19,10 @@ class SettingsServiceStub:
     """Read the installation's settings."""
     UpdateInstallationSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateInstallationSettingsRequest, _settings_service_pb2.UpdateInstallationSettingsResponse]
     """Change the installation's settings."""
+    GetAdvisorSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.GetAdvisorSettingsRequest, _settings_service_pb2.GetAdvisorSettingsResponse]
+    """Read the settings of the advisor."""
+    SetAdvisorSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.SetAdvisorSettingsRequest, _settings_service_pb2.SetAdvisorSettingsResponse]
+    """Replace the settings of the advisor."""
     GetUserSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.GetUserSettingsRequest, _settings_service_pb2.GetUserSettingsResponse]
     """Read the caller's settings."""
     UpdateUserSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateUserSettingsRequest, _settings_service_pb2.UpdateUserSettingsResponse]
@@ -40,6 +44,20 @@ class SettingsServiceServicer:
         context: _aio.ServicerContext[_settings_service_pb2.UpdateInstallationSettingsRequest, _abc.Awaitable[_settings_service_pb2.UpdateInstallationSettingsResponse]],
     ) -> _abc.Awaitable[_settings_service_pb2.UpdateInstallationSettingsResponse]:
         """Change the installation's settings."""
+
+    def GetAdvisorSettings(
+        self,
+        request: _settings_service_pb2.GetAdvisorSettingsRequest,
+        context: _aio.ServicerContext[_settings_service_pb2.GetAdvisorSettingsRequest, _abc.Awaitable[_settings_service_pb2.GetAdvisorSettingsResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.GetAdvisorSettingsResponse]:
+        """Read the settings of the advisor."""
+
+    def SetAdvisorSettings(
+        self,
+        request: _settings_service_pb2.SetAdvisorSettingsRequest,
+        context: _aio.ServicerContext[_settings_service_pb2.SetAdvisorSettingsRequest, _abc.Awaitable[_settings_service_pb2.SetAdvisorSettingsResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.SetAdvisorSettingsResponse]:
+        """Replace the settings of the advisor."""
 
     def GetUserSettings(
         self,

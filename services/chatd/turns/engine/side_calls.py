@@ -1,21 +1,23 @@
-"""A side call: a short prompt to a cheap model, with a time limit, billed like any call."""
+"""A side call: a prompt of its own without tools, with a time limit, billed like any call."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from chatd.chats.domain.chat import ChatState
-from chatd.content.domain.parts import Text
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Text
 from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.catalogue import DEMO_MODEL_ID, DEMO_PROVIDER_ID
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.turns.domain.ports import Setups, UtilityModels
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
-from chatd.turns.engine.answer import Answer, ignore_part
+from chatd.turns.engine.answer import Answer
 from chatd.turns.engine.metering import CallObserver, MeteredCall
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits
 from parley.clock import Clock
@@ -30,6 +32,11 @@ class SideCallRequest:
     Attributes:
         history_version: The history version that it is about, which its bill names.
         model: The chat's own model, if it is already resolved.
+        choice: The model of its turn, if that is known and `model` is not.
+        attempt_offset: Is added to the number of the attempt in its bill, so that the attempts of
+            two owners of one chat are two calls.
+        may_reason: Whether the model uses the reasoning effort that is configured for it.
+        may_be_demo: Whether the scripted demo may answer.
     """
 
     chat_id: ChatId
@@ -41,6 +48,10 @@ class SideCallRequest:
     call_s: float
     total_s: float
     model: ModelProfile | None = None
+    choice: ModelChoice | None = None
+    attempt_offset: int = 0
+    may_reason: bool = False
+    may_be_demo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,28 @@ class Generated:
 
     text: str
     entry: LedgerEntry
+
+
+class AnswerListener(Protocol):
+    """Receives the text of an answer while it is generated; neither blocks nor raises."""
+
+    def on_text(self, text: str) -> None:
+        """Append text."""
+        ...
+
+    def on_retry(self) -> None:
+        """Discard the text: another attempt begins."""
+        ...
+
+
+class NoListener:
+    """Discards the text."""
+
+    def on_text(self, text: str) -> None:
+        """Discard it."""
+
+    def on_retry(self) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +116,9 @@ class SideCalls:
         self._jitter = jitter
         self._retries = retries or RetryPolicy()
 
-    async def ask(self, side_call: SideCallRequest) -> Generated | None:
+    async def ask(
+        self, side_call: SideCallRequest, listener: AnswerListener | None = None
+    ) -> Generated | None:
         """Return an answer; None if no model may or can answer in time.
 
         Raises:
@@ -94,34 +129,48 @@ class SideCalls:
             return None
         if await self._ports.spending.refusal(side_call.chat_id, side_call.owner) is not None:
             return None
+        listener = listener or NoListener()
         ends_s = self._clock.monotonic() + side_call.total_s
         attempt = 1
         while True:
             try:
-                return await self._attempt(side_call, profile, attempt, ends_s)
+                return await self._attempt(side_call, profile, attempt, ends_s, listener)
             except ModelError as error:
                 match after_failure(Failed(error, attempt), self._jitter(), self._retries):
                     case RetryIn(delay_s) if self._clock.monotonic() + delay_s < ends_s:
+                        listener.on_retry()
                         await self._clock.sleep(delay_s)
                     case RetryIn() | GiveUp():
                         raise
             attempt += 1
 
     async def _profile(self, side_call: SideCallRequest) -> ModelProfile | None:
-        """Return the model to call; None for the demo model, which cannot answer such prompts."""
+        """Return the model to call; None for the demo model where that cannot answer."""
         chat_id, owner = side_call.chat_id, side_call.owner
-        own = side_call.model or (await self._ports.setups.prepare(chat_id, owner)).model
-        if is_demo(own):
+        own = side_call.model
+        if own is None:
+            own = (await self._ports.setups.prepare(chat_id, owner, side_call.choice)).model
+        if is_demo(own) and not side_call.may_be_demo:
             return None
         chosen = await self._ports.utility.for_purpose(chat_id, owner, side_call.purpose) or own
-        return None if is_demo(chosen) else chosen
+        return None if is_demo(chosen) and not side_call.may_be_demo else chosen
 
     async def _attempt(
-        self, side_call: SideCallRequest, profile: ModelProfile, attempt: int, ends_s: float
+        self,
+        side_call: SideCallRequest,
+        profile: ModelProfile,
+        attempt: int,
+        ends_s: float,
+        listener: AnswerListener,
     ) -> Generated:
         """Call the model once; usage is billed here or by the caller that stores the answer."""
-        answer = Answer(ignore_part, self._clock)
-        episode = Fence(0, side_call.history_version, attempt)
+
+        def show(role: Role, part_index: int, part: Part) -> None:
+            if isinstance(part, Text):
+                listener.on_text(part.text)
+
+        answer = Answer(show, self._clock)
+        episode = Fence(0, side_call.history_version, side_call.attempt_offset + attempt)
         request = _request(side_call, profile, attempt)
         call = MeteredCall(episode, side_call.purpose, profile, answer, request, alive_ms=lambda: 0)
         self._ports.calls.opened(call, side_call.chat_id, side_call.owner.id)
@@ -161,6 +210,7 @@ def _request(side_call: SideCallRequest, profile: ModelProfile, attempt: int) ->
         tools=(),
         may_call_tools=False,
         output_tokens_max=tokens_max,
+        reasoning_effort=profile.reasoning_effort if side_call.may_reason else "",
         chat_id=side_call.chat_id,
         owner_id=side_call.owner.id,
         attempt=attempt,

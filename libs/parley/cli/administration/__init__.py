@@ -1,0 +1,1 @@
+"""Commands of administrators: what agents may do, and what they may ask."""

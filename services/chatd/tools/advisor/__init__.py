@@ -1,0 +1,1 @@
+"""The advisor: a model without tools that an agent asks before hard decisions."""
