@@ -70,7 +70,10 @@ export default function ModelsSection() {
                 {
                   title: "Window",
                   isNumber: true,
-                  cell: (row) => count(row.effective_context_limit_tokens ?? row.context_limit_tokens),
+                  cell: (row) => {
+                    const window = row.effective_context_limit_tokens ?? row.context_limit_tokens;
+                    return window ? count(window) : "unknown";
+                  },
                 },
                 { title: "Per million", isNumber: true, cell: (row) => priceOf(row) },
                 { title: "State", cell: (row) => (row.enabled ? "enabled" : "disabled") },

@@ -1,6 +1,5 @@
 /** A list of things as a table that scrolls in itself on narrow screens. */
 import type { ReactNode } from "react";
-import { Empty } from "../ui/states.tsx";
 import "./forms.css";
 
 export interface Column<T> {
@@ -22,7 +21,8 @@ export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
   if (rows.length === 0) {
     return (
       <div className="table-empty">
-        <Empty title={empty.title}>{empty.text}</Empty>
+        <p className="cell-main">{empty.title}</p>
+        <p>{empty.text}</p>
       </div>
     );
   }

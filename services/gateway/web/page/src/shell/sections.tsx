@@ -1,7 +1,9 @@
 /** A screen of sections with their list beside it. */
 import { Link } from "wouter";
 import type { Section } from "../settings/screen.tsx";
+import { IconButton } from "../ui/button.tsx";
 import { Empty } from "../ui/states.tsx";
+import { sideShown } from "./side-state.ts";
 
 interface SectionsProps {
   base: string;
@@ -16,7 +18,10 @@ export function Sections({ base, title, sections, section }: SectionsProps) {
   const Content = shown.component;
   return (
     <main className="screen">
-      <h1 className="screen-title">{title}</h1>
+      <header className="screen-head">
+        <IconButton icon="menu" label="Chats" className="only-phone" onClick={() => sideShown.set(true)} />
+        <h1 className="screen-title">{title}</h1>
+      </header>
       <div className="sections">
         <nav className="sections-list" aria-label={title}>
           {sections.map((each) => (
