@@ -1,7 +1,8 @@
 /** A chat: its messages, what runs in it, and the composer. */
 import "./chat.css";
+import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
@@ -9,6 +10,7 @@ import type { Chat, InputPart, Message } from "../api/types.ts";
 import { type Command, Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
 import { outbox, post } from "../composer/outbox.ts";
+import { panelOpen, showPanel } from "../panel/panel-state.ts";
 import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { type ChatStore, type ChatView, useChat } from "../stream/chat-store.ts";
@@ -24,6 +26,8 @@ import { ContextRing } from "./context-ring.tsx";
 import { Queue } from "./queue.tsx";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
 
+const Panel = lazy(() => import("../panel/panel.tsx"));
+
 export default function ChatScreen({ chatId }: { chatId: string }) {
   const [store, view] = useChat(chatId);
   const who = useQuery(me).data;
@@ -31,6 +35,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const [editing, setEditing] = useState<Message | null>(null);
   const [reverting, setReverting] = useState<Message | null>(null);
   const [undoable, setUndoable] = useState<string | null>(null);
+  const isPanelOpen = useSyncExternalStore(panelOpen.subscribe, panelOpen.get);
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
   useAnnouncements(view);
   useReadMark(chat, view, isMine);
@@ -40,25 +45,39 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
     return <Failure error={view.problem} what="chat" onRetry={() => store.retry()} />;
   }
   return (
-    <main className="chat">
-      <Bar chat={chat} view={view} />
-      <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
-      <div className="chat-foot">
-        {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
-        {chat && isMine && !chat.archived && (
-          <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
+    <div className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}>
+      <main className="chat">
+        <Bar chat={chat} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
+        <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
+        <div className="chat-foot">
+          {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
+          {chat && isMine && !chat.archived && (
+            <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
+          )}
+          {chat && !isMine && <ReadOnly icon="users" text="Shared with you. Its owner writes here; you can read along." />}
+          {chat?.archived && isMine && <Archived chat={chat} />}
+        </div>
+        {reverting && (
+          <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={setUndoable} />
         )}
-        {chat && !isMine && <ReadOnly icon="users" text="Shared with you. Its owner writes here; you can read along." />}
-        {chat?.archived && isMine && <Archived chat={chat} />}
-      </div>
-      {reverting && (
-        <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={setUndoable} />
+      </main>
+      {isPanelOpen && chat && (
+        <Suspense>
+          <Panel chat={chat} onClose={() => showPanel(false)} />
+        </Suspense>
       )}
-    </main>
+    </div>
   );
 }
 
-function Bar({ chat, view }: { chat: Chat | undefined; view: ChatView }) {
+interface BarProps {
+  chat: Chat | undefined;
+  view: ChatView;
+  isPanelOpen: boolean;
+  onPanel: () => void;
+}
+
+function Bar({ chat, view, isPanelOpen, onPanel }: BarProps) {
   return (
     <header className="bar">
       <IconButton className="only-phone" icon="back" label="Back to the chats" onClick={() => sideShown.set(true)} />
@@ -69,6 +88,7 @@ function Bar({ chat, view }: { chat: Chat | undefined; view: ChatView }) {
         {chat?.archived && <span className="badge">archived</span>}
         {chat && <Cost chatId={chat.id} status={view.chat.status} />}
         <ContextRing messages={view.chat.messages} modelId={chat?.model_id ?? null} />
+        <IconButton icon="panel" label="Workspace of the chat" aria-expanded={isPanelOpen} onClick={onPanel} />
       </div>
     </header>
   );

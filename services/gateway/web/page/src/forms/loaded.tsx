@@ -1,10 +1,15 @@
 /** What a query returned, or the state that it is in instead. */
-import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Failure, Skeleton } from "../ui/states.tsx";
 
+interface Query<T> {
+  data: T | undefined;
+  error: unknown;
+  refetch: () => unknown;
+}
+
 interface LoadedProps<T> {
-  query: UseQueryResult<T>;
+  query: Query<T>;
   what: string;
   children: (data: T) => ReactNode;
 }
