@@ -27,6 +27,9 @@ async def test_files_changes_and_processes_of_the_workspace_are_shown(
     await page.find("[role=region]", "Changes of a.txt")
     await page.click("[role=tab]", "Processes")
     await page.see("exit 0")
+    # The parts of the page scroll, never the whole of it.
+    overflow = "document.documentElement.scrollHeight - innerHeight"
+    assert await page.run(overflow) == 0
     await page.click("[role=tab]", "Summary")
     await page.see("Input tokens")
     # The next visit shows it again, until it is closed.

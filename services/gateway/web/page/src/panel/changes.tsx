@@ -21,6 +21,7 @@ export default function Changes({ chat }: TabProps) {
       queryKey: ["chat", chat.id, "git", seen],
       queryFn: ({ signal }) =>
         answered(api.GET("/api/v1/chats/{chat_id}/git", { params: { path: { chat_id: chat.id } }, signal })),
+      placeholderData: (before) => before,
     }),
   );
   if (git.error instanceof Problem && git.error.status < 500) return <NoWorkspace problem={git.error} />;
@@ -62,6 +63,7 @@ function OneRepository({ chatId, repository, seen }: OneRepositoryProps) {
           }),
         ),
       enabled: repository.files.length > 0,
+      placeholderData: (before) => before,
     }),
   );
   return (
