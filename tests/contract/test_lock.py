@@ -6,7 +6,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCK = (ROOT / "requirements.lock").read_text()
-NODE_LOCKS = sorted((ROOT / "tests" / "clients").glob("*/package-lock.json"))
+NODE_LOCKS = [
+    *sorted((ROOT / "tests" / "clients").glob("*/package-lock.json")),
+    ROOT / "services" / "gateway" / "web" / "page" / "package-lock.json",
+]
 OUR_NAMES = ("parley", "chatd", "gateway", "mcpgateway", "toolrunner")
 
 

@@ -46,6 +46,15 @@ def _anyone(doc: str) -> Access:
 
 PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/"): _anyone("The page."),
+    ("GET", "/sign-in"): _anyone("The page: signing in."),
+    ("GET", "/waiting"): _anyone("The page: what waits for its user."),
+    ("GET", "/chats/{chat_id}"): _anyone("The page: a chat."),
+    ("GET", "/settings"): _anyone("The page: one's own settings."),
+    ("GET", "/settings/{section}"): _anyone("The page: a part of one's own settings."),
+    ("GET", "/admin"): _anyone("The page: administration."),
+    ("GET", "/admin/{section}"): _anyone("The page: a part of the administration."),
+    ("GET", "/assets/{name}"): _anyone("A file of the page."),
+    ("GET", "/account"): _anyone("Who is signed in, and signing out, without scripts."),
     ("GET", "/docs"): _anyone("This list of routes."),
     ("GET", "/problems"): _anyone("Every problem that a request may be answered with."),
     ("GET", "/problems/{code}"): _anyone("What a problem means and what to do about it."),

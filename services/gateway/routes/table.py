@@ -24,6 +24,17 @@ from gateway.web.sign_in import SignInPages
 
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
+#: Addresses that the page shows by itself.
+PAGE_PATHS = (
+    "/",
+    "/sign-in",
+    "/waiting",
+    "/chats/{chat_id}",
+    "/settings",
+    "/settings/{section}",
+    "/admin",
+    "/admin/{section}",
+)
 
 
 def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
@@ -43,7 +54,9 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
 
 def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     return (
-        OpenRoute("GET", "/", pages.page),
+        *(OpenRoute("GET", path, pages.page) for path in PAGE_PATHS),
+        OpenRoute("GET", "/assets/{name}", pages.asset),
+        OpenRoute("GET", "/account", pages.account),
         OpenRoute("GET", "/docs", pages.docs),
         OpenRoute("GET", "/openapi.json", pages.openapi),
         OpenRoute("GET", "/problems", pages.problems),

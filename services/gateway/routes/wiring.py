@@ -23,6 +23,7 @@ from gateway.streams.routes import EventRoutes
 from gateway.streams.workspace_client import Workspaces
 from gateway.terminals.routes import TerminalRoutes
 from gateway.web.oidc import OidcPages
+from gateway.web.page_files import load_page_files
 from gateway.web.routes import PageRoutes
 from gateway.web.sign_in import SignInPages
 from parley.process import Process
@@ -97,6 +98,7 @@ def open_handlers(
             identity.sign_in,
             sign_in_pages,
             chatd,
+            load_page_files(),
             login_token=login_token,
             clock=process.clock,
             draining=behind.draining,

@@ -1,4 +1,4 @@
-"""Routes without sign-in: the start page, the list of routes, the login link, and health."""
+"""Routes without sign-in: the page, the list of routes, the login link, and health."""
 
 import asyncio
 import hmac
@@ -22,6 +22,7 @@ from gateway.identity.secret_tokens import digest_of
 from gateway.identity.store.credentials import IdentityStore
 from gateway.streams.chatd_client import ChatdClient
 from gateway.web.documents import document
+from gateway.web.page_files import PageFiles
 from gateway.web.problem_pages import index_body, problem_body
 from gateway.web.sign_in import FORM_HEADERS, SignInPages, failure
 from parley.clock import Clock
@@ -32,6 +33,11 @@ from parley.settings import Secret
 CHECK_S_MAX = 2.0
 # The link stays in a terminal's history, so it expires.
 LOGIN_LINK_LIFETIME = timedelta(days=1)
+NOT_BUILT = (
+    "<p>The web page is not built here. In a checkout <code>scripts/page</code> builds it, which "
+    "needs the npm registry; then start Parley again. The API works without it.</p>"
+    '<p><a href="/account">Who is signed in</a></p><p><a href="/docs">What the API offers</a></p>'
+)
 
 
 class PageRoutes:
@@ -44,6 +50,7 @@ class PageRoutes:
         sign_ins: SignIns,
         sign_in_pages: SignInPages,
         chatd: ChatdClient,
+        page_files: PageFiles,
         *,
         login_token: Secret | None,
         clock: Clock,
@@ -54,6 +61,7 @@ class PageRoutes:
         self._sign_ins = sign_ins
         self._sign_in_pages = sign_in_pages
         self._chatd = chatd
+        self._page_files = page_files
         self._login_token = login_token
         self._clock = clock
         self._started_at = clock.now()
@@ -61,7 +69,17 @@ class PageRoutes:
         self._openapi = (files("gateway.api") / "openapi.json").read_bytes()
 
     async def page(self, request: Request) -> Response:
-        """Show the start page with the signed-in user."""
+        """Return the page, which shows what its address names."""
+        if self._page_files.is_built:
+            return self._page_files.document(request)
+        return HTMLResponse(document("Parley", NOT_BUILT))
+
+    async def asset(self, request: Request) -> Response:
+        """Return a file of the page."""
+        return await self._page_files.asset(request)
+
+    async def account(self, request: Request) -> Response:
+        """Show who is signed in, with buttons to sign out; without scripts."""
         principal = await self._authentication.principal(request)
         headers = None
         if principal is None:
@@ -75,11 +93,7 @@ class PageRoutes:
             who += self._sign_in_pages.sign_out_forms(request)
             headers = FORM_HEADERS
         return HTMLResponse(
-            document(
-                "Parley",
-                f"{who}<p>The web page comes later; the API is here now.</p>"
-                '<p><a href="/docs">What the API offers</a></p>',
-            ),
+            document("Parley", f'{who}<p><a href="/docs">What the API offers</a></p>'),
             headers=headers,
         )
 

@@ -1,11 +1,12 @@
 """A real browser without a window, told what to do over its DevTools protocol."""
 
 import asyncio
+import base64
 import itertools
 import json
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,26 @@ FLAGS = (
 LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
 START_S_MAX = 60.0
 ANSWER_S_MAX = 60.0
+#: What is said once and means nothing for a test: a refused request is the test's own doing.
+EXPECTED = ("Failed to load resource: the server responded with a status of",)
+KEYS: Mapping[str, tuple[int, str]] = {
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+    "ArrowUp": (38, ""),
+    "ArrowDown": (40, ""),
+    "Tab": (9, ""),
+}
+#: Bits of held keys, as the protocol has them.
+HELD: Mapping[str, int] = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
+FIND = """
+    (selector, text) => {
+        const shown = (each) => each.checkVisibility({visibilityProperty: true});
+        const named = (each) =>
+            each.getAttribute('aria-label') || each.innerText || each.value || '';
+        return [...document.querySelectorAll(selector)]
+            .filter((each) => shown(each) && (!text || named(each).trim().includes(text)));
+    }
+"""
 
 
 class ScriptFailed(Exception):
@@ -45,52 +66,182 @@ class ScriptFailed(Exception):
         self.details = details
 
 
-class Page:
-    """One tab."""
+class DevTools:
+    """The protocol over one socket: answers go to who asked, events to their page."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._numbers = itertools.count(1)
-        self._session: str | None = None
+        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self.pages: dict[str, Page] = {}
 
-    async def open(self) -> None:
-        """Take a new tab, in which scripts may connect wherever the page's origin is."""
-        target = await self._ask("Target.createTarget", url="about:blank")
-        attached = await self._ask(
-            "Target.attachToTarget", targetId=target["targetId"], flatten=True
-        )
-        self._session = attached["sessionId"]
-        await self._ask("Page.enable")
-        # The pages so far contain no script, and their policy allows none to connect.
-        await self._ask("Page.setBypassCSP", enabled=True)
+    async def read(self) -> None:
+        """Read until the browser ends."""
+        async for message in self._socket:
+            found = json.loads(message.data)
+            if (asked := self._asked.pop(found.get("id", 0), None)) and not asked.done():
+                asked.set_result(found)
+            elif page := self.pages.get(found.get("sessionId", "")):
+                page.on_event(found.get("method", ""), found.get("params", {}))
+
+    async def ask(self, method: str, session: str | None = None, **parameters: Any) -> Any:
+        """Ask the browser, or one of its tabs, and return its answer."""
+        number = next(self._numbers)
+        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        async with asyncio.timeout(ANSWER_S_MAX):
+            await self._socket.send_json(message)
+            answer = await self._asked[number]
+        assert "error" not in answer, (method, answer)
+        return answer["result"]
+
+
+class Page:
+    """One tab.
+
+    Attributes:
+        said: Errors and warnings on its console, and reports of its content policy.
+        requests: The addresses that it requested.
+    """
+
+    def __init__(self, devtools: DevTools, target: str, session: str) -> None:
+        self._devtools = devtools
+        self._target = target
+        self._session = session
+        self.said: list[str] = []
+        self.requests: list[str] = []
 
     async def visit(self, url: str) -> None:
         """Go to an address and wait until its page is there."""
-        answer = await self._ask("Page.navigate", url=url)
+        answer = await self.ask("Page.navigate", url=url)
         assert "errorText" not in answer, answer
         while await self.run("document.readyState") != "complete":
             pass
 
     async def run(self, script: str) -> Any:
         """Run a script in the page and return what it gives, waiting for what it promises."""
-        answer = await self._ask(
+        answer = await self.ask(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
         if "exceptionDetails" in answer:
             raise ScriptFailed(answer["exceptionDetails"])
         return answer["result"].get("value")
 
-    async def _ask(self, method: str, **parameters: Any) -> Any:
-        number = next(self._numbers)
-        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
-        if self._session is not None:
-            message["sessionId"] = self._session
+    async def until(self, condition: str) -> None:
+        """Wait until an expression holds in the page, across navigations."""
         async with asyncio.timeout(ANSWER_S_MAX):
-            await self._socket.send_json(message)
-            while (answer := await self._socket.receive_json()).get("id") != number:
-                pass
-        assert "error" not in answer, (method, answer)
-        return answer["result"]
+            while True:
+                try:
+                    if await self.run(f"Boolean({condition})"):
+                        return
+                    await self.run("new Promise((done) => setTimeout(done, 25))")
+                except (ScriptFailed, AssertionError) as error:
+                    # A navigation took the page away while it was asked.
+                    if "context" not in str(error) and "navigat" not in str(error):
+                        raise
+
+    async def see(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        await self.until(f"document.body.innerText.includes({json.dumps(text)})")
+
+    async def find(self, selector: str, text: str = "") -> None:
+        """Wait until an element is shown that has a text or a label."""
+        await self.until(f"({FIND})({json.dumps(selector)}, {json.dumps(text)}).length > 0")
+
+    async def click(self, selector: str, text: str = "") -> None:
+        """Click the first element that is shown and has a text or a label."""
+        await self.find(selector, text)
+        found = f"({FIND})({json.dumps(selector)}, {json.dumps(text)})[0]"
+        x, y = await self.run(
+            f"(() => {{ const each = {found}; each.scrollIntoView({{block: 'nearest'}});"
+            "const at = each.getBoundingClientRect();"
+            "return [at.x + at.width / 2, at.y + at.height / 2]; })()"
+        )
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            await self.ask(
+                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+            )
+
+    async def type(self, text: str) -> None:
+        """Write where the focus is."""
+        await self.ask("Input.insertText", text=text)
+
+    async def press(self, key: str, *held: str) -> None:
+        """Press a key, with others held."""
+        code, text = KEYS[key] if key in KEYS else (ord(key.upper()), key)
+        modifiers = sum(HELD[each] for each in held)
+        shared = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        typed = {"text": text} if text and not held else {}
+        await self.ask("Input.dispatchKeyEvent", type="keyDown", **shared, **typed)
+        await self.ask("Input.dispatchKeyEvent", type="keyUp", **shared)
+
+    async def resize(self, width: int, height: int, *, mobile: bool = False) -> None:
+        """Be a screen of this size."""
+        await self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=mobile,
+        )
+
+    async def prefer(self, **features: str) -> None:
+        """Have preferences such as prefers_color_scheme."""
+        wanted = [
+            {"name": name.replace("_", "-"), "value": each} for name, each in features.items()
+        ]
+        await self.ask("Emulation.setEmulatedMedia", features=wanted)
+
+    async def screenshot(self) -> bytes:
+        """Return a picture of what is shown, as PNG."""
+        shot = await self.ask("Page.captureScreenshot", format="png")
+        return base64.b64decode(shot["data"])
+
+    async def close(self) -> None:
+        """Close the tab as a kill would: without telling it."""
+        await self._devtools.ask("Target.closeTarget", targetId=self._target)
+
+    async def ask(self, method: str, **parameters: Any) -> Any:
+        """Ask this tab over the protocol."""
+        return await self._devtools.ask(method, self._session, **parameters)
+
+    def on_event(self, method: str, event: Mapping[str, Any]) -> None:
+        """Note what the browser tells of this tab."""
+        if method == "Network.requestWillBeSent":
+            self.requests.append(event["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.said.append(json.dumps(event["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and event["type"] in ("error", "warning"):
+            values = [each.get("value", each.get("description")) for each in event["args"]]
+            self.said.append(" ".join(map(str, values)))
+        elif method == "Log.entryAdded" and event["entry"]["level"] in ("error", "warning"):
+            text = event["entry"]["text"]
+            if not text.startswith(EXPECTED):
+                self.said.append(text)
+
+
+class Browser:
+    """A browser that knows nothing yet."""
+
+    def __init__(self, devtools: DevTools) -> None:
+        self._devtools = devtools
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """All tabs that were opened."""
+        return tuple(self._devtools.pages.values())
+
+    async def page(self) -> Page:
+        """Open a tab, with the policies of its pages in force."""
+        target = (await self._devtools.ask("Target.createTarget", url="about:blank"))["targetId"]
+        attached = await self._devtools.ask("Target.attachToTarget", targetId=target, flatten=True)
+        page = Page(self._devtools, target, attached["sessionId"])
+        self._devtools.pages[attached["sessionId"]] = page
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            await page.ask(f"{domain}.enable")
+        return page
 
 
 def browser_program() -> str:
@@ -102,8 +253,8 @@ def browser_program() -> str:
 
 
 @asynccontextmanager
-async def browser_page(directory: Path) -> AsyncIterator[Page]:
-    """Give the tab of a browser that knows nothing yet and keeps its files in `directory`."""
+async def browser(directory: Path) -> AsyncIterator[Browser]:
+    """Give a browser that knows nothing yet and keeps its files in `directory`."""
     process = await asyncio.create_subprocess_exec(
         browser_program(),
         *FLAGS,
@@ -122,13 +273,21 @@ async def browser_page(directory: Path) -> AsyncIterator[Page]:
             session.ws_connect(url, max_msg_size=0) as socket,
         ):
             draining = tasks.create_task(_drain(process.stderr))
-            page = Page(socket)
-            await page.open()
-            yield page
+            devtools = DevTools(socket)
+            reading = tasks.create_task(devtools.read())
+            yield Browser(devtools)
+            reading.cancel()
             draining.cancel()
     finally:
         process.kill()
         await process.wait()
+
+
+@asynccontextmanager
+async def browser_page(directory: Path) -> AsyncIterator[Page]:
+    """Give the only tab of a new browser."""
+    async with browser(directory) as opened:
+        yield await opened.page()
 
 
 async def _devtools_of(stderr: asyncio.StreamReader) -> str:

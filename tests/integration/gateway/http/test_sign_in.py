@@ -66,7 +66,7 @@ async def test_the_login_link_works_once_and_makes_a_session(stack: GatewayStack
     second = await stack.anonymous.request("GET", f"/login?token={LOGIN_TOKEN}")
     cookie, _, attributes = first.headers["set-cookie"].partition("; ")
 
-    page = await stack.anonymous.request("GET", "/", None, {"Cookie": cookie})
+    page = await stack.anonymous.request("GET", "/account", None, {"Cookie": cookie})
     me = await stack.anonymous.request("GET", "/api/v1/me", None, {"Cookie": cookie})
 
     assert (first.status, first.headers["location"]) == (303, "/")

@@ -25,7 +25,7 @@ async def test_an_invited_user_sets_a_password_and_is_signed_in(stack: GatewaySt
     page = await browser.open(made.json()["url"])
     reply = await browser.submit(page, "/link", password=PASSWORD, repeated=PASSWORD)
     me = await browser.call("GET", "/api/v1/me")
-    home = await browser.open("/")
+    home = await browser.open("/account")
 
     assert (made.status, made.json()["purpose"]) == (201, "invitation")
     assert made.json()["url"].startswith("http://parley.test:8080/link?token=")

@@ -294,7 +294,7 @@ async def test_an_issuer_that_is_down_is_told_to_browsers_and_programs(corp: Cor
 async def test_signing_out_offers_to_sign_out_of_the_issuer_too(corp: Corp) -> None:
     browser = Browser(corp.stack)
     await corp.sign_in(browser)
-    left = await browser.submit(await browser.open("/"), "/logout")
+    left = await browser.submit(await browser.open("/account"), "/logout")
     after = await browser.call("GET", "/api/v1/me")
 
     assert (left.status, after.status) == (200, 401)

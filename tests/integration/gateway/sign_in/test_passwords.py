@@ -33,9 +33,9 @@ async def test_a_person_signs_in_by_the_page_and_out_again(stack: GatewayStack) 
     browser = Browser(stack)
     page = await browser.open("/login")
     entered = await browser.submit(page, "/login", login=" ADA ", password=PASSWORD)
-    home = await browser.open("/")
+    home = await browser.open("/account")
     left = await browser.submit(home, "/logout")
-    after = await browser.open("/")
+    after = await browser.open("/account")
 
     locked_down = {**SECURITY_HEADERS, "referrer-policy": "same-origin"}
     assert {name: page.headers[name] for name in locked_down} == locked_down

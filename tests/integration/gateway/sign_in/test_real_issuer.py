@@ -30,7 +30,7 @@ START_S_MAX = 60
 async def provider() -> AsyncIterator[str]:
     """Run the provider and give its issuer."""
     subprocess.run(  # noqa: ASYNC221 (nothing else runs yet)
-        [ROOT / "scripts" / "node_packages", PROVIDER.name], check=True, timeout=300
+        [ROOT / "scripts" / "node_packages", PROVIDER.relative_to(ROOT)], check=True, timeout=300
     )
     process = await asyncio.create_subprocess_exec(
         ROOT / ".venv" / "bin" / "node",

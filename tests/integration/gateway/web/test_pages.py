@@ -10,8 +10,10 @@ from support.database.postgres import TestPostgres
 from support.gateway.stack import GatewayStack, gateway_stack, migrate_identity
 
 
-async def test_the_page_is_small_honest_and_locked_down(stack: GatewayStack) -> None:
-    reply = await stack.anonymous.request("GET", "/")
+async def test_the_page_without_scripts_is_small_honest_and_locked_down(
+    stack: GatewayStack,
+) -> None:
+    reply = await stack.anonymous.request("GET", "/account")
 
     assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert {name: reply.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS

@@ -64,6 +64,15 @@ def test_everything_under_the_api_but_signing_in_needs_a_sign_in() -> None:
         path for (_, path), access in access_table().items() if access.need is Need.NOTHING
     } == {
         "/",
+        "/account",
+        "/admin",
+        "/admin/{section}",
+        "/assets/{name}",
+        "/chats/{chat_id}",
+        "/settings",
+        "/settings/{section}",
+        "/sign-in",
+        "/waiting",
         "/docs",
         "/login",
         "/login/code",

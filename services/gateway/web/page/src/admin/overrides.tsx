@@ -1,0 +1,57 @@
+/** Which models serve purposes other than the turns of chats. */
+import { useQuery } from "@tanstack/react-query";
+import { answered, api } from "../api/client.ts";
+import { models, queryClient } from "../api/queries.ts";
+import type { components } from "../api/schema.d.ts";
+import { SelectField } from "../forms/fields.tsx";
+import { Loaded } from "../forms/loaded.tsx";
+import { complain } from "../ui/toasts.tsx";
+import { overrides } from "./queries.ts";
+
+type Purpose = components["schemas"]["ModelPurpose"];
+
+const PURPOSES: readonly (readonly [Purpose, string])[] = [
+  ["utility", "Titles, labels and summaries of chats"],
+  ["title", "Titles alone"],
+  ["compaction", "Summaries of long histories"],
+  ["general", "Agents that a chat starts"],
+  ["explore", "Agents that only explore"],
+];
+
+export function Overrides() {
+  const offered = useQuery(models).data?.items ?? [];
+  const options: [string, string][] = [
+    ["", "The model of the chat"],
+    ...offered.map((each): [string, string] => [each.id, each.display_name]),
+  ];
+
+  async function set(purpose: Purpose, modelId: string): Promise<void> {
+    const params = { path: { purpose } };
+    const change = modelId
+      ? answered(api.PUT("/api/v1/model-overrides/{purpose}", { params, body: { model_id: modelId } }))
+      : answered(api.DELETE("/api/v1/model-overrides/{purpose}", { params }));
+    await change.catch(complain);
+    await queryClient.invalidateQueries({ queryKey: overrides.queryKey });
+  }
+
+  return (
+    <div className="section-part">
+      <h3 className="section-part-title">Models for other purposes</h3>
+      <Loaded query={useQuery(overrides)} what="list of purposes">
+        {(data) => (
+          <div className="form">
+            {PURPOSES.map(([purpose, words]) => (
+              <SelectField
+                key={purpose}
+                label={words}
+                value={data.items.find((each) => each.purpose === purpose)?.model_id ?? ""}
+                options={options}
+                onChange={(modelId) => void set(purpose, modelId)}
+              />
+            ))}
+          </div>
+        )}
+      </Loaded>
+    </div>
+  );
+}

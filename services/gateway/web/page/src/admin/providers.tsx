@@ -1,0 +1,234 @@
+/** Model providers: their keys in the order of use, and whether they work. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { answered, api } from "../api/client.ts";
+import { queryClient } from "../api/queries.ts";
+import type { components } from "../api/schema.d.ts";
+import { ConfirmButton } from "../forms/confirm.tsx";
+import { CheckField, SelectField, TextField } from "../forms/fields.tsx";
+import { Form, useSaving } from "../forms/form.tsx";
+import { Loaded } from "../forms/loaded.tsx";
+import { Button } from "../ui/button.tsx";
+import { plural } from "../ui/format.ts";
+import { Empty, Notice } from "../ui/states.tsx";
+import { complain } from "../ui/toasts.tsx";
+import { providers } from "./queries.ts";
+
+type Provider = components["schemas"]["Provider"];
+type Type = components["schemas"]["ProviderTypeInput"];
+type Check = components["schemas"]["CheckProviderResponse"];
+
+const TYPES: readonly (readonly [Type, string])[] = [
+  ["anthropic", "Anthropic"],
+  ["openai", "OpenAI"],
+  ["openai_compatible", "Compatible with OpenAI"],
+  ["azure", "Azure OpenAI"],
+  ["bedrock", "Amazon Bedrock"],
+];
+
+async function refresh(): Promise<void> {
+  await Promise.all([
+    queryClient.invalidateQueries({ queryKey: providers.queryKey }),
+    queryClient.invalidateQueries({ queryKey: ["models"] }),
+  ]);
+}
+
+export default function ProvidersSection() {
+  return (
+    <>
+      <NewProvider />
+      <Loaded query={useQuery(providers)} what="list of providers">
+        {(data) =>
+          data.items.length ? (
+            <div className="cards">
+              {data.items.map((each) => (
+                <ProviderCard key={each.id} provider={each} />
+              ))}
+            </div>
+          ) : (
+            <Empty title="No providers">Add one above: chats use the scripted demo until then.</Empty>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+
+function NewProvider() {
+  const [name, setName] = useState("");
+  const [type, setType] = useState<Type>("anthropic");
+  const [baseUrl, setBaseUrl] = useState("");
+  const [key, setKey] = useState("");
+  const saving = useSaving();
+
+  async function make(): Promise<void> {
+    const body = { name: name.trim(), type, ...(baseUrl.trim() ? { base_url: baseUrl.trim() } : {}) };
+    const made = await answered(api.POST("/api/v1/providers", { body }));
+    if (key.trim()) {
+      await answered(api.POST("/api/v1/provider-keys", { body: { provider_id: made.id, key: key.trim() } }));
+    }
+    setName("");
+    setBaseUrl("");
+    setKey("");
+    await refresh();
+  }
+
+  return (
+    <div className="section-part">
+      <Form
+        saving={saving}
+        label="Add the provider"
+        disabled={!name.trim()}
+        onSubmit={() => void saving.save(make, "The provider is added.")}
+      >
+        <div className="form-row">
+          <TextField label="Name" value={name} onChange={setName} problem={saving.of("/name")} placeholder="anthropic" />
+          <SelectField label="Protocol" value={type} options={TYPES} onChange={setType} />
+        </div>
+        <div className="form-row">
+          <TextField
+            label="Address"
+            type="url"
+            value={baseUrl}
+            onChange={setBaseUrl}
+            problem={saving.of("/base_url")}
+            hint="Empty for the provider's own."
+          />
+          <TextField label="Key" type="password" value={key} onChange={setKey} problem={saving.of("/key")} />
+        </div>
+      </Form>
+    </div>
+  );
+}
+
+function ProviderCard({ provider }: { provider: Provider }) {
+  const [check, setCheck] = useState<Check>();
+  const [isChecking, setChecking] = useState(false);
+  const params = { path: { provider_id: provider.id } };
+  const isGiven = provider.from_environment;
+
+  async function ask(): Promise<void> {
+    setChecking(true);
+    try {
+      setCheck(await answered(api.POST("/api/v1/providers/{provider_id}/check", { params, body: {} })));
+    } catch (error) {
+      complain(error);
+    } finally {
+      setChecking(false);
+    }
+  }
+
+  async function change(body: { enabled?: boolean; user_keys_allowed?: boolean }): Promise<void> {
+    await answered(api.PATCH("/api/v1/providers/{provider_id}", { params, body })).catch(complain);
+    await refresh();
+  }
+
+  return (
+    <section className="card" aria-label={provider.display_name}>
+      <header className="card-head">
+        <h3 className="section-part-title">{provider.display_name}</h3>
+        <span className="badge">{provider.type}</span>
+        {isGiven && <span className="badge">From the environment, read-only</span>}
+      </header>
+      {provider.base_url && <p className="field-hint">{provider.base_url}</p>}
+      <div className="form-row">
+        <CheckField
+          label="Enabled"
+          checked={provider.enabled}
+          disabled={isGiven}
+          onChange={(enabled) => void change({ enabled })}
+        />
+        <CheckField
+          label="People may use keys of their own"
+          checked={provider.user_keys_allowed}
+          disabled={isGiven}
+          onChange={(allowed) => void change({ user_keys_allowed: allowed })}
+        />
+      </div>
+      <Keys provider={provider} check={check} />
+      {check && (
+        <Notice kind="plain" icon="check" title={`It offers ${plural(check.model_names.length, "model")}`}>
+          {check.model_names.slice(0, 12).join(", ")}
+          {check.model_names.length > 12 ? " …" : ""}
+        </Notice>
+      )}
+      <div className="table-actions">
+        <Button small disabled={isChecking} onClick={() => void ask()}>
+          {isChecking ? "Checking…" : "Check"}
+        </Button>
+        {!isGiven && (
+          <ConfirmButton
+            label="Forget"
+            title={`Forget ${provider.display_name}?`}
+            text="Its models and keys are forgotten too. Chats that chose one of them must choose another."
+            onConfirm={async () => {
+              await answered(api.DELETE("/api/v1/providers/{provider_id}", { params }));
+              await refresh();
+            }}
+          />
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Keys({ provider, check }: { provider: Provider; check: Check | undefined }) {
+  const [key, setKey] = useState("");
+  const saving = useSaving();
+  const checks = new Map((check?.keys ?? []).map((each) => [each.key_id, each]));
+
+  async function add(): Promise<void> {
+    await answered(api.POST("/api/v1/provider-keys", { body: { provider_id: provider.id, key: key.trim() } }));
+    setKey("");
+    await refresh();
+  }
+
+  return (
+    <>
+      <ol className="key-list">
+        {provider.keys.map((each) => {
+          const found = checks.get(each.id);
+          return (
+            <li key={each.id}>
+              <code>{each.hint}</code>
+              {found && (
+                <span className={`badge ${found.works ? "is-accent" : "is-bad"}`}>
+                  {found.works ? "works" : (found.problem ?? "does not work")}
+                </span>
+              )}
+              {!provider.from_environment && (
+                <ConfirmButton
+                  label="Forget"
+                  title="Forget this key?"
+                  text="The next key of the list is used, if there is one."
+                  onConfirm={async () => {
+                    const params = { path: { key_id: each.id } };
+                    await answered(api.DELETE("/api/v1/provider-keys/{key_id}", { params }));
+                    await refresh();
+                  }}
+                />
+              )}
+            </li>
+          );
+        })}
+      </ol>
+      {!provider.from_environment && (
+        <Form
+          saving={saving}
+          label="Add a key"
+          disabled={!key.trim()}
+          onSubmit={() => void saving.save(add, "The key is stored.")}
+        >
+          <TextField
+            label="Another key"
+            type="password"
+            value={key}
+            onChange={setKey}
+            problem={saving.of("/key")}
+            hint="Keys are tried in this order."
+          />
+        </Form>
+      )}
+    </>
+  );
+}

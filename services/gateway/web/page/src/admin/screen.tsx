@@ -1,0 +1,38 @@
+/**
+ * Administration. Each section is a file of its own in this folder: add it to `SECTIONS`.
+ */
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { me } from "../api/queries.ts";
+import type { Section } from "../settings/screen.tsx";
+import { Sections } from "../shell/sections.tsx";
+import { Empty, Skeleton } from "../ui/states.tsx";
+
+const SECTIONS: readonly Section[] = [
+  { name: "users", title: "Users", component: lazy(() => import("./users.tsx")) },
+  { name: "groups", title: "Groups", component: lazy(() => import("./groups.tsx")) },
+  { name: "providers", title: "Providers", component: lazy(() => import("./providers.tsx")) },
+  { name: "models", title: "Models", component: lazy(() => import("./models.tsx")) },
+  { name: "prompts", title: "Instructions", component: lazy(() => import("./prompts.tsx")) },
+  { name: "advisor", title: "Advisor", component: lazy(() => import("./advisor.tsx")) },
+  { name: "approvals", title: "Approvals", component: lazy(() => import("./approvals.tsx")) },
+  { name: "limits", title: "Spend limits", component: lazy(() => import("./limits.tsx")) },
+  { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
+  { name: "templates", title: "Templates", component: lazy(() => import("./templates.tsx")) },
+  { name: "workspaces", title: "Workspaces", component: lazy(() => import("./workspaces.tsx")) },
+  { name: "nodes", title: "Nodes", component: lazy(() => import("./nodes.tsx")) },
+  { name: "lifetimes", title: "Lifetimes", component: lazy(() => import("./lifetimes.tsx")) },
+  { name: "tokens", title: "Service tokens", component: lazy(() => import("./tokens.tsx")) },
+];
+
+export default function AdminScreen({ section }: { section: string | undefined }) {
+  const role = useQuery(me).data?.role;
+  if (role && role !== "owner" && role !== "admin") {
+    return <Empty title="This is not there">Administrators see this page.</Empty>;
+  }
+  return (
+    <Suspense fallback={<Skeleton />}>
+      <Sections base="/admin" title="Administration" sections={SECTIONS} section={section} />
+    </Suspense>
+  );
+}

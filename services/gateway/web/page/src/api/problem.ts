@@ -1,0 +1,70 @@
+/** Errors of requests: a problem document of the server, or no answer at all. */
+import type { components } from "./schema.d.ts";
+
+export type ProblemDocument = components["schemas"]["Problem"];
+
+/** The server refused a request. */
+export class Problem extends Error {
+  readonly document: ProblemDocument;
+
+  constructor(document: ProblemDocument) {
+    super(document.detail || document.title);
+    this.document = document;
+  }
+
+  get status(): number {
+    return this.document.status;
+  }
+
+  get code(): string {
+    return this.document.code;
+  }
+
+  /** What is wrong with a field of the body, such as `/title`. */
+  field(pointer: string): string | undefined {
+    return this.document.errors?.find((each) => each.pointer === pointer)?.detail;
+  }
+}
+
+/** No answer came: the server or the network is away. */
+export class Unreachable extends Error {
+  constructor() {
+    super("Parley cannot be reached. Check the connection; what you wrote is kept.");
+  }
+}
+
+/** Say in a sentence what went wrong. */
+export function wordsOf(error: unknown): string {
+  if (error instanceof Problem) {
+    const wait = error.document.retry_after_ms;
+    const fields = (error.document.errors ?? []).map((each) => each.detail).filter(Boolean);
+    const said = [error.message, ...fields.filter((each) => !error.message.includes(each))].join(" ");
+    return wait ? `${said} Try again in ${Math.ceil(wait / 1000)} s.` : said;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Whether something does not exist, or may not be seen: the two are not told apart. */
+export function isAbsent(error: unknown): boolean {
+  return error instanceof Problem && (error.status === 404 || error.status === 403);
+}
+
+/** Make an error of an answer that is not a success. */
+export async function problemOf(response: Response): Promise<Problem> {
+  const text = await response.text().catch(() => "");
+  try {
+    const document = JSON.parse(text) as ProblemDocument;
+    if (typeof document.status === "number") return new Problem(document);
+  } catch {
+    // A proxy answered in place of the gateway.
+  }
+  return new Problem({
+    type: "about:blank",
+    title: response.statusText || "The request failed",
+    status: response.status,
+    detail: `The server answered ${response.status}.`,
+    instance: "",
+    code: "INTERNAL",
+    retryable: response.status >= 500,
+  });
+}

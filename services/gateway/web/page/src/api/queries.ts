@@ -1,0 +1,81 @@
+/** What is read of the server, by key; screens share these. */
+import { QueryClient, infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { answered, api } from "./client.ts";
+import { Problem } from "./problem.ts";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 30_000,
+      // The transport repeats by itself what may be repeated.
+      retry: (failures, error) => !(error instanceof Problem) && failures < 2,
+      refetchOnWindowFocus: true,
+    },
+    mutations: { retry: false },
+  },
+});
+
+export const me = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/me", { signal })),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+export const models = queryOptions({
+  queryKey: ["models"],
+  queryFn: ({ signal }) =>
+    answered(api.GET("/api/v1/models", { params: { query: { limit: 200 } }, signal })),
+  staleTime: 300_000,
+});
+
+export const actions = queryOptions({
+  queryKey: ["actions"],
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/actions", { signal })),
+});
+
+export function chat(chatId: string) {
+  return queryOptions({
+    queryKey: ["chat", chatId],
+    queryFn: ({ signal }) =>
+      answered(api.GET("/api/v1/chats/{chat_id}", { params: { path: { chat_id: chatId } }, signal })),
+  });
+}
+
+export function chatUsage(chatId: string) {
+  return queryOptions({
+    queryKey: ["chat-usage", chatId],
+    queryFn: ({ signal }) =>
+      answered(
+        api.GET("/api/v1/chats/{chat_id}/usage", { params: { path: { chat_id: chatId } }, signal }),
+      ),
+  });
+}
+
+export interface ChatFilter {
+  archived: boolean;
+  shared: boolean;
+  q: string;
+}
+
+export function chats(filter: ChatFilter) {
+  return infiniteQueryOptions({
+    queryKey: ["chats", filter],
+    queryFn: ({ pageParam, signal }) =>
+      answered(
+        api.GET("/api/v1/chats", {
+          params: {
+            query: {
+              limit: 50,
+              ...(pageParam ? { cursor: pageParam } : {}),
+              ...(filter.archived ? { archived: true } : {}),
+              ...(filter.shared ? { shared_with_me: true } : {}),
+              ...(filter.q ? { q: filter.q } : {}),
+            },
+          },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor || undefined,
+  });
+}

@@ -1,0 +1,282 @@
+/** What a chat asks of a person: questions, plans, and permission for exactly one call. */
+import { useId, useState } from "react";
+import { answered, api } from "../api/client.ts";
+import { wordsOf } from "../api/problem.ts";
+import { queryClient } from "../api/queries.ts";
+import type { components } from "../api/schema.d.ts";
+import type { Action } from "../api/types.ts";
+import { announce } from "../ui/announce.tsx";
+import { Button } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { countHidden, Visible } from "../ui/visible.tsx";
+import { Markdown } from "../timeline/markdown.tsx";
+import { record, string } from "./outcome.ts";
+import { Json } from "./tool-card.tsx";
+
+type AnswerBody = components["schemas"]["AnswerActionBody"];
+
+function useAnswer(action: Action) {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  async function answer(body: AnswerBody): Promise<void> {
+    setBusy(true);
+    setProblem("");
+    try {
+      await answered(
+        api.POST("/api/v1/chats/{chat_id}/actions/{action_id}/answer", {
+          params: { path: { chat_id: action.chat_id, action_id: action.id ?? "" } },
+          body,
+        }),
+      );
+      announce("Your answer was stored.");
+      void queryClient.invalidateQueries({ queryKey: ["actions"] });
+    } catch (error) {
+      setProblem(wordsOf(error));
+      setBusy(false);
+    }
+  }
+  return { answer, problem, isBusy };
+}
+
+export function ActionCard({ action }: { action: Action }) {
+  switch (action.kind) {
+    case "question":
+      return <QuestionCard action={action} />;
+    case "plan":
+      return <PlanCard action={action} />;
+    case "approval":
+    case "loop":
+      return <ApprovalCard action={action} />;
+    default:
+      return <ClientToolCard action={action} />;
+  }
+}
+
+interface Question {
+  header: string;
+  question: string;
+  isMultiple: boolean;
+  options: { label: string; description: string }[];
+}
+
+function questionsOf(action: Action): Question[] {
+  const given = record(action.args).questions;
+  return (Array.isArray(given) ? given : []).map(record).map((each) => ({
+    header: string(each.header),
+    question: string(each.question),
+    isMultiple: each.multi_select === true || each.multiple === true,
+    options: (Array.isArray(each.options) ? each.options : [])
+      .map(record)
+      .map((option) => ({ label: string(option.label), description: string(option.description) })),
+  }));
+}
+
+/** Questions one after the other; the last step sends all answers. */
+function QuestionCard({ action }: { action: Action }) {
+  const questions = questionsOf(action);
+  const [step, setStep] = useState(0);
+  const [chosen, setChosen] = useState<string[][]>(() => questions.map(() => []));
+  const [texts, setTexts] = useState<string[]>(() => questions.map(() => ""));
+  const { answer, problem, isBusy } = useAnswer(action);
+  const name = useId();
+  const question = questions[step];
+  if (!question) return null;
+  const selected = chosen[step] ?? [];
+  const text = texts[step] ?? "";
+  const isLast = step === questions.length - 1;
+  const isAnswered = selected.length > 0 || text.trim() !== "";
+
+  function choose(label: string, isOn: boolean): void {
+    const next = question?.isMultiple
+      ? isOn ? [...selected, label] : selected.filter((each) => each !== label)
+      : [label];
+    setChosen(chosen.with(step, next));
+  }
+
+  function submit(): void {
+    if (!isLast) return setStep(step + 1);
+    const answers = questions.map((_, index) => ({
+      ...(chosen[index]?.length ? { selected: chosen[index] } : {}),
+      ...(texts[index]?.trim() ? { text: texts[index].trim() } : {}),
+    }));
+    void answer({ answers });
+  }
+
+  return (
+    <form
+      className="action"
+      aria-label="Question"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isAnswered) submit();
+      }}
+    >
+      <div className="action-head">
+        <Icon name="question" />
+        <span>{question.header || "Question"}</span>
+        {questions.length > 1 && <span className="badge">{step + 1} of {questions.length}</span>}
+      </div>
+      <fieldset className="choices">
+        <legend className="action-question">{question.question}</legend>
+        {question.options.map((option) => (
+          <label key={option.label} className="choice is-boxed">
+            <input
+              type={question.isMultiple ? "checkbox" : "radio"}
+              name={`${name}-${step}`}
+              checked={selected.includes(option.label)}
+              onChange={(event) => choose(option.label, event.target.checked)}
+            />
+            <span>
+              {option.label}
+              {option.description && <span className="menu-item-hint">{option.description}</span>}
+            </span>
+          </label>
+        ))}
+        <label className="field">
+          <span className="field-hint">Or in your own words</span>
+          <input
+            className="input"
+            value={text}
+            maxLength={4000}
+            onChange={(event) => {
+              setTexts(texts.with(step, event.target.value));
+              if (!question.isMultiple && event.target.value) setChosen(chosen.with(step, []));
+            }}
+          />
+        </label>
+      </fieldset>
+      <Refused problem={problem} />
+      <div className="dialog-actions">
+        {step > 0 && <Button onClick={() => setStep(step - 1)}>Back</Button>}
+        <Button look="primary" type="submit" disabled={!isAnswered || isBusy}>
+          {isLast ? "Answer" : "Next"}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function PlanCard({ action }: { action: Action }) {
+  const args = record(action.args);
+  const proposed = string(args.plan);
+  const [plan, setPlan] = useState(proposed);
+  const [isEditing, setEditing] = useState(false);
+  const [remark, setRemark] = useState<string | null>(null);
+  const { answer, problem, isBusy } = useAnswer(action);
+  return (
+    <section className="action" aria-label="Plan">
+      <div className="action-head">
+        <Icon name="plan" />
+        <span>Plan: {string(args.title)}</span>
+      </div>
+      {isEditing ? (
+        <textarea className="input action-plan" aria-label="The plan" value={plan} rows={12} onChange={(event) => setPlan(event.target.value)} />
+      ) : (
+        <div className="action-plan"><Markdown text={plan} /></div>
+      )}
+      {remark !== null && (
+        <label className="field">
+          <span className="field-label">What should change?</span>
+          <textarea className="input" rows={3} value={remark} autoFocus onChange={(event) => setRemark(event.target.value)} />
+        </label>
+      )}
+      <Refused problem={problem} />
+      <div className="dialog-actions">
+        {remark === null ? (
+          <>
+            <Button disabled={isBusy} onClick={() => setRemark("")}>Refuse…</Button>
+            <Button disabled={isBusy} onClick={() => setEditing(!isEditing)}>{isEditing ? "Preview" : "Edit"}</Button>
+            <Button
+              look="primary"
+              disabled={isBusy}
+              onClick={() => void answer({ decision: "accept", ...(plan === proposed ? {} : { plan }) })}
+            >
+              {plan === proposed ? "Accept" : "Accept as edited"}
+            </Button>
+          </>
+        ) : (
+          <>
+            <Button disabled={isBusy} onClick={() => setRemark(null)}>Back</Button>
+            <Button
+              look="danger"
+              disabled={isBusy}
+              onClick={() => void answer({ decision: "refuse", ...(remark.trim() ? { remark: remark.trim() } : {}) })}
+            >
+              Refuse
+            </Button>
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** Permission for one call, with exactly the arguments that would be used. */
+function ApprovalCard({ action }: { action: Action }) {
+  const [remark, setRemark] = useState("");
+  const { answer, problem, isBusy } = useAnswer(action);
+  const args = record(action.args);
+  const command = string(args.command);
+  const hidden = countHidden(JSON.stringify(args)) + countHidden(Object.values(args).map(string).join(""));
+  const digest = action.arguments_digest ? { arguments_digest: action.arguments_digest } : {};
+  const said = remark.trim() ? { remark: remark.trim() } : {};
+  return (
+    <section className="action" aria-label="Approval">
+      <div className="action-head">
+        <Icon name="shield" />
+        <span>
+          {action.kind === "loop" ? "The same call again and again: go on with" : "May it run"}{" "}
+          <code><Visible>{action.tool_name}</Visible></code>?
+        </span>
+      </div>
+      {action.reason && <p>{action.reason}</p>}
+      {command && (
+        <div className="terminal">
+          <div className="terminal-command"><span aria-hidden="true">$ </span><Visible>{command}</Visible></div>
+        </div>
+      )}
+      <details open={!command}>
+        <summary>All arguments, as they would be used</summary>
+        <Json value={args} />
+      </details>
+      {hidden > 0 && (
+        <p className="card-problem">The arguments contain characters that are not shown by themselves; they are marked above.</p>
+      )}
+      <label className="field">
+        <span className="field-hint">A remark for the model (optional)</span>
+        <input className="input" value={remark} maxLength={2000} onChange={(event) => setRemark(event.target.value)} />
+      </label>
+      <Refused problem={problem} />
+      <div className="dialog-actions">
+        <Button look="danger" disabled={isBusy} onClick={() => void answer({ decision: "refuse", ...said, ...digest })}>
+          Refuse
+        </Button>
+        {action.kind === "approval" && (
+          <Button disabled={isBusy} onClick={() => void answer({ decision: "accept", remember: true, ...said, ...digest })}>
+            Allow in this chat
+          </Button>
+        )}
+        <Button look="primary" disabled={isBusy} onClick={() => void answer({ decision: "accept", ...said, ...digest })}>
+          Allow once
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+/** A tool that the program which made the chat has to run; a person sees that it is waited for. */
+function ClientToolCard({ action }: { action: Action }) {
+  return (
+    <section className="action" aria-label="Tool of a program">
+      <div className="action-head">
+        <Icon name="tool" />
+        <span>Waits for the program that runs <code><Visible>{action.tool_name}</Visible></code></span>
+      </div>
+      <Json value={action.args} />
+    </section>
+  );
+}
+
+function Refused({ problem }: { problem: string }) {
+  return problem ? <p className="field-problem" role="alert">{problem}</p> : null;
+}

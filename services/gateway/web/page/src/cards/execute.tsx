@@ -1,0 +1,122 @@
+import { useEffect, useRef, useState } from "react";
+import { answered, api } from "../api/client.ts";
+import { Button } from "../ui/button.tsx";
+import { duration } from "../ui/format.ts";
+import { complain } from "../ui/toasts.tsx";
+import { Visible } from "../ui/visible.tsx";
+import { CopyButton } from "../timeline/code.tsx";
+import { spansOf } from "./ansi.ts";
+import { Card } from "./card.tsx";
+import { argsOf, type CardProps, record, string } from "./outcome.ts";
+
+const OUTPUT_MAX = 60_000;
+
+/** A command, with its output as it comes. */
+export function ExecuteCard({ call, result, standing, chatId }: CardProps & { chatId: string }) {
+  const args = argsOf(call);
+  const told = record(result?.result);
+  const command = string(args.command);
+  const output = string(told.output ?? result?.result_delta);
+  const intent = string(args.model_intent);
+  const processId = result?.process_id ?? string(told.process_id);
+  const first = command.split("\n")[0] ?? "";
+  return (
+    <Card
+      icon="terminal"
+      standing={standing}
+      isOpen={standing !== "done" || output.length > 0}
+      label={intent ? intent : <code><Visible>{first || "…"}</Visible></code>}
+      facts={<ExecuteFacts told={told} />}
+    >
+      <div className="terminal">
+        <div className="terminal-command">
+          <span aria-hidden="true">$ </span>
+          <Visible>{command}</Visible>
+          <CopyButton text={() => command} label="Copy the command" />
+        </div>
+        <Output text={output} isRunning={standing === "running"} />
+        <Problem told={told} />
+        {standing === "running" && processId && <StopButton chatId={chatId} processId={processId} />}
+        {standing === "unknown" && (
+          <p className="card-note">Nobody knows whether this command ran. Look before you repeat it.</p>
+        )}
+        {told.running === true && <p className="card-note">It goes on in the background.</p>}
+      </div>
+    </Card>
+  );
+}
+
+function ExecuteFacts({ told }: { told: Record<string, unknown> }) {
+  const code = told.exit_code;
+  const signal = string(told.signal);
+  return (
+    <>
+      {typeof told.wall_duration_ms === "number" && <span>{duration(told.wall_duration_ms)}</span>}
+      {typeof code === "number" && code !== 0 && <span className="badge is-bad">exit {code}</span>}
+      {signal && <span className="badge is-bad">{signal}</span>}
+      {told.sandbox === "none" && <span className="badge is-warn">no sandbox</span>}
+    </>
+  );
+}
+
+/** Why a call failed, and what to do. */
+export function Problem({ told }: { told: Record<string, unknown> }) {
+  if (!told.error) return null;
+  return (
+    <p className="card-problem">
+      {string(told.error)} {told.hint ? <span className="card-hint">{string(told.hint)}</span> : null}
+    </p>
+  );
+}
+
+/** Output with its colours, which is followed to its end while it grows. */
+export function Output({ text, isRunning }: { text: string; isRunning: boolean }) {
+  const element = useRef<HTMLPreElement>(null);
+  const [follows, setFollows] = useState(true);
+  const shown = text.length > OUTPUT_MAX ? text.slice(-OUTPUT_MAX) : text;
+  useEffect(() => {
+    const pre = element.current;
+    if (pre && isRunning && follows) pre.scrollTop = pre.scrollHeight;
+  }, [shown, isRunning, follows]);
+  if (!text) return isRunning ? <p className="card-note">No output yet.</p> : null;
+  return (
+    <>
+      {shown !== text && <p className="card-note">The end of {text.length.toLocaleString()} characters:</p>}
+      <pre
+        ref={element}
+        className="terminal-output"
+        tabIndex={0}
+        aria-label="Output"
+        onScroll={(event) => {
+          const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
+          setFollows(scrollHeight - scrollTop - clientHeight < 24);
+        }}
+      >
+        {spansOf(shown).map((span, index) =>
+          span.classes ? <span key={index} className={span.classes}>{span.text}</span> : span.text,
+        )}
+      </pre>
+      {isRunning && !follows && <Button small onClick={() => setFollows(true)}>Follow</Button>}
+    </>
+  );
+}
+
+function StopButton({ chatId, processId }: { chatId: string; processId: string }) {
+  async function stop(): Promise<void> {
+    try {
+      await answered(
+        api.POST("/api/v1/chats/{chat_id}/processes/{process_id}/signal", {
+          params: { path: { chat_id: chatId, process_id: processId } },
+          body: { signal: "interrupt", escalate_after_ms: 5000 },
+        }),
+      );
+    } catch (error) {
+      complain(error);
+    }
+  }
+  return (
+    <Button small icon="stop" onClick={() => void stop()}>
+      Stop this command
+    </Button>
+  );
+}

@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { partial, standingOf } from "./outcome.ts";
+
+test("arguments that are not complete yet are read as far as they go", () => {
+  const json = JSON.stringify({ command: 'echo "hi"\n', workdir: "/a" });
+  const read = Array.from({ length: json.length + 1 }, (_, end) => partial(json.slice(0, end)));
+  expect(read.at(-1)).toEqual({ command: 'echo "hi"\n', workdir: "/a" });
+  expect(read[20]).toEqual({ command: 'echo "h' });
+});
+
+test("a call without a result runs, waits, or may have run", () => {
+  expect([standingOf(null, true, false), standingOf(null, true, true), standingOf(null, false, false)]).toEqual([
+    "running", "waiting", "unknown",
+  ]);
+});

@@ -1,0 +1,58 @@
+/** How a tool call stands, in one word. */
+import type { ToolCallPart, ToolResultPart } from "../api/types.ts";
+
+export type Standing = "running" | "waiting" | "done" | "failed" | "cancelled" | "unknown";
+
+export interface CardProps {
+  call: ToolCallPart;
+  result: ToolResultPart | null;
+  standing: Standing;
+}
+
+export const WORDS: Record<Standing, string> = {
+  running: "running",
+  waiting: "waits for you",
+  done: "done",
+  failed: "failed",
+  cancelled: "stopped",
+  unknown: "may have run",
+};
+
+export function standingOf(result: ToolResultPart | null, isRunning: boolean, isWaiting: boolean): Standing {
+  if (result?.outcome) return result.outcome;
+  if (isWaiting) return "waiting";
+  return isRunning ? "running" : "unknown";
+}
+
+export function record(value: unknown): Record<string, unknown> {
+  return value !== null && typeof value === "object" && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {};
+}
+
+export function string(value: unknown): string {
+  return typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value);
+}
+
+/** Return the arguments; of those that are still being written, what can be read of them. */
+export function argsOf(call: ToolCallPart): Record<string, unknown> {
+  if (call.args !== undefined && call.args !== null) return record(call.args);
+  return partial(call.args_delta ?? "");
+}
+
+/** Read the strings of an object that is not complete yet. */
+export function partial(json: string): Record<string, unknown> {
+  try {
+    return record(JSON.parse(json));
+  } catch {
+    const found: Record<string, unknown> = {};
+    for (const [, key, value] of json.matchAll(/"(\w+)"\s*:\s*"((?:\\.|[^"\\])*)/g)) {
+      try {
+        found[key!] = JSON.parse(`"${value!.replace(/\\u[0-9a-f]{0,3}$|\\$/i, "")}"`);
+      } catch {
+        found[key!] = value;
+      }
+    }
+    return found;
+  }
+}

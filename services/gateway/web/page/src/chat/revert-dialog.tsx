@@ -1,0 +1,83 @@
+/** Going back to before a message: what it deletes is told first, and it can be undone. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { answered, api } from "../api/client.ts";
+import { wordsOf } from "../api/problem.ts";
+import type { Message } from "../api/types.ts";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { plural } from "../ui/format.ts";
+import { Skeleton } from "../ui/states.tsx";
+
+interface Props {
+  chatId: string;
+  message: Message;
+  onClose: () => void;
+  onReverted: (revertId: string) => void;
+}
+
+export function usePreview(chatId: string, messageId: number | undefined) {
+  return useQuery({
+    queryKey: ["revert-preview", chatId, messageId],
+    enabled: messageId !== undefined,
+    staleTime: 0,
+    queryFn: () =>
+      answered(
+        api.POST("/api/v1/chats/{chat_id}/revert/preview", {
+          params: { path: { chat_id: chatId } },
+          body: { message_id: messageId ?? 0, restore_files: true },
+        }),
+      ),
+  });
+}
+
+export function RevertDialog({ chatId, message, onClose, onReverted }: Props) {
+  const preview = usePreview(chatId, message.id);
+  const [restores, setRestores] = useState(true);
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const paths = preview.data?.files?.paths ?? [];
+
+  async function revert(): Promise<void> {
+    setBusy(true);
+    try {
+      const done = await answered(
+        api.POST("/api/v1/chats/{chat_id}/revert", {
+          params: { path: { chat_id: chatId } },
+          body: { message_id: message.id, restore_files: restores && paths.length > 0 },
+        }),
+      );
+      if (done.revert) onReverted(done.revert.id);
+      onClose();
+    } catch (error) {
+      setProblem(wordsOf(error));
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Dialog title="Go back to before this message?" onClose={onClose}>
+      {preview.isPending && <Skeleton rows={2} />}
+      {preview.error && <p className="field-problem" role="alert">{wordsOf(preview.error)}</p>}
+      {preview.data && (
+        <ul className="revert-facts">
+          <li>{plural(preview.data.deleted_messages, "message")} will be deleted.</li>
+          {preview.data.dropped_messages > 0 && <li>{plural(preview.data.dropped_messages, "queued message")} will be dropped.</li>}
+          {paths.length > 0 && <li>{plural(paths.length, "file")} changed since.</li>}
+        </ul>
+      )}
+      {paths.length > 0 && (
+        <label className="choice">
+          <input type="checkbox" checked={restores} onChange={(event) => setRestores(event.target.checked)} />
+          Put the files back as they were
+        </label>
+      )}
+      <p className="field-hint">You can undo this.</p>
+      {problem && <p className="field-problem" role="alert">{problem}</p>}
+      <div className="dialog-actions">
+        <Button onClick={onClose}>Stay here</Button>
+        <Button look="danger" disabled={isBusy || preview.isPending} onClick={() => void revert()}>Go back</Button>
+      </div>
+    </Dialog>
+  );
+}

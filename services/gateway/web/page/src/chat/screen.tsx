@@ -1,0 +1,349 @@
+/** A chat: its messages, what runs in it, and the composer. */
+import "./chat.css";
+import "../panel/panel.css";
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useLocation } from "wouter";
+import { answered, api } from "../api/client.ts";
+import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
+import type { Chat, InputPart, Message } from "../api/types.ts";
+import { type Command, Composer } from "../composer/composer.tsx";
+import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
+import { outbox, post } from "../composer/outbox.ts";
+import { panelOpen, showPanel } from "../panel/panel-state.ts";
+import { sideShown, toggleSide } from "../shell/side-state.ts";
+import { upsert } from "../stream/feed.ts";
+import { type ChatStore, type ChatView, useChat } from "../stream/chat-store.ts";
+import { Timeline } from "../timeline/timeline.tsx";
+import { textOf } from "../timeline/user-message.tsx";
+import { announce } from "../ui/announce.tsx";
+import { Button, IconButton } from "../ui/button.tsx";
+import { money, plural } from "../ui/format.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Failure, Notice } from "../ui/states.tsx";
+import { complain, say } from "../ui/toasts.tsx";
+import { ContextRing } from "./context-ring.tsx";
+import { Queue } from "./queue.tsx";
+import { RevertDialog, usePreview } from "./revert-dialog.tsx";
+
+const Panel = lazy(() => import("../panel/panel.tsx"));
+
+export default function ChatScreen({ chatId }: { chatId: string }) {
+  const [store, view] = useChat(chatId);
+  const who = useQuery(me).data;
+  const chat = useQuery({ ...chatQuery(chatId), enabled: false }).data;
+  const [editing, setEditing] = useState<Message | null>(null);
+  const [reverting, setReverting] = useState<Message | null>(null);
+  const [undoable, setUndoable] = useState<string | null>(null);
+  const isPanelOpen = useSyncExternalStore(panelOpen.subscribe, panelOpen.get);
+  const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
+  useAnnouncements(view);
+  useReadMark(chat, view, isMine);
+  useTitle(chat?.title);
+
+  if (view.problem && !view.isLoaded) {
+    return <Failure error={view.problem} what="chat" onRetry={() => store.retry()} />;
+  }
+  return (
+    <div className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}>
+      <main className="chat">
+        <Bar chat={chat} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
+        <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
+        <div className="chat-foot">
+          {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
+          {chat && isMine && !chat.archived && (
+            <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
+          )}
+          {chat && !isMine && <ReadOnly icon="users" text="Shared with you. Its owner writes here; you can read along." />}
+          {chat?.archived && isMine && <Archived chat={chat} />}
+        </div>
+        {reverting && (
+          <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={setUndoable} />
+        )}
+      </main>
+      {isPanelOpen && chat && (
+        <Suspense>
+          <Panel chat={chat} onClose={() => showPanel(false)} />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+interface BarProps {
+  chat: Chat | undefined;
+  view: ChatView;
+  isPanelOpen: boolean;
+  onPanel: () => void;
+}
+
+function Bar({ chat, view, isPanelOpen, onPanel }: BarProps) {
+  return (
+    <header className="bar">
+      <IconButton className="only-phone" icon="back" label="Back to the chats" onClick={() => sideShown.set(true)} />
+      <OpenSide />
+      <h1 className="bar-title">{chat?.title || (chat ? "Untitled" : "\u00a0")}</h1>
+      <div className="bar-facts">
+        {chat?.mode && <span className="badge is-accent">{chat.mode === "plan" ? "plan mode" : chat.mode}</span>}
+        {chat?.archived && <span className="badge">archived</span>}
+        {chat && <Cost chatId={chat.id} status={view.chat.status} />}
+        <ContextRing messages={view.chat.messages} modelId={chat?.model_id ?? null} />
+        <IconButton icon="panel" label="Workspace of the chat" aria-expanded={isPanelOpen} onClick={onPanel} />
+      </div>
+    </header>
+  );
+}
+
+function OpenSide() {
+  return <IconButton className="open-side" icon="menu" label="Show the list of chats" onClick={toggleSide} />;
+}
+
+function Cost({ chatId, status }: { chatId: string; status: string | null }) {
+  const { data } = useQuery(chatUsage(chatId));
+  useEffect(() => {
+    if (status === "waiting" || status === "error") void queryClient.invalidateQueries({ queryKey: ["chat-usage", chatId] });
+  }, [chatId, status]);
+  if (!data || data.totals.priced_calls === 0) return null;
+  return <span title="Cost of this chat and the chats below it">{money(data.totals.cost_micros)}</span>;
+}
+
+interface ComposerProps {
+  chat: Chat;
+  store: ChatStore;
+  view: ChatView;
+  editing: Message | null;
+  onEdited: () => void;
+}
+
+function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
+  const [choice, setChoice] = useState<ModelChoice>({ modelId: chat.model_id, effort: chat.reasoning_effort });
+  const [restores, setRestores] = useState(true);
+  const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
+  const { status, queue, messages } = view.chat;
+  const isBusy = status === "running" || status === "interrupting";
+  const path = { chat_id: chat.id };
+  const commands = useCommands(chat);
+
+  async function send(content: InputPart[], busy: "queue" | "interrupt"): Promise<void> {
+    if (editing) return edit(content, editing);
+    const sent = await post({ chatId: chat.id, content, busy, modelId: choice.modelId, effort: choice.effort });
+    if (sent.kind === "stored") {
+      if (sent.message) store.stored(sent.message);
+      announce(sent.isQueued ? "Queued" : "Sent");
+    } else announce("Waits for the connection");
+  }
+
+  async function edit(content: InputPart[], message: Message): Promise<void> {
+    const done = await answered(
+      api.PATCH("/api/v1/chats/{chat_id}/messages/{message_id}", {
+        params: { path: { ...path, message_id: message.id } },
+        body: { content, restore_files: restores },
+      }),
+    );
+    if (done.dropped_queued_messages.length) say(`${plural(done.dropped_queued_messages.length, "queued message was", "queued messages were")} dropped.`);
+    onEdited();
+  }
+
+  async function interrupt(): Promise<void> {
+    if (!isBusy && status !== "requires_action") return;
+    try {
+      await answered(api.POST("/api/v1/chats/{chat_id}/interrupt", { params: { path }, body: {} }));
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  async function promoteFirst(): Promise<void> {
+    const first = queue[0];
+    if (!first) return;
+    try {
+      const queued = { ...path, queued_message_id: first.id };
+      await answered(api.POST("/api/v1/chats/{chat_id}/queue/{queued_message_id}/promote", { params: { path: queued }, body: {} }));
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  return (
+    <>
+      <Queue chatId={chat.id} queue={queue} outgoing={waiting} />
+      <Composer
+        place={chat.id}
+        placeholder={status === "requires_action" ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
+        isBusy={isBusy}
+        earlier={messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean)}
+        commands={commands}
+        editing={
+          editing
+            ? {
+                text: textOf(editing.content),
+                note: <EditNote chatId={chat.id} message={editing} restores={restores} onRestores={setRestores} />,
+                onCancel: onEdited,
+              }
+            : undefined
+        }
+        options={
+          <>
+            <PlanToggle chat={chat} />
+            <ModelPicker choice={choice} onChoose={setChoice} />
+          </>
+        }
+        onSend={send}
+        onInterrupt={() => void interrupt()}
+        onEmptySend={() => void promoteFirst()}
+      />
+    </>
+  );
+}
+
+interface EditNoteProps {
+  chatId: string;
+  message: Message;
+  restores: boolean;
+  onRestores: (restores: boolean) => void;
+}
+
+function EditNote({ chatId, message, restores, onRestores }: EditNoteProps) {
+  const preview = usePreview(chatId, message.id).data;
+  const files = preview?.files?.paths.length ?? 0;
+  const later = preview ? Math.max(0, preview.deleted_messages - 1) : null;
+  return (
+    <>
+      Editing.{" "}
+      {later === null ? "The messages after it will be deleted." : later > 0 ? `${plural(later, "message")} after it will be deleted.` : ""}{" "}
+      {files > 0 && (
+        <label>
+          <input type="checkbox" checked={restores} onChange={(event) => onRestores(event.target.checked)} /> Put {plural(files, "file")} back
+        </label>
+      )}
+    </>
+  );
+}
+
+function PlanToggle({ chat }: { chat: Chat }) {
+  const isOn = chat.mode === "plan";
+  async function toggle(): Promise<void> {
+    try {
+      const body = { mode: isOn ? null : ("plan" as const) };
+      const changed = await answered(api.PATCH("/api/v1/chats/{chat_id}", { params: { path: { chat_id: chat.id } }, body }));
+      queryClient.setQueryData(["chat", chat.id], changed);
+      upsert(changed);
+    } catch (error) {
+      complain(error);
+    }
+  }
+  return (
+    <Button className="toggle" look="quiet" small icon="plan" aria-pressed={isOn} title="In plan mode nothing is changed" onClick={() => void toggle()}>
+      Plan
+    </Button>
+  );
+}
+
+function useCommands(chat: Chat): Command[] {
+  const [, navigate] = useLocation();
+  const path = { chat_id: chat.id };
+  return [
+    {
+      name: "compact",
+      hint: "Summarize the history now",
+      run: () =>
+        void answered(api.POST("/api/v1/chats/{chat_id}/compact", { params: { path }, body: {} })).catch(complain),
+    },
+    { name: "new", hint: "Begin a new chat", run: () => navigate("/") },
+    { name: "export", hint: "Download this chat", run: () => location.assign(`/api/v1/chats/${chat.id}/export?format=md`) },
+    { name: "waiting", hint: "See what waits for you", run: () => navigate("/waiting") },
+  ];
+}
+
+function ReadOnly({ icon, text, children }: { icon: "users" | "archive"; text: string; children?: React.ReactNode }) {
+  return (
+    <div className="read-only">
+      <Icon name={icon} />
+      {text}
+      {children}
+    </div>
+  );
+}
+
+function Archived({ chat }: { chat: Chat }) {
+  async function unarchive(): Promise<void> {
+    try {
+      await answered(api.POST("/api/v1/chats/{chat_id}/unarchive", { params: { path: { chat_id: chat.id } }, body: {} }));
+      queryClient.setQueryData(["chat", chat.id], { ...chat, archived: false });
+      void queryClient.invalidateQueries({ queryKey: ["chats"] });
+    } catch (error) {
+      complain(error);
+    }
+  }
+  return (
+    <ReadOnly icon="archive" text="This chat is archived.">
+      <Button small onClick={() => void unarchive()}>Take it back</Button>
+    </ReadOnly>
+  );
+}
+
+function UndoNotice({ chatId, revertId, onDone }: { chatId: string; revertId: string; onDone: () => void }) {
+  async function undo(): Promise<void> {
+    try {
+      const path = { chat_id: chatId, revert_id: revertId };
+      await answered(api.POST("/api/v1/chats/{chat_id}/reverts/{revert_id}/undo", { params: { path }, body: {} }));
+      onDone();
+    } catch (error) {
+      complain(error);
+    }
+  }
+  return (
+    <Notice
+      icon="undo"
+      actions={
+        <>
+          <Button small onClick={() => void undo()}>Undo</Button>
+          <IconButton icon="close" label="Dismiss" onClick={onDone} />
+        </>
+      }
+    >
+      You went back to an earlier message.
+    </Notice>
+  );
+}
+
+const ANNOUNCED: Record<string, string> = {
+  running: "The agent is working.",
+  waiting: "The agent has answered.",
+  requires_action: "The agent waits for you.",
+  error: "The turn failed.",
+};
+
+/** Say when turns begin and end; never what is being written. */
+function useAnnouncements(view: ChatView): void {
+  const before = useRef<string | null>(null);
+  const { status } = view.chat;
+  useEffect(() => {
+    if (before.current && status && status !== before.current) announce(ANNOUNCED[status] ?? "");
+    before.current = status;
+  }, [status]);
+}
+
+/** Tell the server how far the owner has read. */
+function useReadMark(chat: Chat | undefined, view: ChatView, isMine: boolean): void {
+  const newest = view.chat.messages.at(-1)?.id ?? 0;
+  const { status } = view.chat;
+  const isUnread = chat?.has_unread ?? false;
+  useEffect(() => {
+    if (!chat || !isMine || !isUnread || !newest || document.hidden || status === "running") return;
+    const body = { last_message_id: newest };
+    answered(api.PUT("/api/v1/chats/{chat_id}/read", { params: { path: { chat_id: chat.id } }, body })).then(
+      () => upsert({ ...chat, has_unread: false }),
+      () => {},
+    );
+  }, [chat, isMine, isUnread, newest, status]);
+}
+
+function useTitle(title: string | undefined): void {
+  useEffect(() => {
+    document.title = title ? `${title} · Parley` : "Parley";
+    return () => {
+      document.title = "Parley";
+    };
+  }, [title]);
+}

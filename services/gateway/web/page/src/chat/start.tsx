@@ -1,0 +1,81 @@
+/** The start: a first message makes a chat. */
+import "./chat.css";
+import { useQuery } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { answered, api } from "../api/client.ts";
+import { me, models, queryClient } from "../api/queries.ts";
+import { randomKey } from "../api/transport.ts";
+import type { InputPart } from "../api/types.ts";
+import { Composer } from "../composer/composer.tsx";
+import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
+import { sideShown } from "../shell/side-state.ts";
+import { upsert } from "../stream/feed.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { Notice } from "../ui/states.tsx";
+
+export default function StartScreen() {
+  const who = useQuery(me).data;
+  const known = useQuery(models);
+  const [, navigate] = useLocation();
+  const [choice, setChoice] = useState<ModelChoice>({ modelId: null, effort: null });
+  const [isPlan, setPlan] = useState(false);
+  // A second attempt to make the same chat finds the one that was made.
+  const key = useRef(randomKey());
+
+  async function create(content: InputPart[]): Promise<void> {
+    const chat = await answered(
+      api.POST("/api/v1/chats", {
+        params: { header: { "Idempotency-Key": key.current } },
+        body: {
+          content,
+          ...(choice.modelId ? { model_id: choice.modelId } : {}),
+          ...(choice.effort ? { reasoning_effort: choice.effort } : {}),
+          ...(isPlan ? { mode: "plan" as const } : {}),
+        },
+      }),
+    );
+    key.current = randomKey();
+    queryClient.setQueryData(["chat", chat.id], chat);
+    upsert(chat);
+    navigate(`/chats/${chat.id}`);
+  }
+
+  const isAdmin = who?.role === "owner" || who?.role === "admin";
+  return (
+    <main className="start">
+      <IconButton className="only-phone" icon="menu" label="Show the list of chats" onClick={() => sideShown.set(true)} />
+      <div>
+        <h1 className="start-title">{greeting(who?.display_name)}</h1>
+        <p className="start-lead">What should be done?</p>
+      </div>
+      <Composer
+        place="new"
+        placeholder="Describe the task"
+        isBusy={false}
+        earlier={[]}
+        commands={[{ name: "waiting", hint: "See what waits for you", run: () => navigate("/waiting") }]}
+        options={
+          <>
+            <Button className="toggle" look="quiet" small icon="plan" aria-pressed={isPlan} title="Plan first: nothing is changed until you accept" onClick={() => setPlan(!isPlan)}>
+              Plan
+            </Button>
+            <ModelPicker choice={choice} onChoose={setChoice} />
+          </>
+        }
+        onSend={create}
+      />
+      {known.data && known.data.items.length === 0 && (
+        <Notice icon="spark" title="The scripted demo answers">
+          {isAdmin ? "Add a provider and its key in the administration to talk with a model." : "An administrator can add a provider to talk with a model."}
+        </Notice>
+      )}
+    </main>
+  );
+}
+
+function greeting(name: string | undefined): string {
+  const hour = new Date().getHours();
+  const words = hour < 5 ? "Good night" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
+  return name ? `${words}, ${name}` : words;
+}

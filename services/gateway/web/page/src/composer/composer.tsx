@@ -1,0 +1,284 @@
+/** Where people write: drafts, files, model, mode, commands, and the key that sends. */
+import "./composer.css";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { COMPOSE } from "../shell/keys.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { bytes, plural } from "../ui/format.ts";
+import { Icon } from "../ui/icon.tsx";
+import { complain } from "../ui/toasts.tsx";
+import { countHidden } from "../ui/visible.tsx";
+import { type Draft, type DraftFile, NO_DRAFT, readDraft, writeDraft } from "./drafts.ts";
+import type { InputPart } from "../api/types.ts";
+import { isLong, upload } from "./uploads.ts";
+
+export interface Command {
+  name: string;
+  hint: string;
+  run: () => void;
+}
+
+interface Props {
+  /** Under which the draft is kept. */
+  place: string;
+  placeholder: string;
+  isBusy: boolean;
+  /** Earlier prompts, the newest last. */
+  earlier: readonly string[];
+  commands: readonly Command[];
+  /** Texts and buttons left of the send button. */
+  options: ReactNode;
+  /** What is edited, in place of a new message. */
+  editing?: { text: string; note: ReactNode; onCancel: () => void } | undefined;
+  onSend: (content: InputPart[], behaviour: "queue" | "interrupt") => Promise<void>;
+  onInterrupt?: (() => void) | undefined;
+  onEmptySend?: (() => void) | undefined;
+}
+
+const isPhone = matchMedia("(pointer: coarse)");
+
+export function Composer(props: Props) {
+  const { place, editing, isBusy, onSend, onInterrupt } = props;
+  const [draft, setDraft] = useState<Draft>(() => (editing ? { ...NO_DRAFT, text: editing.text } : readDraft(place)));
+  const [uploads, setUploads] = useState(0);
+  const [isSending, setSending] = useState(false);
+  const [cycle, setCycle] = useState<number | null>(null);
+  const [marked, setMarked] = useState(0);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  const hidden = countHidden(draft.text);
+  const offered = commandsFor(draft.text, props.commands);
+  const canSend = !isSending && uploads === 0 && (draft.text.trim() !== "" || draft.files.length > 0);
+
+  useEffect(() => {
+    const focus = (): void => field.current?.focus();
+    addEventListener(COMPOSE, focus);
+    return () => removeEventListener(COMPOSE, focus);
+  }, []);
+  useEffect(() => {
+    if (editing) field.current?.focus();
+  }, [editing]);
+
+  function change(next: Draft): void {
+    setDraft(next);
+    setMarked(0);
+    if (!editing) writeDraft(place, next);
+  }
+
+  async function submit(behaviour: "queue" | "interrupt"): Promise<void> {
+    if (!canSend) {
+      if (!draft.text.trim() && draft.files.length === 0) props.onEmptySend?.();
+      return;
+    }
+    const sent = draft;
+    const content: InputPart[] = [
+      ...(sent.text.trim() ? [{ type: "text" as const, text: sent.text.trim() }] : []),
+      ...sent.files.map((file) => ({ type: "file" as const, file_id: file.id })),
+    ];
+    setSending(true);
+    change(NO_DRAFT);
+    setCycle(null);
+    try {
+      await onSend(content, behaviour);
+    } catch (error) {
+      // What was typed is never lost.
+      change(sent);
+      complain(error);
+    }
+    setSending(false);
+    field.current?.focus();
+  }
+
+  async function attach(files: Iterable<File>): Promise<void> {
+    for (const file of files) {
+      setUploads((was) => was + 1);
+      try {
+        const stored = await upload(file);
+        setDraft((was) => {
+          const next = { ...was, files: [...was.files, stored] };
+          if (!editing) writeDraft(place, next);
+          return next;
+        });
+      } catch (error) {
+        complain(error);
+      }
+      setUploads((was) => was - 1);
+    }
+  }
+
+  function showEarlier(by: number): void {
+    const next = (cycle ?? props.earlier.length) + by;
+    if (next < 0 || next > props.earlier.length) return;
+    setCycle(next === props.earlier.length ? null : next);
+    setDraft({ ...draft, text: props.earlier[next] ?? "" });
+  }
+
+  function choose(command: Command): void {
+    change({ ...draft, text: "" });
+    command.run();
+  }
+
+  function onKey(event: React.KeyboardEvent): void {
+    if (event.nativeEvent.isComposing) return;
+    const isModified = event.ctrlKey || event.metaKey;
+    if (offered.length && ["ArrowDown", "ArrowUp", "Tab", "Enter"].includes(event.key) && !event.shiftKey) {
+      event.preventDefault();
+      if (event.key === "ArrowDown") setMarked((marked + 1) % offered.length);
+      else if (event.key === "ArrowUp") setMarked((marked - 1 + offered.length) % offered.length);
+      else choose(offered[marked] ?? offered[0]!);
+    } else if (event.key === "Enter" && !event.shiftKey && (isModified || !isPhone.matches)) {
+      event.preventDefault();
+      void submit(isModified ? "interrupt" : "queue");
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      if (editing) editing.onCancel();
+      else if (cycle !== null) {
+        setCycle(null);
+        change(NO_DRAFT);
+      } else if (offered.length) change({ ...draft, text: "" });
+      else onInterrupt?.();
+    } else if (event.key === "ArrowUp" && !editing && (draft.text === "" || cycle !== null)) {
+      event.preventDefault();
+      showEarlier(-1);
+    } else if (event.key === "ArrowDown" && cycle !== null) {
+      event.preventDefault();
+      showEarlier(1);
+    }
+  }
+
+  function onPaste(event: React.ClipboardEvent): void {
+    const files = [...event.clipboardData.files];
+    const text = event.clipboardData.getData("text/plain");
+    if (files.length) {
+      event.preventDefault();
+      void attach(files);
+    } else if (isLong(text) && !forcedInline.current) {
+      event.preventDefault();
+      void attach([new File([text], "pasted.txt", { type: "text/plain" })]);
+    }
+    forcedInline.current = false;
+  }
+  const forcedInline = useRef(false);
+
+  return (
+    <form
+      className="composer"
+      aria-label={editing ? "Edit the message" : "New message"}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit("queue");
+      }}
+      onDragOver={(event) => {
+        if (event.dataTransfer.types.includes("Files")) event.preventDefault();
+      }}
+      onDrop={(event) => {
+        if (!event.dataTransfer.files.length) return;
+        event.preventDefault();
+        void attach(event.dataTransfer.files);
+      }}
+    >
+      {editing && (
+        <div className="composer-editing">
+          <Icon name="edit" />
+          <span>{editing.note}</span>
+          <Button small look="quiet" onClick={editing.onCancel}>Cancel</Button>
+        </div>
+      )}
+      <CommandList commands={offered} marked={marked} onChoose={choose} />
+      <Files files={draft.files} uploads={uploads} onRemove={(id) => change({ ...draft, files: draft.files.filter((each) => each.id !== id) })} />
+      <div className="composer-grow" data-text={draft.text}>
+        <textarea
+          ref={field}
+          value={draft.text}
+          placeholder={props.placeholder}
+          aria-label={props.placeholder}
+          rows={1}
+          dir="auto"
+          autoFocus={!isPhone.matches}
+          onChange={(event) => {
+            setCycle(null);
+            change({ ...draft, text: event.target.value });
+          }}
+          onKeyDown={(event) => {
+            if (event.key.toLowerCase() === "v" && event.shiftKey && (event.ctrlKey || event.metaKey)) forcedInline.current = true;
+            onKey(event);
+          }}
+          onPaste={onPaste}
+        />
+      </div>
+      {hidden > 0 && <p className="composer-warning">{plural(hidden, "character is", "characters are")} in the text that cannot be seen.</p>}
+      <div className="composer-foot">
+        <IconButton icon="attach" label="Attach files" onClick={() => picker.current?.click()} />
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            void attach([...(event.target.files ?? [])]);
+            event.target.value = "";
+          }}
+        />
+        {props.options}
+        <span className="composer-space" />
+        {isBusy && onInterrupt && !canSend ? (
+          <button type="button" className="send-button is-stop" aria-label="Stop" title="Stop (Esc)" onClick={onInterrupt}>
+            <Icon name="stop" />
+          </button>
+        ) : (
+          <button type="submit" className="send-button" aria-label={editing ? "Save and run again" : isBusy ? "Queue" : "Send"} title="Send (Enter)" disabled={!canSend}>
+            <Icon name="send" />
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+function commandsFor(text: string, commands: readonly Command[]): Command[] {
+  const typed = /^\/([a-z]*)$/.exec(text)?.[1];
+  return typed === undefined ? [] : commands.filter((each) => each.name.startsWith(typed));
+}
+
+interface CommandListProps {
+  commands: readonly Command[];
+  marked: number;
+  onChoose: (command: Command) => void;
+}
+
+function CommandList({ commands, marked, onChoose }: CommandListProps) {
+  if (commands.length === 0) return null;
+  return (
+    <ul className="composer-commands" role="listbox" aria-label="Commands">
+      {commands.map((each, index) => (
+        <li key={each.name} role="option" aria-selected={index === marked} onMouseDown={(event) => {
+          event.preventDefault();
+          onChoose(each);
+        }}>
+          <code>/{each.name}</code> {each.hint}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface FilesProps {
+  files: readonly DraftFile[];
+  uploads: number;
+  onRemove: (id: string) => void;
+}
+
+function Files({ files, uploads, onRemove }: FilesProps) {
+  if (files.length === 0 && uploads === 0) return null;
+  return (
+    <ul className="attachments" aria-label="Attached files">
+      {files.map((file) => (
+        <li key={file.id} className="file-chip">
+          <Icon name="file" />
+          {file.name} <span className="card-note">{bytes(file.sizeBytes)}</span>
+          <IconButton icon="close" label={`Remove ${file.name}`} onClick={() => onRemove(file.id)} />
+        </li>
+      ))}
+      {uploads > 0 && <li className="card-note" role="status">Storing {plural(uploads, "file")}…</li>}
+    </ul>
+  );
+}

@@ -1,0 +1,102 @@
+/**
+ * Messages on their way. Each has a key that the server takes once, so that it is sent again until
+ * an answer came: after a reload, or when the connection is back, and also by two tabs at once.
+ */
+import { answered, api } from "../api/client.ts";
+import { Unreachable } from "../api/problem.ts";
+import { randomKey } from "../api/transport.ts";
+import type { InputPart, Message, ReasoningEffort } from "../api/types.ts";
+import { createStore } from "../ui/store.ts";
+import { readStored, writeStored } from "../ui/stored.ts";
+
+export interface Outgoing {
+  key: string;
+  chatId: string;
+  content: InputPart[];
+  busy: "queue" | "interrupt";
+  modelId: string | null;
+  effort: ReasoningEffort | null;
+}
+
+const KEY = "parley.outbox";
+const RETRY_MS = 5_000;
+
+function stored(): readonly Outgoing[] {
+  try {
+    const found: unknown = JSON.parse(readStored(KEY) ?? "[]");
+    return Array.isArray(found) ? (found as Outgoing[]) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** What the server has not taken yet. */
+export const outbox = createStore<readonly Outgoing[]>(stored());
+
+function put(next: readonly Outgoing[]): void {
+  outbox.set(next);
+  writeStored(KEY, next.length ? JSON.stringify(next) : null);
+}
+
+export function discard(key: string): void {
+  put(outbox.get().filter((each) => each.key !== key));
+}
+
+/** What became of a message; it waits if nobody could be reached. */
+export type Sent = { kind: "stored"; message: Message | null; isQueued: boolean } | { kind: "waits" };
+
+/** Send a message; it stays in the outbox until the server answered. */
+export async function post(message: Omit<Outgoing, "key">): Promise<Sent> {
+  const outgoing = { ...message, key: randomKey() };
+  put([...outbox.get(), outgoing]);
+  return deliver(outgoing);
+}
+
+async function deliver(outgoing: Outgoing): Promise<Sent> {
+  try {
+    const answer = await answered(
+      api.POST("/api/v1/chats/{chat_id}/messages", {
+        params: {
+          path: { chat_id: outgoing.chatId },
+          header: { "Idempotency-Key": outgoing.key },
+        },
+        body: {
+          content: outgoing.content,
+          busy_behavior: outgoing.busy,
+          ...(outgoing.modelId ? { model_id: outgoing.modelId } : {}),
+          ...(outgoing.effort ? { reasoning_effort: outgoing.effort } : {}),
+        },
+      }),
+    );
+    discard(outgoing.key);
+    return { kind: "stored", message: answer.message, isQueued: answer.queued };
+  } catch (error) {
+    if (error instanceof Unreachable) return { kind: "waits" };
+    discard(outgoing.key);
+    throw error;
+  }
+}
+
+let isFlushing = false;
+
+/** Send what waits, in order. */
+export async function flush(): Promise<void> {
+  if (isFlushing) return;
+  isFlushing = true;
+  try {
+    for (const outgoing of outbox.get()) {
+      const sent = await deliver(outgoing).catch(() => null);
+      if (sent?.kind === "waits") break;
+    }
+  } finally {
+    isFlushing = false;
+  }
+}
+
+if (typeof addEventListener === "function" && typeof document !== "undefined") {
+  addEventListener("online", () => void flush());
+  setInterval(() => {
+    if (outbox.get().length && navigator.onLine) void flush();
+  }, RETRY_MS);
+  if (outbox.get().length) void flush();
+}

@@ -1,0 +1,145 @@
+/** Fields of forms: a label, the input, what is wrong with it, and a hint. */
+import { type ReactNode, useId } from "react";
+
+interface FieldProps {
+  label: string;
+  hint?: ReactNode;
+  problem?: string | undefined;
+}
+
+interface Described {
+  id: string;
+  "aria-invalid": boolean;
+  "aria-describedby": string | undefined;
+}
+
+function Field({ label, hint, problem, children }: FieldProps & { children: (input: Described) => ReactNode }) {
+  const id = useId();
+  const noteId = `${id}-note`;
+  const hasNote = Boolean(problem) || Boolean(hint);
+  return (
+    <div className="field">
+      <label className="field-label" htmlFor={id}>
+        {label}
+      </label>
+      {children({
+        id,
+        "aria-invalid": Boolean(problem),
+        "aria-describedby": hasNote ? noteId : undefined,
+      })}
+      {hasNote && (
+        <span id={noteId} className={problem ? "field-problem" : "field-hint"} {...(problem ? { role: "alert" } : {})}>
+          {problem ?? hint}
+        </span>
+      )}
+    </div>
+  );
+}
+
+interface TextProps extends FieldProps {
+  value: string;
+  onChange: (value: string) => void;
+  type?: "text" | "password" | "email" | "url" | "number";
+  autoComplete?: string;
+  required?: boolean;
+  disabled?: boolean;
+  maxLength?: number;
+  placeholder?: string;
+}
+
+export function TextField({ value, onChange, type = "text", label, hint, problem, ...rest }: TextProps) {
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      {(described) => (
+        <input
+          className="input"
+          type={type}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+          autoComplete="off"
+          {...described}
+          {...rest}
+        />
+      )}
+    </Field>
+  );
+}
+
+interface AreaProps extends FieldProps {
+  value: string;
+  onChange: (value: string) => void;
+  rows?: number;
+  disabled?: boolean;
+}
+
+export function AreaField({ value, onChange, rows = 8, label, hint, problem, disabled }: AreaProps) {
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      {(described) => (
+        <textarea
+          className="input"
+          rows={rows}
+          value={value}
+          disabled={disabled}
+          onChange={(event) => onChange(event.target.value)}
+          {...described}
+        />
+      )}
+    </Field>
+  );
+}
+
+interface SelectProps<T extends string> extends FieldProps {
+  value: T;
+  options: readonly (readonly [T, string])[];
+  onChange: (value: T) => void;
+  disabled?: boolean;
+}
+
+export function SelectField<T extends string>(props: SelectProps<T>) {
+  const { value, options, onChange, label, hint, problem, disabled } = props;
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      {(described) => (
+        <select
+          className="input"
+          value={value}
+          disabled={disabled}
+          onChange={(event) => onChange(event.target.value as T)}
+          {...described}
+        >
+          {options.map(([key, words]) => (
+            <option key={key} value={key}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+interface CheckProps {
+  label: string;
+  hint?: string;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  disabled?: boolean;
+}
+
+export function CheckField({ label, hint, checked, onChange, disabled }: CheckProps) {
+  return (
+    <label className="choice">
+      <input
+        type="checkbox"
+        checked={checked}
+        disabled={disabled}
+        onChange={(event) => onChange(event.target.checked)}
+      />
+      <span>
+        {label}
+        {hint && <span className="field-hint"> {hint}</span>}
+      </span>
+    </label>
+  );
+}

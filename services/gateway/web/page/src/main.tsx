@@ -1,0 +1,33 @@
+import "./ui/tokens.css";
+import "./ui/base.css";
+import "./ui/ui.css";
+import "./shell/shell.css";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { queryClient } from "./api/queries.ts";
+import { whenSignedOut } from "./api/transport.ts";
+import { Routes } from "./routes.tsx";
+import { goToSignIn } from "./sign-in/session.ts";
+import { ChunkBoundary } from "./shell/chunk-boundary.tsx";
+import { LiveRegion } from "./ui/announce.tsx";
+import { applyTheme } from "./ui/theme.ts";
+import { Toasts } from "./ui/toasts.tsx";
+
+applyTheme();
+whenSignedOut(goToSignIn);
+
+const root = document.getElementById("root");
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={queryClient}>
+        <ChunkBoundary>
+          <Routes />
+        </ChunkBoundary>
+        <LiveRegion />
+        <Toasts />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,63 @@
+/** The panel beside a chat: its changes, files and processes, its workspace and what it cost. */
+import { type ComponentType, type KeyboardEvent, lazy, Suspense, useId, useState } from "react";
+import type { Chat } from "../api/types.ts";
+import { IconButton } from "../ui/button.tsx";
+import { Skeleton } from "../ui/states.tsx";
+
+export interface TabProps {
+  chat: Chat;
+}
+
+const TABS: readonly { name: string; title: string; component: ComponentType<TabProps> }[] = [
+  { name: "changes", title: "Changes", component: lazy(() => import("./changes.tsx")) },
+  { name: "files", title: "Files", component: lazy(() => import("./files.tsx")) },
+  { name: "processes", title: "Processes", component: lazy(() => import("./processes.tsx")) },
+  { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },
+  { name: "summary", title: "Summary", component: lazy(() => import("./summary.tsx")) },
+];
+
+export default function Panel({ chat, onClose }: TabProps & { onClose: () => void }) {
+  const [name, setName] = useState(TABS[0]!.name);
+  const id = useId();
+  const place = TABS.findIndex((each) => each.name === name);
+  const Content = TABS[place]!.component;
+
+  function move(event: KeyboardEvent): void {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!step) return;
+    event.preventDefault();
+    const next = TABS[(place + step + TABS.length) % TABS.length]!;
+    setName(next.name);
+    document.getElementById(`${id}-${next.name}`)?.focus();
+  }
+
+  return (
+    <aside className="panel" aria-label="Workspace of the chat">
+      <div className="panel-head">
+        <div className="tabs" role="tablist" aria-label="Parts of the workspace" onKeyDown={move}>
+          {TABS.map((each) => (
+            <button
+              key={each.name}
+              type="button"
+              role="tab"
+              id={`${id}-${each.name}`}
+              aria-selected={each.name === name}
+              aria-controls={`${id}-content`}
+              tabIndex={each.name === name ? 0 : -1}
+              className="tab"
+              onClick={() => setName(each.name)}
+            >
+              {each.title}
+            </button>
+          ))}
+        </div>
+        <IconButton icon="close" label="Close the panel" onClick={onClose} />
+      </div>
+      <div className="panel-body" role="tabpanel" id={`${id}-content`} aria-labelledby={`${id}-${name}`} tabIndex={0}>
+        <Suspense fallback={<Skeleton />}>
+          <Content chat={chat} />
+        </Suspense>
+      </div>
+    </aside>
+  );
+}

@@ -1,0 +1,117 @@
+/** The processes of the workspace, with their output and signals. */
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { answered, api } from "../api/client.ts";
+import { Problem } from "../api/problem.ts";
+import { queryClient } from "../api/queries.ts";
+import type { components } from "../api/schema.d.ts";
+import { Loaded } from "../forms/loaded.tsx";
+import { Button } from "../ui/button.tsx";
+import { ago, duration } from "../ui/format.ts";
+import { complain } from "../ui/toasts.tsx";
+import { Visible } from "../ui/visible.tsx";
+import { NoWorkspace } from "./no-workspace.tsx";
+import type { TabProps } from "./panel.tsx";
+
+type Process = components["schemas"]["Process"];
+
+const OUTPUT_BYTES_MAX = 65_536;
+
+export default function Processes({ chat }: TabProps) {
+  const [shown, setShown] = useState("");
+  const list = useQuery(
+    queryOptions({
+      queryKey: ["chat", chat.id, "processes"],
+      queryFn: ({ signal }) =>
+        answered(api.GET("/api/v1/chats/{chat_id}/processes", { params: { path: { chat_id: chat.id } }, signal })),
+      refetchInterval: 3_000,
+    }),
+  );
+  if (list.error instanceof Problem && list.error.status < 500) return <NoWorkspace problem={list.error} />;
+  return (
+    <Loaded query={list} what="list of processes">
+      {(data) => (
+        <>
+          {data.items.length === 0 && <p className="panel-note">Nothing runs, and nothing ran lately.</p>}
+          {data.items.map((each) => (
+            <section key={each.id} className="panel-part" aria-label={each.command}>
+              <div className="section-bar">
+                <code className="entry-name">
+                  <Visible>{each.command}</Visible>
+                </code>
+                <span className={`badge${each.state === "running" ? " is-accent" : isBad(each) ? " is-bad" : ""}`}>
+                  {stateOf(each)}
+                </span>
+              </div>
+              <div className="table-actions">
+                <span className="panel-note">
+                  {each.state === "running" ? `since ${ago(each.started_at, Date.now())}` : duration(each.wall_duration_ms)}
+                </span>
+                <Button small aria-expanded={shown === each.id} onClick={() => setShown(shown === each.id ? "" : each.id)}>
+                  Output
+                </Button>
+                {each.state === "running" && <Stop chatId={chat.id} processId={each.id} />}
+              </div>
+              {shown === each.id && <Output chatId={chat.id} process={each} />}
+            </section>
+          ))}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function stateOf(process: Process): string {
+  if (process.state !== "exited") return process.state ?? "unknown";
+  const { exit } = process;
+  if (exit?.oom_killed) return "out of memory";
+  if (exit?.timed_out) return "timed out";
+  return exit?.signal ? exit.signal : `exit ${exit?.exit_code ?? "unknown"}`;
+}
+
+function isBad(process: Process): boolean {
+  return process.state !== "exited" || process.exit?.exit_code !== 0;
+}
+
+function Stop({ chatId, processId }: { chatId: string; processId: string }) {
+  async function stop(): Promise<void> {
+    const params = { path: { chat_id: chatId, process_id: processId } };
+    const body = { signal: "terminate" as const, escalate_after_ms: 5_000 };
+    await answered(api.POST("/api/v1/chats/{chat_id}/processes/{process_id}/signal", { params, body })).catch(complain);
+    await queryClient.invalidateQueries({ queryKey: ["chat", chatId, "processes"] });
+  }
+
+  return (
+    <Button small look="danger" onClick={() => void stop()}>
+      Stop
+    </Button>
+  );
+}
+
+function Output({ chatId, process }: { chatId: string; process: Process }) {
+  const output = useQuery(
+    queryOptions({
+      queryKey: ["chat", chatId, "output", process.id, process.output_bytes, process.state],
+      queryFn: ({ signal }) =>
+        answered(
+          api.GET("/api/v1/chats/{chat_id}/processes/{process_id}/output", {
+            params: {
+              path: { chat_id: chatId, process_id: process.id },
+              query: { until: "snapshot", max_bytes: OUTPUT_BYTES_MAX },
+            },
+            signal,
+          }),
+        ),
+      placeholderData: (before) => before,
+    }),
+  );
+  return (
+    <Loaded query={output} what="output">
+      {(data) => (
+        <pre className="preview" tabIndex={0}>
+          {data.text ? <Visible>{data.text}</Visible> : "No output."}
+        </pre>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,56 @@
+/** The workspace of the chat: its state, lifetime and limits. */
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { answered, api } from "../api/client.ts";
+import { queryClient } from "../api/queries.ts";
+import { Loaded } from "../forms/loaded.tsx";
+import { bytes } from "../ui/format.ts";
+import { WorkspaceTable } from "../workspaces/table.tsx";
+import type { TabProps } from "./panel.tsx";
+
+export default function WorkspaceTab({ chat }: TabProps) {
+  const id = chat.workspace_id;
+  const workspace = useQuery(
+    queryOptions({
+      queryKey: ["workspace", id],
+      queryFn: ({ signal }) =>
+        answered(
+          api.GET("/api/v1/workspaces/{workspace_id}", { params: { path: { workspace_id: id ?? "" } }, signal }),
+        ),
+      enabled: Boolean(id),
+      refetchInterval: 15_000,
+    }),
+  );
+  if (!id) {
+    return <p className="panel-note">No workspace was chosen. The agent works in a directory of this chat's own.</p>;
+  }
+  return (
+    <Loaded query={workspace} what="workspace">
+      {(data) => (
+        <div className="panel-part">
+          <WorkspaceTable
+            rows={[data]}
+            empty=""
+            onChanged={() => queryClient.invalidateQueries({ queryKey: ["workspace", id] })}
+          />
+          {data.failure && <p className="field-problem">{data.failure.message}</p>}
+          <dl className="facts">
+            <dt>Sandbox</dt>
+            <dd>{data.sandbox_level ?? "unknown"}</dd>
+            <dt>Network</dt>
+            <dd>{[data.network.access, ...data.network.allowed_hosts].join(", ")}</dd>
+            <dt>Memory</dt>
+            <dd>
+              {data.usage ? bytes(data.usage.memory_bytes) : "unknown"} of {bytes(data.limits.memory_bytes)}
+            </dd>
+            <dt>Processes</dt>
+            <dd>
+              {data.usage?.pids ?? "unknown"} of {data.limits.pids}
+            </dd>
+            <dt>Directory</dt>
+            <dd>{data.root_path ?? ""}</dd>
+          </dl>
+        </div>
+      )}
+    </Loaded>
+  );
+}

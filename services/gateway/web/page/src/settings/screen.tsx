@@ -1,0 +1,33 @@
+/**
+ * One's own settings. Each section is a file of its own in this folder: add it to `SECTIONS`.
+ */
+import { type ComponentType, lazy, Suspense } from "react";
+import { Sections } from "../shell/sections.tsx";
+import { Skeleton } from "../ui/states.tsx";
+
+export interface Section {
+  name: string;
+  title: string;
+  component: ComponentType;
+}
+
+const SECTIONS: readonly Section[] = [
+  { name: "profile", title: "Profile", component: lazy(() => import("./profile.tsx")) },
+  { name: "instructions", title: "Instructions", component: lazy(() => import("./instructions.tsx")) },
+  { name: "display", title: "Display", component: lazy(() => import("./display.tsx")) },
+  { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
+  { name: "provider-keys", title: "Provider keys", component: lazy(() => import("./provider-keys.tsx")) },
+  { name: "secrets", title: "Secrets", component: lazy(() => import("./secrets.tsx")) },
+  { name: "workspaces", title: "Workspaces", component: lazy(() => import("./workspaces.tsx")) },
+  { name: "security", title: "Sign-in", component: lazy(() => import("./security.tsx")) },
+  { name: "sessions", title: "Sessions", component: lazy(() => import("./sessions.tsx")) },
+  { name: "api-keys", title: "API keys", component: lazy(() => import("./api-keys.tsx")) },
+];
+
+export default function SettingsScreen({ section }: { section: string | undefined }) {
+  return (
+    <Suspense fallback={<Skeleton />}>
+      <Sections base="/settings" title="Settings" sections={SECTIONS} section={section} />
+    </Suspense>
+  );
+}

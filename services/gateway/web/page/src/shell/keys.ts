@@ -1,0 +1,60 @@
+/** The keys of the page; `?` lists them. */
+import { useEffect } from "react";
+import { useLocation } from "wouter";
+import { toggleSide } from "./side-state.ts";
+
+export const KEYS: readonly (readonly [string, string])[] = [
+  ["?", "Show the keys"],
+  ["N", "New chat"],
+  ["Ctrl K", "Find a chat or a message"],
+  ["[ and ]", "Previous and next chat"],
+  ["B", "Show or hide the list of chats"],
+  ["W", "What waits for me"],
+  ["G", "Go to the composer"],
+  ["Enter", "Send (in the composer)"],
+  ["Shift Enter", "New line"],
+  ["Ctrl Enter", "Send at once, interrupting the turn"],
+  ["Up", "Earlier prompts (in an empty composer)"],
+  ["/", "Commands (at the start of the composer)"],
+  ["Esc", "Leave an edit, else interrupt the turn"],
+];
+
+/** Events that tell parts of the page to do something. */
+export const FIND = "parley:find";
+export const STEP = "parley:step";
+export const COMPOSE = "parley:compose";
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && Boolean(target.closest("input, textarea, select, [contenteditable]"));
+}
+
+export function useShellKeys(showKeys: () => void): void {
+  const [, navigate] = useLocation();
+  useEffect(() => {
+    function onKey(event: KeyboardEvent): void {
+      if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+      const isCommand = event.ctrlKey || event.metaKey;
+      if (isCommand && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        dispatchEvent(new Event(FIND));
+        return;
+      }
+      if (isCommand || event.altKey || isTyping(event.target)) return;
+      const commands: Record<string, () => void> = {
+        "?": showKeys,
+        n: () => navigate("/"),
+        w: () => navigate("/waiting"),
+        b: toggleSide,
+        g: () => dispatchEvent(new Event(COMPOSE)),
+        "[": () => dispatchEvent(new CustomEvent(STEP, { detail: -1 })),
+        "]": () => dispatchEvent(new CustomEvent(STEP, { detail: 1 })),
+      };
+      const command = commands[event.key];
+      if (!command) return;
+      event.preventDefault();
+      command();
+    }
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [navigate, showKeys]);
+}

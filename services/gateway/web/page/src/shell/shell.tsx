@@ -1,0 +1,61 @@
+/** The frame of all screens: the sidebar, the place of the screen, and the keys. */
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { useLocation } from "wouter";
+import { me } from "../api/queries.ts";
+import { isAbsent } from "../api/problem.ts";
+import { Sidebar } from "../sidebar/sidebar.tsx";
+import { useFeed } from "../stream/feed.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Failure } from "../ui/states.tsx";
+import { KeysDialog } from "./keys-dialog.tsx";
+import { useShellKeys } from "./keys.ts";
+import { sideClosed, sideShown } from "./side-state.ts";
+
+export function Shell({ children }: { children: ReactNode }) {
+  const who = useQuery(me);
+  const [location] = useLocation();
+  const [areKeysShown, showKeys] = useState(false);
+  const isClosed = useSyncExternalStore(sideClosed.subscribe, sideClosed.get);
+  const isShown = useSyncExternalStore(sideShown.subscribe, sideShown.get);
+  const isOffline = useOffline();
+  useFeed(who.data?.id);
+  useShellKeys(() => showKeys(true));
+  useEffect(() => sideShown.set(false), [location]);
+
+  if (who.error && !isAbsent(who.error)) {
+    return <Failure error={who.error} what="page" onRetry={() => void who.refetch()} />;
+  }
+  return (
+    <div className={`shell${isClosed ? " is-side-closed" : ""}${isShown ? " is-side-shown" : ""}`}>
+      <a className="skip-link button" href="#main">
+        Skip to the content
+      </a>
+      <Sidebar />
+      <div className="shell-main" id="main" tabIndex={-1}>
+        {isOffline && (
+          <div className="shell-offline" role="status">
+            <Icon name="globe" />
+            You are offline. What you write is kept and sent once you are back.
+          </div>
+        )}
+        {children}
+      </div>
+      {areKeysShown && <KeysDialog onClose={() => showKeys(false)} />}
+    </div>
+  );
+}
+
+function useOffline(): boolean {
+  return useSyncExternalStore(
+    (tell) => {
+      addEventListener("online", tell);
+      addEventListener("offline", tell);
+      return () => {
+        removeEventListener("online", tell);
+        removeEventListener("offline", tell);
+      };
+    },
+    () => !navigator.onLine,
+  );
+}

@@ -1,0 +1,233 @@
+/** The list of chats: live, filtered by the address, pinned by drag. */
+import "./sidebar.css";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import { Link, useLocation, useRoute } from "wouter";
+import { answered, api } from "../api/client.ts";
+import { wordsOf } from "../api/problem.ts";
+import { actions, chats, me, queryClient } from "../api/queries.ts";
+import type { Chat } from "../api/types.ts";
+import { FIND, STEP } from "../shell/keys.ts";
+import { toggleSide } from "../shell/side-state.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { plural } from "../ui/format.ts";
+import { Icon } from "../ui/icon.tsx";
+import mark from "../ui/mark.svg";
+import { Skeleton } from "../ui/states.tsx";
+import { complain } from "../ui/toasts.tsx";
+import { searchOf, useFilters } from "./filters.ts";
+import { groupsOf } from "./groups.ts";
+import { ChatRow } from "./row.tsx";
+import { UserMenu } from "./user-menu.tsx";
+
+const TICK_MS = 60_000;
+
+export function Sidebar() {
+  const [filters, setFilters] = useFilters();
+  const field = useRef<HTMLInputElement>(null);
+  const [, navigate] = useLocation();
+  const waiting = useQuery(actions).data?.items.length ?? 0;
+
+  useEffect(() => {
+    const find = (): void => field.current?.focus();
+    addEventListener(FIND, find);
+    return () => removeEventListener(FIND, find);
+  }, []);
+
+  return (
+    <nav className="side" aria-label="Chats">
+      <div className="side-head">
+        <Link className="side-mark" href="/">
+          <img src={mark} alt="" />
+          Parley
+        </Link>
+        <IconButton icon="panel" label="Hide the list of chats" onClick={toggleSide} />
+      </div>
+      <Button className="side-new" icon="add" onClick={() => navigate("/")}>
+        New chat
+      </Button>
+      {waiting > 0 && (
+        <Link className="side-waiting" href="/waiting">
+          <Icon name="bell" />
+          {plural(waiting, "thing waits", "things wait")} for you
+        </Link>
+      )}
+      <div className="side-find">
+        <input
+          ref={field}
+          className="input"
+          type="search"
+          placeholder="Find in chats"
+          aria-label="Find in chats"
+          value={filters.text}
+          onChange={(event) => setFilters({ text: event.target.value })}
+        />
+      </div>
+      <div className="side-filters" role="group" aria-label="Filters">
+        <FilterChip isOn={filters.unread} onToggle={(unread) => setFilters({ unread })}>
+          Unread
+        </FilterChip>
+        <FilterChip isOn={filters.shared} onToggle={(shared) => setFilters({ shared })}>
+          Shared with me
+        </FilterChip>
+        <FilterChip isOn={filters.archived} onToggle={(archived) => setFilters({ archived })}>
+          Archived
+        </FilterChip>
+      </div>
+      <ChatList />
+      <div className="side-foot">
+        <UserMenu />
+      </div>
+    </nav>
+  );
+}
+
+interface FilterChipProps {
+  isOn: boolean;
+  onToggle: (isOn: boolean) => void;
+  children: string;
+}
+
+function FilterChip({ isOn, onToggle, children }: FilterChipProps) {
+  return (
+    <button type="button" className="chip" aria-pressed={isOn} onClick={() => onToggle(!isOn)}>
+      {children}
+    </button>
+  );
+}
+
+function ChatList() {
+  const [filters] = useFilters();
+  const query = useInfiniteQuery({
+    ...chats(searchOf(filters)),
+    placeholderData: (was) => was,
+  });
+  const who = useQuery(me).data;
+  const [, params] = useRoute("/chats/:chatId");
+  const openId = params?.chatId ?? null;
+  const now = useNow();
+  const listed = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const groups = groupsOf(listed, now);
+  useStepping(groups.flatMap((group) => group.chats), openId);
+
+  if (query.isPending) {
+    return (
+      <div className="side-list">
+        <Skeleton rows={8} label="Loading chats" />
+      </div>
+    );
+  }
+  if (query.isError && !query.data) {
+    return (
+      <div className="side-list side-empty" role="alert">
+        <p>{wordsOf(query.error)}</p>
+        <Button small onClick={() => void query.refetch()}>
+          Retry
+        </Button>
+      </div>
+    );
+  }
+  return (
+    <div className="side-list">
+      {listed.length === 0 && <p className="side-empty">{emptyWords(filters)}</p>}
+      {groups.map((group) => (
+        <section
+          key={group.title}
+          aria-label={group.title}
+          onDragOver={(event) => {
+            if (event.dataTransfer.types.includes("application/x-parley-chat")) event.preventDefault();
+          }}
+          onDrop={(event) => void dropped(event, group.chats)}
+        >
+          <h2 className="side-group">{group.title}</h2>
+          <ul className="side-rows">
+            {group.chats.map((chat) => (
+              <ChatRow
+                key={chat.id}
+                chat={chat}
+                isOpen={chat.id === openId}
+                isMine={chat.owner_id === who?.id}
+                now={now}
+              />
+            ))}
+          </ul>
+        </section>
+      ))}
+      {query.hasNextPage && (
+        <MoreButton isBusy={query.isFetchingNextPage} onMore={() => void query.fetchNextPage()} />
+      )}
+    </div>
+  );
+}
+
+function emptyWords(filters: { text: string; unread: boolean; archived: boolean; shared: boolean }): string {
+  if (filters.text) return "No chat contains these words.";
+  if (filters.unread) return "Everything is read.";
+  if (filters.archived) return "No chat is archived.";
+  if (filters.shared) return "Nobody shares a chat with you.";
+  return "No chats yet. Write the first message on the right.";
+}
+
+/** Pin a chat where it was dropped, or unpin it if it was dropped among others. */
+async function dropped(event: React.DragEvent, group: Chat[]): Promise<void> {
+  const chatId = event.dataTransfer.getData("application/x-parley-chat");
+  if (!chatId) return;
+  event.preventDefault();
+  const row = (event.target as Element).closest("li");
+  const at = row ? [...(row.parentElement?.children ?? [])].indexOf(row) : group.length;
+  const isPinned = (group[0]?.pin_order ?? 0) > 0;
+  try {
+    await answered(
+      api.PATCH("/api/v1/chats/{chat_id}", {
+        params: { path: { chat_id: chatId } },
+        body: { pin_order: isPinned ? at + 1 : 0 },
+      }),
+    );
+    void queryClient.invalidateQueries({ queryKey: ["chats"] });
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function MoreButton({ isBusy, onMore }: { isBusy: boolean; onMore: () => void }) {
+  const element = useRef<HTMLButtonElement>(null);
+  const more = useRef(onMore);
+  more.current = onMore;
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new IntersectionObserver((entries) => {
+      if (entries.some((each) => each.isIntersecting)) more.current();
+    });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <Button ref={element} look="quiet" small disabled={isBusy} onClick={onMore}>
+      {isBusy ? "Loading…" : "Older chats"}
+    </Button>
+  );
+}
+
+function useNow(): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}
+
+/** Go to the chat before or after the open one by key. */
+function useStepping(listed: Chat[], openId: string | null): void {
+  const [, navigate] = useLocation();
+  useEffect(() => {
+    function step(event: Event): void {
+      const by = (event as CustomEvent<number>).detail;
+      const at = listed.findIndex((each) => each.id === openId);
+      const next = listed[at === -1 ? 0 : at + by];
+      if (next) navigate(`/chats/${next.id}`);
+    }
+    addEventListener(STEP, step);
+    return () => removeEventListener(STEP, step);
+  });
+}

@@ -1,0 +1,244 @@
+/**
+ * A chat that is open in this tab: its newest page is read, then its stream is followed from there.
+ * A hidden tab holds no connection; it continues after its last event when it is shown again.
+ */
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { answered, api } from "../api/client.ts";
+import { queryClient } from "../api/queries.ts";
+import type { ChatEvent, ListMessagesResponse, Message } from "../api/types.ts";
+import { createStore, type Store } from "../ui/store.ts";
+import { applyAll, type ChatState, EMPTY, settle, upserted, withOlder } from "./chat-state.ts";
+import { connect, type Connection, type Link } from "./connection.ts";
+
+const PAGE = 50;
+const HIDDEN_MS = 10_000;
+const SETTLED_MS = 150;
+
+export interface ChatView {
+  chat: ChatState;
+  /** Whether the newest page was read. */
+  isLoaded: boolean;
+  link: Link;
+  /** Whether the link broke while something ran. */
+  isInterrupted: boolean;
+  problem: unknown;
+}
+
+const BEGUN: ChatView = {
+  chat: EMPTY,
+  isLoaded: false,
+  link: "connecting",
+  isInterrupted: false,
+  problem: null,
+};
+
+export class ChatStore {
+  readonly view: Store<ChatView> = createStore(BEGUN);
+  readonly chatId: string;
+  #connection: Connection | null = null;
+  #cursor: string | null = null;
+  #pending: ChatEvent[] = [];
+  #scheduled = false;
+  #isClosed = false;
+  #loading: Promise<void> | null = null;
+  #settling = 0;
+  #hiding = 0;
+
+  constructor(chatId: string) {
+    this.chatId = chatId;
+  }
+
+  /** Read the newest page, and follow from there. */
+  async open(): Promise<void> {
+    document.addEventListener("visibilitychange", this.#onVisibility);
+    addEventListener("online", this.#onOnline);
+    await this.#load();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    document.removeEventListener("visibilitychange", this.#onVisibility);
+    removeEventListener("online", this.#onOnline);
+    clearTimeout(this.#hiding);
+    clearTimeout(this.#settling);
+    this.#connection?.close();
+  }
+
+  /** Read the page before the oldest message. */
+  loadOlder(): Promise<void> {
+    this.#loading ??= this.#readOlder().finally(() => {
+      this.#loading = null;
+    });
+    return this.#loading;
+  }
+
+  /** Read older pages until a message is there; tell whether it is. */
+  async reach(messageId: number): Promise<boolean> {
+    const has = (): boolean => this.view.get().chat.messages.some((each) => each.id === messageId);
+    while (!has() && this.view.get().chat.hasOlder) await this.loadOlder();
+    return has();
+  }
+
+  /** Show a message that the server stored, before the stream tells of it. */
+  stored(message: Message): void {
+    this.#change((view) => ({
+      ...view,
+      chat: { ...view.chat, messages: upserted(view.chat.messages, message) },
+    }));
+  }
+
+  retry(): void {
+    this.#change((view) => ({ ...view, problem: null }));
+    void this.#load();
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const path = { chat_id: this.chatId };
+      const [page, chat] = await Promise.all([
+        answered(
+          api.GET("/api/v1/chats/{chat_id}/messages", { params: { path, query: { limit: PAGE } } }),
+        ),
+        answered(api.GET("/api/v1/chats/{chat_id}", { params: { path } })),
+      ]);
+      if (this.#isClosed) return;
+      queryClient.setQueryData(["chat", this.chatId], chat);
+      this.#change((view) => ({
+        ...view,
+        isLoaded: true,
+        problem: null,
+        chat: {
+          ...EMPTY,
+          messages: page.messages.toSorted((a, b) => a.id - b.id),
+          hasOlder: page.has_more,
+          queue: page.queued_messages,
+          status: chat.status,
+          placeInLine: chat.place_in_line,
+          error: chat.last_error,
+          retry: chat.retry,
+          required: chat.required_action,
+        },
+      }));
+      this.#connect(page);
+    } catch (problem) {
+      if (!this.#isClosed) this.#change((view) => ({ ...view, problem }));
+    }
+  }
+
+  #connect(page: ListMessagesResponse): void {
+    const newest = page.messages.reduce((last, each) => Math.max(last, each.id), 0);
+    this.#cursor = (page as { cursor?: string | null }).cursor ?? null;
+    const begin = newest ? `after_id=${newest}` : "";
+    this.#connection?.close();
+    this.#connection = this.#connected(begin);
+  }
+
+  #connected(begin: string): Connection {
+    const base = `/api/v1/chats/${this.chatId}/events`;
+    return connect<ChatEvent>({
+      address: (cursor) => {
+        const query = cursor ? `cursor=${encodeURIComponent(cursor)}` : begin;
+        return query ? `${base}?${query}` : base;
+      },
+      cursor: this.#cursor,
+      onEvents: (events) => {
+        for (const { event, cursor } of events) {
+          this.#pending.push(event);
+          if (cursor) this.#cursor = cursor;
+        }
+        if (events.some(({ event }) => event.type === "resync")) return this.#resync();
+        this.#schedule();
+      },
+      onLink: (link, problem) => {
+        const { status } = this.view.get().chat;
+        const isBusy = status === "running" || status === "interrupting";
+        this.#change((view) => ({
+          ...view,
+          link,
+          isInterrupted: link !== "open" && (view.isInterrupted || (link === "waiting" && isBusy)),
+          problem: problem ?? view.problem,
+        }));
+      },
+    });
+  }
+
+  /** The stream cannot go on from where it was: begin anew. */
+  #resync(): void {
+    this.#pending = [];
+    this.#cursor = null;
+    this.#connection?.close();
+    void this.#load();
+  }
+
+  /** Show what arrived with the next frame, all of it in one update. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    const flush = (): void => {
+      if (!this.#scheduled) return;
+      this.#scheduled = false;
+      clearTimeout(late);
+      this.#flush();
+    };
+    // Frames stop in hidden tabs.
+    const late = setTimeout(flush, 100);
+    requestAnimationFrame(flush);
+  }
+
+  #flush(): void {
+    const events = this.#pending;
+    this.#pending = [];
+    if (this.#isClosed || events.length === 0) return;
+    this.#change((view) => ({ ...view, chat: applyAll(view.chat, events) }));
+    clearTimeout(this.#settling);
+    if (this.view.get().chat.replacement) {
+      this.#settling = setTimeout(
+        () => this.#change((view) => ({ ...view, chat: settle(view.chat) })),
+        SETTLED_MS,
+      );
+    }
+  }
+
+  async #readOlder(): Promise<void> {
+    const first = this.view.get().chat.messages[0]?.id;
+    if (!first || !this.view.get().chat.hasOlder) return;
+    const page = await answered(
+      api.GET("/api/v1/chats/{chat_id}/messages", {
+        params: { path: { chat_id: this.chatId }, query: { limit: PAGE, before_id: first } },
+      }),
+    );
+    if (this.#isClosed) return;
+    this.#change((view) => ({ ...view, chat: withOlder(view.chat, page.messages, page.has_more) }));
+  }
+
+  #onVisibility = (): void => {
+    clearTimeout(this.#hiding);
+    if (!document.hidden) {
+      if (!this.#connection && this.view.get().isLoaded) this.#connection = this.#connected("");
+      return;
+    }
+    this.#hiding = setTimeout(() => {
+      if (!this.#cursor) return;
+      this.#connection?.close();
+      this.#connection = null;
+    }, HIDDEN_MS);
+  };
+
+  #onOnline = (): void => this.#connection?.hurry();
+
+  #change(change: (view: ChatView) => ChatView): void {
+    this.view.update(change);
+  }
+}
+
+/** Follow a chat while a component is there. */
+export function useChat(chatId: string): [ChatStore, ChatView] {
+  const [store, setStore] = useState(() => new ChatStore(chatId));
+  useEffect(() => {
+    const opened = new ChatStore(chatId);
+    setStore(opened);
+    void opened.open();
+    return () => opened.close();
+  }, [chatId]);
+  return [store, useSyncExternalStore(store.view.subscribe, store.view.get)];
+}

@@ -1,0 +1,102 @@
+/** The list of chats, kept current in all tabs by the feed, which one of them reads. */
+import { useEffect } from "react";
+import type { InfiniteData } from "@tanstack/react-query";
+import { queryClient } from "../api/queries.ts";
+import type { ChatFilter } from "../api/queries.ts";
+import type { Chat, FeedEvent, ListChatsResponse } from "../api/types.ts";
+import { connect } from "./connection.ts";
+import { share } from "./leader.ts";
+
+type Pages = InfiniteData<ListChatsResponse, string>;
+
+/** Follow the feed while a component is there. */
+export function useFeed(userId: string | undefined): void {
+  useEffect(() => {
+    if (!userId) return;
+    const shared = share<FeedEvent>({
+      // Another user of the same browser has another feed.
+      name: `parley.feed.${userId}`,
+      onEvent: apply,
+      lead: (publish) => {
+        const connection = connect<FeedEvent>({
+          address: (cursor) =>
+            `/api/v1/events${cursor ? `?cursor=${encodeURIComponent(cursor)}` : ""}`,
+          cursor: null,
+          onEvents: (events) => events.forEach(({ event }) => publish(event)),
+          onLink: (link) => {
+            // What happened before the feed began is in the list alone.
+            if (link === "open") void queryClient.invalidateQueries({ queryKey: ["chats"] });
+          },
+        });
+        return connection.close;
+      },
+    });
+    return shared.close;
+  }, [userId]);
+}
+
+function apply(event: FeedEvent): void {
+  switch (event.type) {
+    case "created":
+    case "updated":
+      upsert(event.chat);
+      break;
+    case "deleted":
+      remove(event.chat_id);
+      void queryClient.invalidateQueries({ queryKey: ["chats"] });
+      break;
+    case "resync":
+      void queryClient.invalidateQueries({ queryKey: ["chats"] });
+      break;
+  }
+  if (event.type === "updated" || event.type === "deleted") {
+    void queryClient.invalidateQueries({ queryKey: ["actions"] });
+  }
+}
+
+/** Put the newest state of a chat into every list that would show it. */
+export function upsert(chat: Chat): void {
+  queryClient.setQueryData<Chat>(["chat", chat.id], (was) =>
+    was ? { ...was, ...chat, required_action: was.required_action, children: was.children } : was,
+  );
+  for (const [key, pages] of queryClient.getQueriesData<Pages>({ queryKey: ["chats"] })) {
+    if (!pages) continue;
+    const filter = key[1] as ChatFilter;
+    if (pages.pages.some((page) => page.items.some((each) => each.id === chat.id))) {
+      queryClient.setQueryData<Pages>(key, replaced(pages, chat));
+    } else if (!filter.q && !filter.shared && !chat.parent_chat_id && filter.archived === chat.archived) {
+      queryClient.setQueryData<Pages>(key, prepended(pages, chat));
+    }
+  }
+}
+
+function replaced(pages: Pages, chat: Chat): Pages {
+  const merge = (was: Chat): Chat => ({ ...was, ...chat, children: was.children });
+  return {
+    ...pages,
+    pages: pages.pages.map((page) =>
+      page.items.some((each) => each.id === chat.id)
+        ? { ...page, items: page.items.map((each) => (each.id === chat.id ? merge(each) : each)) }
+        : page,
+    ),
+  };
+}
+
+function prepended(pages: Pages, chat: Chat): Pages {
+  const [first, ...others] = pages.pages;
+  if (!first) return pages;
+  return { ...pages, pages: [{ ...first, items: [chat, ...first.items] }, ...others] };
+}
+
+export function remove(chatId: string): void {
+  for (const [key, pages] of queryClient.getQueriesData<Pages>({ queryKey: ["chats"] })) {
+    if (!pages || (key[1] as ChatFilter).archived) continue;
+    queryClient.setQueryData<Pages>(key, {
+      ...pages,
+      pages: pages.pages.map((page) => ({
+        ...page,
+        items: page.items.filter((each) => each.id !== chatId),
+      })),
+    });
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * Markdown as React elements. The text is only ever split into tokens; HTML in it stays text, images
+ * are not loaded, and links lead to the web or to mail.
+ */
+import { lexer, type Token, type Tokens } from "marked";
+import { type MouseEvent, memo, type ReactNode } from "react";
+import { Code } from "./code.tsx";
+import { safeLink } from "./links.ts";
+
+const ROWS_MAX = 500;
+
+export const Markdown = memo(function Markdown({ text }: { text: string }) {
+  const blocks = lexer(text, { gfm: true });
+  return (
+    <div className="prose" dir="auto">
+      {blocks.map((token, index) => (
+        // The last block changes while text comes; all before it stay as they are.
+        <Block key={index} raw={token.raw} token={token} />
+      ))}
+    </div>
+  );
+});
+
+const Block = memo(
+  function Block({ token }: { raw: string; token: Token }): ReactNode {
+    return block(token, 0);
+  },
+  (was, is) => was.raw === is.raw,
+);
+
+function block(token: Token, key: number): ReactNode {
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "hr":
+      return <hr key={key} />;
+    case "heading": {
+      // The page has its own first headings.
+      const Heading = (["h3", "h4", "h5", "h6"] as const)[Math.min((token as Tokens.Heading).depth, 4) - 1] ?? "h6";
+      return <Heading key={key}>{inlines(token.tokens)}</Heading>;
+    }
+    case "code":
+      return <Code key={key} code={token.text as string} language={((token.lang as string | undefined) ?? "").split(/\s/)[0] ?? ""} />;
+    case "blockquote":
+      return <blockquote key={key}>{(token.tokens ?? []).map(block)}</blockquote>;
+    case "list":
+      return list(token as Tokens.List, key);
+    case "table":
+      return table(token as Tokens.Table, key);
+    case "paragraph":
+      return <p key={key}>{inlines(token.tokens)}</p>;
+    case "text":
+      return token.tokens ? <span key={key}>{inlines(token.tokens)}</span> : <span key={key}>{token.raw}</span>;
+    default:
+      return <p key={key}>{token.raw}</p>;
+  }
+}
+
+function list(token: Tokens.List, key: number): ReactNode {
+  const items = token.items.map((item, index) => (
+    <li key={index} className={item.task ? "is-task" : undefined}>
+      {item.task && <input type="checkbox" checked={Boolean(item.checked)} disabled aria-label={item.checked ? "done" : "open"} />}
+      {item.tokens.filter((each) => each.type !== "checkbox").map(block)}
+    </li>
+  ));
+  return token.ordered ? <ol key={key} start={Number(token.start) || 1}>{items}</ol> : <ul key={key}>{items}</ul>;
+}
+
+function table(token: Tokens.Table, key: number): ReactNode {
+  const rows = token.rows.slice(0, ROWS_MAX);
+  return (
+    <div key={key} className="table-scroll" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead>
+          <tr>{token.header.map((cell, index) => <th key={index} scope="col">{inlines(cell.tokens)}</th>)}</tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>{row.map((cell, place) => <td key={place}>{inlines(cell.tokens)}</td>)}</tr>
+          ))}
+        </tbody>
+      </table>
+      {token.rows.length > ROWS_MAX && <p>{token.rows.length - ROWS_MAX} more rows; copy the answer to see them.</p>}
+    </div>
+  );
+}
+
+function inlines(tokens: Token[] | undefined): ReactNode {
+  return (tokens ?? []).map(inline);
+}
+
+function inline(token: Token, key: number): ReactNode {
+  switch (token.type) {
+    case "strong":
+      return <strong key={key}>{inlines(token.tokens)}</strong>;
+    case "em":
+      return <em key={key}>{inlines(token.tokens)}</em>;
+    case "del":
+      return <del key={key}>{inlines(token.tokens)}</del>;
+    case "codespan":
+      return <code key={key}>{token.text as string}</code>;
+    case "br":
+      return <br key={key} />;
+    case "link":
+      return <Link key={key} href={token.href as string} text={token.text as string}>{inlines(token.tokens)}</Link>;
+    case "image":
+      return <Link key={key} href={token.href as string} text="">{`image: ${(token.text as string) || "no description"}`}</Link>;
+    case "escape":
+      return token.text as string;
+    case "text":
+      return token.tokens ? inlines(token.tokens) : unescaped(token.text as string);
+    default:
+      return token.raw;
+  }
+}
+
+const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'" };
+
+function unescaped(text: string): string {
+  return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (each) => ENTITIES[each] ?? each);
+}
+
+interface LinkProps {
+  href: string;
+  text: string;
+  children: ReactNode;
+}
+
+function Link({ href, text, children }: LinkProps) {
+  const safe = safeLink(href);
+  if (!safe) return <span title="This is no address that can be followed">{children}</span>;
+  function ask(event: MouseEvent): void {
+    if (safe?.asks && !confirm(`This link sends data to ${safe.host}:\n\n${safe.href}\n\nOpen it?`)) event.preventDefault();
+  }
+  return (
+    <>
+      <a href={safe.href} title={safe.href} target="_blank" rel="noopener noreferrer nofollow" onClick={ask}>
+        {children}
+      </a>
+      {!text.includes(safe.host) && <span className="link-host"> ({safe.host})</span>}
+    </>
+  );
+}

@@ -1,0 +1,83 @@
+import { memo } from "react";
+import type { Message, Part } from "../api/types.ts";
+import { IconButton } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Menu, MenuItem } from "../ui/menu.tsx";
+import { CopyButton } from "./code.tsx";
+
+interface Props {
+  message: Message;
+  isMine: boolean;
+  onEdit: (message: Message) => void;
+  onRevert: (message: Message) => void;
+}
+
+export function textOf(parts: readonly Part[]): string {
+  return parts.map((part) => (part.type === "text" ? part.text : "")).filter(Boolean).join("\n\n");
+}
+
+export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, onRevert }: Props) {
+  return (
+    <article className="user-message" id={`m${message.id}`} aria-label="You wrote">
+      <div className="user-bubble" dir="auto">
+        {textOf(message.content)}
+        <Attachments parts={message.content} />
+      </div>
+      <div className="message-tools">
+        <CopyButton text={() => textOf(message.content)} label="Copy the message" />
+        {isMine && (
+          <>
+            <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />
+            <Menu
+              label="More"
+              button={(attributes) => <IconButton icon="more" label="More commands of the message" {...attributes} />}
+            >
+              <MenuItem icon="undo" onChoose={() => onRevert(message)}>
+                Go back to before this…
+              </MenuItem>
+              <MenuItem icon="copy" onChoose={() => void navigator.clipboard.writeText(`${location.origin}${location.pathname}#m${message.id}`)}>
+                Copy the link
+              </MenuItem>
+            </Menu>
+          </>
+        )}
+      </div>
+    </article>
+  );
+});
+
+export function Attachments({ parts }: { parts: readonly Part[] }) {
+  const shown = parts.filter((part) => part.type === "file" || part.type === "file-reference");
+  if (shown.length === 0) return null;
+  return (
+    <ul className="attachments" aria-label="Attachments">
+      {shown.map((part, index) => (
+        <li key={index}>
+          {part.type === "file" ? <FileChip part={part} /> : (
+            <span className="file-chip" title={part.content}>
+              <Icon name="file" />
+              {part.file_name}:{part.start_line}–{part.end_line}
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FileChip({ part }: { part: Part & { type: "file" } }) {
+  const address = `/api/v1/files/${part.file_id}`;
+  if (part.media_type?.startsWith("image/") && part.media_type !== "image/svg+xml") {
+    return (
+      <a className="file-picture" href={address} target="_blank" rel="noopener noreferrer">
+        <img src={address} alt={part.name ?? "Picture"} loading="lazy" />
+      </a>
+    );
+  }
+  return (
+    <a className="file-chip" href={address} download={part.name ?? "file"}>
+      <Icon name="file" />
+      {part.name ?? "File"}
+    </a>
+  );
+}

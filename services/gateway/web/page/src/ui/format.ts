@@ -1,0 +1,56 @@
+/** Times, sums and sizes as people read them. */
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export function ago(at: string | null | undefined, now: number): string {
+  if (!at) return "";
+  const passed = now - Date.parse(at);
+  // Clocks differ; nothing is from the future.
+  if (passed < MINUTE) return "now";
+  if (passed < HOUR) return relative.format(-Math.floor(passed / MINUTE), "minute");
+  if (passed < DAY) return relative.format(-Math.floor(passed / HOUR), "hour");
+  if (passed < 7 * DAY) return relative.format(-Math.floor(passed / DAY), "day");
+  return new Date(at).toLocaleDateString(undefined, { day: "numeric", month: "short" });
+}
+
+/** In which group of the sidebar a time belongs. */
+export function dayGroup(at: string | null | undefined, now: number): string {
+  const midnight = new Date(now).setHours(0, 0, 0, 0);
+  const time = at ? Date.parse(at) : now;
+  if (time >= midnight) return "Today";
+  if (time >= midnight - DAY) return "Yesterday";
+  if (time >= midnight - 6 * DAY) return "This week";
+  return "Older";
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60
+    ? `${minutes} min ${Math.round(seconds % 60)} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function money(micros: number): string {
+  const dollars = micros / 1e6;
+  if (micros === 0) return "$0";
+  return dollars < 0.01 ? `$${dollars.toPrecision(2)}` : `$${dollars.toFixed(2)}`;
+}
+
+export function count(number: number): string {
+  return number < 1000 ? String(number) : new Intl.NumberFormat("en", { notation: "compact" }).format(number);
+}
+
+export function bytes(size: number): string {
+  if (size < 1024) return `${size} B`;
+  if (size < 1024 ** 2) return `${(size / 1024).toFixed(0)} KiB`;
+  return `${(size / 1024 ** 2).toFixed(1)} MiB`;
+}
+
+export function plural(number: number, one: string, many = `${one}s`): string {
+  return `${number} ${number === 1 ? one : many}`;
+}

@@ -1,0 +1,148 @@
+/** A button with a menu of commands below it. */
+import { type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
+import { Icon, type IconName } from "./icon.tsx";
+
+interface MenuProps {
+  /** Returns the button; spread the attributes onto it. */
+  button: (attributes: MenuButtonAttributes) => ReactNode;
+  label: string;
+  children: ReactNode;
+}
+
+export interface MenuButtonAttributes {
+  "aria-haspopup": "menu";
+  "aria-expanded": boolean;
+  "aria-controls": string;
+  onClick: () => void;
+}
+
+export function Menu({ button, label, children }: MenuProps) {
+  const [isOpen, setOpen] = useState(false);
+  const id = useId();
+  const anchor = useRef<HTMLSpanElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+
+  useLayoutEffect(() => {
+    const menu = list.current;
+    if (!isOpen || !menu) return;
+    menu.showPopover();
+    place(menu, anchor.current?.firstElementChild ?? null);
+    itemsOf(menu)[0]?.focus();
+  }, [isOpen]);
+
+  function close(): void {
+    setOpen(false);
+    (anchor.current?.firstElementChild as HTMLElement | null)?.focus();
+  }
+
+  return (
+    <span ref={anchor} className="menu-anchor">
+      {button({
+        "aria-haspopup": "menu",
+        "aria-expanded": isOpen,
+        "aria-controls": id,
+        onClick: () => setOpen((was) => !was),
+      })}
+      {isOpen && (
+        <div
+          ref={list}
+          id={id}
+          className="menu"
+          role="menu"
+          aria-label={label}
+          popover="auto"
+          onToggle={(event) => {
+            if ((event as unknown as { newState: string }).newState === "closed") setOpen(false);
+          }}
+          onClick={(event) => {
+            const item = (event.target as Element).closest("[role^=menuitem]");
+            if (item && item.getAttribute("aria-disabled") !== "true") close();
+          }}
+          onKeyDown={(event) => {
+            event.stopPropagation();
+            if (event.key === "Escape" || event.key === "Tab") return close();
+            move(event.key, event.currentTarget, () => event.preventDefault());
+          }}
+        >
+          {children}
+        </div>
+      )}
+    </span>
+  );
+}
+
+interface ItemProps {
+  icon?: IconName;
+  hint?: string | undefined;
+  danger?: boolean;
+  disabled?: boolean;
+  checked?: boolean;
+  onChoose: () => void;
+  children: ReactNode;
+}
+
+export function MenuItem({ icon, hint, danger, disabled, checked, onChoose, children }: ItemProps) {
+  const isChoice = checked !== undefined;
+  return (
+    <button
+      type="button"
+      role={isChoice ? "menuitemradio" : "menuitem"}
+      {...(isChoice ? { "aria-checked": checked } : {})}
+      aria-disabled={disabled ? "true" : undefined}
+      tabIndex={-1}
+      className={`menu-item${danger ? " is-danger" : ""}`}
+      onClick={() => {
+        if (!disabled) onChoose();
+      }}
+    >
+      {isChoice ? <Icon name={checked ? "check" : "more"} /> : icon && <Icon name={icon} />}
+      <span>
+        {children}
+        {hint && <span className="menu-item-hint">{hint}</span>}
+      </span>
+    </button>
+  );
+}
+
+export function MenuLine() {
+  return <hr className="menu-line" />;
+}
+
+export function MenuHeading({ children }: { children: ReactNode }) {
+  return (
+    <div className="menu-heading" role="presentation">
+      {children}
+    </div>
+  );
+}
+
+function itemsOf(menu: Element): HTMLElement[] {
+  return [...menu.querySelectorAll<HTMLElement>("[role^=menuitem]")];
+}
+
+function move(key: string, menu: Element, handled: () => void): void {
+  const items = itemsOf(menu);
+  const at = items.indexOf(document.activeElement as HTMLElement);
+  const steps: Record<string, number> = {
+    ArrowDown: (at + 1) % items.length,
+    ArrowUp: (at - 1 + items.length) % items.length,
+    Home: 0,
+    End: items.length - 1,
+  };
+  const next = steps[key];
+  if (next === undefined) return;
+  handled();
+  items[next]?.focus();
+}
+
+/** Put a menu where it fits: below its button if there is room, else above it. */
+function place(menu: HTMLElement, button: Element | null): void {
+  if (!button) return;
+  const at = button.getBoundingClientRect();
+  const size = menu.getBoundingClientRect();
+  const below = at.bottom + 4 + size.height <= innerHeight;
+  const top = below ? at.bottom + 4 : Math.max(8, at.top - size.height - 4);
+  const left = Math.max(8, Math.min(at.left, innerWidth - size.width - 8));
+  menu.style.top = `${top}px`;
+  menu.style.left = `${left}px`;
+}

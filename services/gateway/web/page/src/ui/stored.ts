@@ -1,0 +1,33 @@
+/** Local storage that never fails: it may be full, private or switched off. */
+import { useState } from "react";
+
+export function readStored(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+/** Store a text, and tell whether that worked. */
+export function writeStored(key: string, value: string | null): boolean {
+  try {
+    if (value === null) localStorage.removeItem(key);
+    else localStorage.setItem(key, value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A choice that is kept in this browser. */
+export function useStored<T extends string>(key: string, initial: T): [T, (next: T) => void] {
+  const [value, setValue] = useState<T>(() => (readStored(key) as T | null) ?? initial);
+  return [
+    value,
+    (next) => {
+      writeStored(key, next);
+      setValue(next);
+    },
+  ];
+}

@@ -1,0 +1,76 @@
+/** Tokens and money, as a row of figures and as a table. */
+import { Link } from "wouter";
+import type { components } from "../api/schema.d.ts";
+import { Table } from "../forms/table.tsx";
+import { count, money, plural } from "../ui/format.ts";
+
+type Totals = components["schemas"]["UsageTotals"];
+type Row = components["schemas"]["UsageRow"];
+
+export function UsageTotals({ totals }: { totals: Totals }) {
+  const figures: readonly (readonly [string, string])[] = [
+    ["Cost", money(totals.cost_micros)],
+    ["Calls", count(totals.priced_calls + totals.unpriced_calls)],
+    ["Input tokens", count(totals.input_tokens)],
+    ["Output tokens", count(totals.output_tokens)],
+    ["From the cache", count(totals.cache_read_tokens)],
+  ];
+  return (
+    <>
+      <dl className="figures">
+        {figures.map(([name, value]) => (
+          <div key={name} className="figure">
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {totals.unpriced_calls > 0 && (
+        <p className="field-hint">
+          {plural(totals.unpriced_calls, "call")} had no known price and are not in the cost.
+        </p>
+      )}
+      {totals.estimated_calls > 0 && (
+        <p className="field-hint">
+          {plural(totals.estimated_calls, "call")} ({money(totals.estimated_cost_micros)}) are estimates:
+          the provider did not report them.
+        </p>
+      )}
+    </>
+  );
+}
+
+interface UsageRowsProps {
+  label: string;
+  first: string;
+  rows: readonly Row[];
+  hrefOf?: (id: string) => string;
+}
+
+export function UsageRows({ label, first, rows, hrefOf }: UsageRowsProps) {
+  return (
+    <Table
+      label={label}
+      rows={rows}
+      keyOf={(row) => row.id}
+      empty={{ title: "Nothing was used", text: "There were no calls in this period." }}
+      columns={[
+        {
+          title: first,
+          cell: (row) => {
+            const name = row.name || row.id;
+            return hrefOf ? <Link href={hrefOf(row.id)}>{name}</Link> : name;
+          },
+        },
+        { title: "Calls", isNumber: true, cell: (row) => count(row.totals.priced_calls + row.totals.unpriced_calls) },
+        { title: "Input", isNumber: true, cell: (row) => count(row.totals.input_tokens) },
+        { title: "Output", isNumber: true, cell: (row) => count(row.totals.output_tokens) },
+        {
+          title: "Cost",
+          isNumber: true,
+          cell: (row) => (row.totals.priced_calls || !row.totals.unpriced_calls ? money(row.totals.cost_micros) : "no price"),
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import react from "@vitejs/plugin-react";
+import { defineConfig, type Plugin } from "vitest/config";
+
+const BUILT = "../built";
+const COMPRESSED = /\.(css|html|js|svg)$/;
+
+/** Write .br and .gz files beside those that shrink; the gateway chooses between them. */
+function compress(): Plugin {
+  return {
+    name: "compress",
+    apply: "build",
+    closeBundle() {
+      const root = join(import.meta.dirname, BUILT);
+      for (const name of readdirSync(root, { recursive: true }) as string[]) {
+        const path = join(root, name);
+        if (!COMPRESSED.test(name) || !statSync(path).isFile()) continue;
+        const plain = readFileSync(path);
+        const quality = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
+        writeFileSync(`${path}.br`, brotliCompressSync(plain, { params: quality }));
+        writeFileSync(`${path}.gz`, gzipSync(plain, { level: 9 }));
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [react(), compress()],
+  build: {
+    outDir: BUILT,
+    emptyOutDir: true,
+    // Documents may load files of their own origin only, so nothing becomes a data: address.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    target: "es2023",
+    reportCompressedSize: false,
+  },
+  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node", isolate: false },
+});
