@@ -9,6 +9,7 @@ import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from gateway.audit_log.engine.verifying import LogVerification
+from gateway.audit_log.errors import AuditFilterInvalid
 from gateway.audit_log.store.appending import AuditLog, DeliveredEvent
 from gateway.audit_log.store.reading import AuditFilter, AuditReader
 from parley.api.identity.v1 import audit_log_pb2
@@ -23,8 +24,9 @@ from parley.audit_log import (
     AuditVerification,
 )
 from parley.audit_log.export import encode_line
+from parley.contract.validation import violations_of
 from parley.postgres import Database
-from parley.rpc import current_caller
+from parley.rpc import Violation, current_caller
 
 LIST_DEFAULT: Final = 50
 OUTCOMES: Final = {
@@ -67,6 +69,10 @@ class AuditLogServicer(AuditLogServiceServicer):
         self, request: api.ListAuditEntriesRequest, context: grpc.aio.ServicerContext
     ) -> api.ListAuditEntriesResponse:
         """List entries, newest first."""
+        # Requests of HTTP do not pass the checks of a gRPC server.
+        wrong = violations_of(request)
+        if wrong:
+            raise AuditFilterInvalid(*(Violation(each.field, each.description) for each in wrong))
         size = request.page_size or LIST_DEFAULT
         wanted = AuditFilter(
             user_id=request.user_id,
