@@ -31,7 +31,7 @@ RUN apt-get update \
  && useradd --uid 10001 --gid 10001 --home-dir /var/lib/parley --create-home parley \
 # New volumes take the owner of the directory that they are mounted on.
  && install --directory --owner=parley --group=parley --mode=0700 \
-      /run/parley /var/lib/parley/home /secrets /secrets/gateway /secrets/chatd \
+      /run/parley /var/lib/parley/home /var/lib/parley/audit /secrets /secrets/gateway /secrets/chatd \
       /secrets/toolrunner /secrets/mcpgateway \
  && install --directory --owner=parley --group=parley --mode=0755 /secrets/postgres \
 # Users of workspaces walk to their files.

@@ -45,6 +45,7 @@ from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources, open_resources
 from chatd.reverts.clients.restores import NodeRestores
 from chatd.reverts.rpc.servicer import RevertServicer
+from chatd.schema import SCHEMA
 from chatd.settings import Settings
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.usage import PostgresUsage
@@ -59,6 +60,7 @@ from chatd.workers.engine.quarantine import until_idle
 from chatd.workers.rpc.servicer import WorkerServicer
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
+from parley.audit_log.delivery import AuditDelivery
 from parley.instance_file import InstanceFile
 from parley.process import Process
 from parley.rpc import TunnelledMethods
@@ -258,6 +260,9 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "models.discover": catalogue.discovery.run,
         "users.follow": lambda: follow_users(bus, suspension, spend.groups),
         "users.check": suspension.run,
+        "audit_events.deliver": AuditDelivery(
+            components.resources.pool, SCHEMA, components.resources.gateways, process.clock
+        ).run,
         "groups.follow": lambda: follow_groups(bus, spend.groups, spend.group_cleanup),
         "groups.check": spend.group_cleanup.run,
         "ledger.enter": spend.bills.run,

@@ -3,6 +3,7 @@
 import chatd.approvals.store.tables
 import chatd.chats.store.tables
 import chatd.models.store.tables
+import chatd.primitives.store.audit_outbox
 import chatd.spend.store.tables
 import chatd.workspaces.store.secret_tables
 import chatd.workspaces.store.tables  # noqa: F401 (each adds its tables to the metadata)

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 
 from gateway.api.contract import access_table
+from gateway.audit_log.wiring import AuditComponents, open_audit_log
 from gateway.http.access_log import AccessLog
 from gateway.http.addresses import HttpAddress
 from gateway.http.application import Application, ApplicationDependencies, served_operation
@@ -105,8 +106,9 @@ async def gateway(
         )
         if keyring is not None:
             await STORED_KEYS.adopt(database.pool, keyring)
+        audit = open_audit_log(settings, database, process)
         identity = open_identity(
-            settings, database, bus, neighbours, process, keyring, _issuers(settings)
+            settings, database, bus, neighbours, process, keyring, _issuers(settings), audit
         )
         stack.callback(identity.passwords.close)
         await identity.people.ensure_owner(
@@ -117,7 +119,7 @@ async def gateway(
         behind = await _open_dependencies(settings, process, neighbours, identity, stack)
         addresses = ClientAddresses(settings.trusted_proxies)
         app = _application(settings, process, behind, addresses, limits or StreamLimits())
-        server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
+        server = await stack.enter_async_context(_serve_grpc(neighbours, identity))
         http = await stack.enter_async_context(
             serve_http(
                 app,
@@ -126,7 +128,7 @@ async def gateway(
                 open_connections=_open_connections(settings, process, addresses),
             )
         )
-        await stack.enter_async_context(_running(identity, behind.streams, bus, process))
+        await stack.enter_async_context(_running(identity, audit, behind.streams, bus, process))
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
             yield running
@@ -228,7 +230,11 @@ async def _linked(channels: Channels, signer: Signer, process: Process) -> Async
 
 @asynccontextmanager
 async def _running(
-    identity: Identity, streams: OpenStreams, bus: Bus, process: Process
+    identity: Identity,
+    audit: AuditComponents,
+    streams: OpenStreams,
+    bus: Bus,
+    process: Process,
 ) -> AsyncIterator[None]:
     """Run the background tasks that refresh caches until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
@@ -236,11 +242,13 @@ async def _running(
         tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
         tasks.keep("sign_ins.check", identity.sign_ins.run)
         tasks.keep("streams.time", streams.run)
+        if audit.signer is not None:
+            tasks.keep("audit_log.sign", audit.signer.run)
         yield
 
 
 def _serve_grpc(
-    neighbours: Neighbours, process: Process, identity: Identity
+    neighbours: Neighbours, identity: Identity
 ) -> AbstractAsyncContextManager[RunningServer]:
     return neighbours.serve(
         identity.servicers.all,

@@ -90,6 +90,16 @@ class GatewaySettings(ServiceSettings):
         default=None,
     )
 
+    audit_key_file: Path | None = setting(
+        "The Ed25519 key that seals entries of the audit log and signs its heads; without it, "
+        "nothing of the log is signed.",
+        default=None,
+    )
+    audit_heads_file: Path | None = setting(
+        "The file that signed heads of the audit log are appended to; keep copies elsewhere.",
+        default=None,
+    )
+
     oidc_issuers_file: Path | None = setting(
         "A JSON list of the identity providers that people may sign in with, see "
         "docs/signing-in.md.",
@@ -99,6 +109,10 @@ class GatewaySettings(ServiceSettings):
     def __post_init__(self) -> None:
         if not self.chatd:
             raise ValueError("GATEWAY_CHATD is empty: give at least one address")
+        if (self.audit_key_file is None) != (self.audit_heads_file is None):
+            raise ValueError(
+                "GATEWAY_AUDIT_KEY_FILE and GATEWAY_AUDIT_HEADS_FILE belong together: set both"
+            )
         addresses = (self.listen, *self.chatd, *self.mcpgateway)
         if self.tls_directory is None and any(each.scheme is Scheme.TLS for each in addresses):
             raise ValueError(

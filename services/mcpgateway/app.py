@@ -18,7 +18,9 @@ from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import STORED_KEYS, Servers
 from mcpgateway.settings import Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
+from parley.audit_log.delivery import AuditDelivery
 from parley.bus import Notice, PostgresBus
+from parley.identity import ServiceName
 from parley.postgres import Database, migrate
 from parley.process import Neighbours, Process
 from parley.rpc import RunningServer, current_method
@@ -78,6 +80,11 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
         background.keep("lease.renew", executor.renew_lease)
         neighbours = Neighbours(settings, process)
+        gateways = await stack.enter_async_context(
+            neighbours.channels(ServiceName.GATEWAY, settings.gateway)
+        )
+        delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
+        background.keep("audit_events.deliver", delivery.run)
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
         servicers = (
             runtime,

@@ -10,8 +10,9 @@ from support.rpc.undeclared_methods import undeclared_methods
 
 GENERATED = Path(parley.api.__path__[0])
 
-# Fenced by an execution id or an owner epoch, which take the place of a request id.
-KEYED_OTHERWISE = frozenset({"CallTool", "GetCall", "GetExecution"})
+# Fenced by an execution id, an owner epoch or the ids of events, which take the place of a request
+# id.
+KEYED_OTHERWISE = frozenset({"CallTool", "GetCall", "GetExecution", "RecordAuditEvents"})
 
 
 def file_descriptors() -> list[FileDescriptor]:

@@ -48,7 +48,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
-    "audit": ("parley.cli.commands.audit", "Check what must hold in the database of chats."),
+    "audit": (
+        "parley.cli.commands.audit",
+        "Check what must hold of stored chats; read the audit log.",
+    ),
     "keys": ("parley.cli.commands.keys", "Rotate the master key and retire signing keys."),
     "certs": ("parley.cli.commands.certs", "Issue and renew certificates for mTLS."),
     "init": ("parley.cli.commands.init", "Make the secrets of services that run apart."),

@@ -2,12 +2,15 @@
 
 from parley.rpc.address import Address, Scheme
 from parley.rpc.call import (
+    CallOrigin,
     acting_for,
     current_caller,
     current_method,
+    current_origin,
     detached,
     remaining_s,
     serving,
+    set_client_address,
 )
 from parley.rpc.channel import call_headers, connect
 from parley.rpc.channels import Channels, ranked
@@ -34,6 +37,7 @@ __all__ = [
     "Address",
     "AddressInvalid",
     "AddressUnusable",
+    "CallOrigin",
     "CallTokens",
     "Channels",
     "ErrorTable",
@@ -60,6 +64,7 @@ __all__ = [
     "connect",
     "current_caller",
     "current_method",
+    "current_origin",
     "detached",
     "problem_of",
     "ranked",
@@ -67,4 +72,5 @@ __all__ = [
     "remaining_s",
     "serve",
     "serving",
+    "set_client_address",
 ]

@@ -25,8 +25,28 @@ class ServedCall(NamedTuple):
     method: str
 
 
+#: Metadata with the address of the client, which only the gateway is believed.
+CLIENT_ADDRESS_HEADER = "parley-client-address"
+ADDRESS_CHARACTERS_MAX = 64
+
+
+class CallOrigin(NamedTuple):
+    """Where a call comes from, for records of it.
+
+    Attributes:
+        user_id: The user on whose behalf it is made; None for a service's own calls.
+        token_id: The id of the service token; None for Parley services.
+        address: The address of the client; empty if it is not known.
+    """
+
+    user_id: str | None
+    token_id: str | None
+    address: str
+
+
 SERVED_CALL: ContextVar[ServedCall | None] = ContextVar("parley_served_call", default=None)
 ACTING_FOR: ContextVar[User | None] = ContextVar("parley_acting_for", default=None)
+CLIENT_ADDRESS: ContextVar[str] = ContextVar("parley_client_address", default="")
 
 
 def current_caller() -> Caller:
@@ -39,6 +59,20 @@ def current_caller() -> Caller:
     if call is None:
         raise NoCall
     return call.caller
+
+
+def current_origin() -> CallOrigin:
+    """Return where the call being served comes from; without any call the user is None."""
+    call, address = SERVED_CALL.get(), CLIENT_ADDRESS.get()
+    if call is None:
+        return CallOrigin(None, None, address)
+    user = call.caller.user
+    return CallOrigin(None if user is None else user.id, call.caller.token_id, address)
+
+
+def set_client_address(address: str) -> None:
+    """Set the address of the client whose request this task answers; calls carry it on."""
+    CLIENT_ADDRESS.set(address)
 
 
 def current_method() -> str:
@@ -85,10 +119,12 @@ def acting_for(user: User) -> Iterator[None]:
 def detached() -> contextvars.Context:
     """Return a context for a task that outlives the call being served.
 
-    A task inherits the context it is created in, and with it this call's deadline and user. Start
+    A task inherits the context it is created in, and with it this call's deadline, user and
+    address. Start
     longer work with `tasks.create_task(work(), context=detached())`.
     """
     context = contextvars.copy_context()
     context.run(SERVED_CALL.set, None)
     context.run(ACTING_FOR.set, None)
+    context.run(CLIENT_ADDRESS.set, "")
     return context

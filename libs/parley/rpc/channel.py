@@ -20,7 +20,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from parley.identity import CertificateUnreadable, ServiceName, User, server_name
 from parley.rpc.address import Address, Scheme
-from parley.rpc.call import ACTING_FOR, SERVED_CALL
+from parley.rpc.call import ACTING_FOR, CLIENT_ADDRESS, CLIENT_ADDRESS_HEADER, SERVED_CALL
 from parley.rpc.clock_correction import CallTokens, CorrectedAnswer, CorrectedStream, Credential
 from parley.rpc.errors import AddressUnusable
 from parley.rpc.limits import LIMITS
@@ -148,6 +148,9 @@ class _Channel(grpc.aio.Channel):
         carrier: dict[str, str] = {}
         if self.credential is not None:
             carrier[_AUTHORIZATION] = self.credential.authorization(user)
+        address = CLIENT_ADDRESS.get()
+        if address:
+            carrier[CLIENT_ADDRESS_HEADER] = address
         self._telemetry.inject(carrier)
         return carrier
 

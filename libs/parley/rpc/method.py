@@ -18,6 +18,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from inspect import isasyncgen
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -34,7 +35,14 @@ from opentelemetry.trace import (
 
 from parley.contract.validation import violations_of
 from parley.identity import Caller, Guard, ServiceName
-from parley.rpc.call import SERVED_CALL, ServedCall, current_caller
+from parley.rpc.call import (
+    ADDRESS_CHARACTERS_MAX,
+    CLIENT_ADDRESS,
+    CLIENT_ADDRESS_HEADER,
+    SERVED_CALL,
+    ServedCall,
+    current_caller,
+)
 from parley.rpc.gate import Gate
 from parley.rpc.limits import LIMITS
 from parley.rpc.metrics import CallMetrics
@@ -237,6 +245,7 @@ class _Method:
                 limit, remaining_s = _Limit(token_s, TOKEN_ENDED), token_s
         loop_now = asyncio.get_running_loop().time()
         SERVED_CALL.set(ServedCall(caller, loop_now + remaining_s, self._name))
+        CLIENT_ADDRESS.set(_client_address(caller, metadata, context))
         return limit
 
     async def fail(
@@ -303,6 +312,16 @@ def check_request(request: Any) -> None:
 
 def _accept(request: Any) -> None:
     """Check nothing: the messages of a stream of requests are checked by its servicer."""
+
+
+def _client_address(caller: Caller, metadata: Mapping[str, Any], context: Any) -> str:
+    """Return the address of the client behind the gateway, or of a program with a token."""
+    if caller.service is ServiceName.GATEWAY:
+        return str(metadata.get(CLIENT_ADDRESS_HEADER, ""))[:ADDRESS_CHARACTERS_MAX]
+    if caller.token_id is None:
+        return ""
+    scheme, _, address = unquote(context.peer()).partition(":")
+    return address.rpartition(":")[0].strip("[]") if scheme.startswith("ipv") else ""
 
 
 async def _within(answer: Awaitable[Any], limit: _Limit) -> Any:

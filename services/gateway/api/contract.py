@@ -24,6 +24,7 @@ from parley.api.chat.v1 import (
 from parley.api.contract.v1 import options_pb2
 from parley.api.identity.v1 import (
     api_key_service_pb2,
+    audit_log_service_pb2,
     group_service_pb2,
     second_factor_service_pb2,
     session_service_pb2,
@@ -57,6 +58,7 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     session_service_pb2.DESCRIPTOR,
     api_key_service_pb2.DESCRIPTOR,
     second_factor_service_pb2.DESCRIPTOR,
+    audit_log_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
     secret_service_pb2.DESCRIPTOR,

@@ -39,7 +39,7 @@ from gateway.http.protocol import PRESENCE
 from gateway.http.request_body import drain
 from gateway.http.route_access import Access, Need, RouteUndeclared
 from gateway.http.websockets import as_request, is_websocket, refusing
-from parley.rpc import current_method
+from parley.rpc import current_method, set_client_address
 from parley.telemetry import Durations, Telemetry
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -322,6 +322,7 @@ class _PathEndpoint:
         peer = "" if request.client is None else request.client.host
         address = self._addresses.of(peer, request.headers.getlist("x-forwarded-for"))
         request.scope[ADDRESS] = address
+        set_client_address(address)
         return Requester(user_id, address, request.scope.get(PRESENCE))
 
 

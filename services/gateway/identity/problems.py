@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from gateway.audit_log.errors import AuditFilterInvalid
 from gateway.identity.errors import (
     ApiKeyNotFound,
     FeedStopped,
@@ -61,7 +62,7 @@ def _telling(
     return lambda error: Problem.of(reason, str(error), metadata(error))
 
 
-def _invalid(error: InvalidRequest) -> Problem:
+def _invalid(error: InvalidRequest | AuditFilterInvalid) -> Problem:
     return Problem.of("INVALID_REQUEST", str(error), violations=error.violations)
 
 
@@ -75,6 +76,7 @@ def _store_unavailable(_: DatabaseUnavailable) -> Problem:
 
 ERRORS: ErrorTable = {
     InvalidRequest: _invalid,
+    AuditFilterInvalid: _invalid,
     RequestIdReused: _telling("REQUEST_ID_REUSED", lambda _: {}),
     UserNotFound: _telling("USER_NOT_FOUND", lambda error: {"user_id": error.user_id}),
     UserDeleted: _telling("USER_DELETED", lambda error: {"user_id": error.user_id}),

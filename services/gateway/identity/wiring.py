@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass, fields
 
+from gateway.audit_log.rpc.servicer import AuditLogServicer
+from gateway.audit_log.wiring import AuditComponents
 from gateway.http.authentication import Authentication
 from gateway.http.sign_in_watch import SignInWatch
 from gateway.identity.engine.api_key_cache import ApiKeyCache
@@ -58,6 +60,7 @@ class Servicers:
     sign_in_links: SignInLinkServicer
     api_keys: ApiKeyServicer
     second_factors: SecondFactorServicer
+    audit_log: AuditLogServicer
 
     @property
     def all(self) -> tuple[object, ...]:
@@ -89,28 +92,38 @@ def open_identity(
     process: Process,
     keyring: Keyring | None,
     issuers: tuple[OidcIssuer, ...],
+    audit: AuditComponents,
 ) -> Identity:
     """Return the identity components; the caller closes `passwords`."""
-    people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
-    group_store = GroupStore(database)
+    clock, audit_log = process.clock, audit.log
+    people = IdentityStore(database, audit_log)
+    tokens = TokenStore(database, audit_log)
+    group_store = GroupStore(database, audit_log)
     keys = ApiKeyCache(people.find_api_key, clock)
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
     new_id, scopes = process.new_id, known_scopes()
     service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
     users = Users(
-        UserStore(database), people, bus=bus, clock=clock, new_id=new_id, changed=keys.forget
+        UserStore(database, audit_log),
+        people,
+        bus=bus,
+        clock=clock,
+        new_id=new_id,
+        changed=keys.forget,
     )
     groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
     passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
-    session_store = SessionStore(database)
-    factor_store = SecondFactorStore(database, None if keyring is None else SecretBox(keyring))
+    session_store, link_store = SessionStore(database, audit_log), LinkStore(database, audit_log)
+    factor_store = SecondFactorStore(
+        database, None if keyring is None else SecretBox(keyring), audit_log
+    )
     factors = _factors(factor_store, users, attempts, settings, process)
     passkeys = _passkeys(factor_store, users, settings, process)
     sign_in = SignIns(
         people,
         session_store,
-        LinkStore(database),
+        link_store,
         passwords=passwords,
         attempts=attempts,
         factor_store=factor_store,
@@ -120,12 +133,13 @@ def open_identity(
         new_id=new_id,
         token_bytes=os.urandom,
     )
-    oidc = _oidc(issuers, sign_in, factor_store, users, database, settings, process)
+    linked = LinkedIdentityStore(database, audit_log)
+    oidc = _oidc(issuers, sign_in, factor_store, users, linked, group_store, settings, process)
     own_sessions = OwnSessions(
         people, session_store, passwords=passwords, attempts=attempts, clock=clock
     )
-    links = _links(database, session_store, users, settings, process)
-    api_keys = _api_keys(database, users, scopes, keys, process)
+    links = _links(link_store, session_store, users, settings, process)
+    api_keys = _api_keys(ApiKeyStore(database, audit_log), users, scopes, keys, process)
     return Identity(
         people,
         keys,
@@ -145,6 +159,7 @@ def open_identity(
             SignInLinkServicer(links),
             ApiKeyServicer(api_keys),
             SecondFactorServicer(factors, passkeys),
+            audit.servicer,
         ),
     )
 
@@ -182,14 +197,14 @@ def _passkeys(
 
 
 def _links(
-    database: Database,
+    store: LinkStore,
     sessions: SessionStore,
     users: Users,
     settings: GatewaySettings,
     process: Process,
 ) -> SignInLinks:
     return SignInLinks(
-        LinkStore(database),
+        store,
         sessions,
         users,
         public_url=str(settings.public_url),
@@ -204,7 +219,8 @@ def _oidc(
     sign_in: SignIns,
     unfinished: SecondFactorStore,
     users: Users,
-    database: Database,
+    linked: LinkedIdentityStore,
+    groups: GroupStore,
     settings: GatewaySettings,
     process: Process,
 ) -> OidcSignIns:
@@ -212,9 +228,9 @@ def _oidc(
         OidcIssuers(issuers, process.clock),
         sign_in,
         unfinished=unfinished,
-        links=LinkedIdentityStore(database),
+        links=linked,
         users=users,
-        groups=GroupStore(database),
+        groups=groups,
         public_url=str(settings.public_url),
         clock=process.clock,
         new_id=process.new_id,
@@ -223,14 +239,14 @@ def _oidc(
 
 
 def _api_keys(
-    database: Database,
+    store: ApiKeyStore,
     users: Users,
     scopes: tuple[str, ...],
     keys: ApiKeyCache,
     process: Process,
 ) -> ApiKeys:
     return ApiKeys(
-        ApiKeyStore(database),
+        store,
         users,
         scopes=scopes,
         clock=process.clock,

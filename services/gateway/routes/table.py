@@ -48,6 +48,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_terminals(handlers.terminal),
         *_workspace_events(handlers.workspaces),
         *_files(handlers.files),
+        UserRoute("GET", f"{API}/audit-log/export", handlers.audit_log.export, answers_head=False),
     )
     return (*handlers.declared, *served)
 

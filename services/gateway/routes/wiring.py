@@ -7,6 +7,7 @@ from gateway.api.contract import contract_routes
 from gateway.api.transcoded_route import Calls
 from gateway.http.application import UserRoute
 from gateway.identity.wiring import Identity
+from gateway.routes.audit_log import AuditLogRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
 from gateway.routes.identity_calls import SERVICERS, IdentityCalls
@@ -72,6 +73,7 @@ class Handlers:
     workspace_files: WorkspaceFileRoutes
     workspaces: WorkspaceRoutes
     files: FileRoutes
+    audit_log: AuditLogRoutes
 
 
 def open_handlers(
@@ -115,6 +117,7 @@ def open_handlers(
         workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
         workspaces=WorkspaceRoutes(chatd, stream=events.stream),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
+        audit_log=AuditLogRoutes(identity_calls),
     )
 
 

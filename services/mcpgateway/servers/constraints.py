@@ -6,6 +6,7 @@ from enum import StrEnum
 class Constraint(StrEnum):
     """Every constraint and unique index of the schema, by its name there."""
 
+    AUDIT_OUTBOX_PKEY = "audit_outbox_pkey"
     CALLS_ACKNOWLEDGED_AFTER_END = "calls_acknowledged_after_end"
     CALLS_END_IS_WHOLE = "calls_end_is_whole"
     CALLS_OUTCOME_KNOWN = "calls_outcome_known"

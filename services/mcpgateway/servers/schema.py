@@ -21,11 +21,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from mcpgateway.servers.constraints import Constraint
+from parley.audit_log.tables import outbox_table
 
 SCHEMA = "mcp"
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 metadata = MetaData(schema=SCHEMA)
+
+# Events that wait for the audit log of the gateway.
+audit_outbox = outbox_table(metadata)
 
 servers = Table(
     "servers",

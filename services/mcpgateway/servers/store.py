@@ -25,7 +25,9 @@ from mcpgateway.servers.domain import (
     Transport,
 )
 from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
-from mcpgateway.servers.schema import requests, servers
+from mcpgateway.servers.schema import SCHEMA, requests, servers
+from parley.audit_log import AuditAction, AuditEvent
+from parley.audit_log.outbox import arguments_of, insert_statement
 from parley.postgres import Database
 from parley.process.stored_keys import SealedColumn, StoredKeys
 from parley.secrets import Sealed, SecretBox
@@ -95,6 +97,7 @@ class Servers:
                 earlier = await _remember(connection, request, server_id)
                 if earlier is None:
                     row = await _insert(connection, self._values(server_id, settings, credentials))
+                    await _record(connection, AuditAction.MCP_SERVER_CREATED, server_id)
                     return _server(row)
         except IntegrityError as error:
             if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
@@ -121,7 +124,14 @@ class Servers:
             index_elements=["slug"], set_=moved, where=servers.c.url != statement.excluded.url
         )
         async with self._database.transaction() as connection:
-            await connection.execute(statement)
+            changed = await connection.execute(statement.returning(servers.c.id, servers.c.version))
+            row = changed.one_or_none()
+            if row is not None:
+                is_new = row.version == 1
+                action = (
+                    AuditAction.MCP_SERVER_CREATED if is_new else AuditAction.MCP_SERVER_UPDATED
+                )
+                await _record(connection, action, str(row.id))
 
     async def get(self, server_id: str) -> Server:
         """Return the server.
@@ -171,7 +181,11 @@ class Servers:
         if not _is_uuid(server_id):
             return
         async with self._database.transaction() as connection:
-            await connection.execute(delete(servers).where(servers.c.id == server_id))
+            deleted = await connection.execute(
+                delete(servers).where(servers.c.id == server_id).returning(servers.c.id)
+            )
+            if deleted.one_or_none() is not None:
+                await _record(connection, AuditAction.MCP_SERVER_DELETED, server_id)
 
     # May run: process.
     async def credentials(self, server: Server) -> Credentials:
@@ -242,6 +256,11 @@ async def _remember(
     if row.sha256 != request.sha256:
         raise RequestIdReused(request.request_id)
     return ServerId(row.server_id)
+
+
+async def _record(connection: AsyncConnection, action: AuditAction, server_id: str) -> None:
+    event = AuditEvent(action, server_id)
+    await connection.exec_driver_sql(insert_statement(SCHEMA), arguments_of(event))
 
 
 # May run: administrator.

@@ -129,6 +129,17 @@ class Api:
             yield response, opened
 
     @contextmanager
+    def download(self, path: str) -> Iterator[HTTPResponse]:
+        """Yield the open answer to a GET.
+
+        Raises:
+            Unreachable: it could not be opened, or was cut off.
+            ApiRefused: the answer is a problem.
+        """
+        with self._exchange("GET", path, None, {}, REQUEST_S_MAX) as (response, _):
+            yield response
+
+    @contextmanager
     def _exchange(
         self,
         method: str,

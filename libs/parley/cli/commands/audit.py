@@ -1,4 +1,4 @@
-"""`parley audit`: checks the invariants of the chat database."""
+"""`parley audit`: checks the invariants of the chat database; `parley audit log`: the audit log."""
 
 import json
 import subprocess
@@ -6,23 +6,29 @@ import sys
 
 import click
 
+from parley.cli.accounts.audit_log import log
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.invocation import Invocation, current
-from parley.cli.options import HomeCommand
+from parley.cli.options import HomeGroup
 
 PROGRAM = ("-m", "chatd.audit")
 
 
-@click.command(cls=HomeCommand)
+@click.group(cls=HomeGroup, invoke_without_command=True)
 @click.option("--database", "database_url", metavar="URL", help="Any database, also a copy.")
 @click.option("--live", "is_live", is_flag=True, help="Services run on it: check leases too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def audit(database_url: str | None, is_live: bool, as_json: bool) -> int:
-    """Check the database of the stack that runs in the home, without changing anything.
+@click.pass_context
+def audit(
+    context: click.Context, database_url: str | None, is_live: bool, as_json: bool
+) -> int | None:
+    """Check the database of the stack that runs in the home, or read the audit log.
 
-    Exit code 1 if something does not hold, with the ids of what offends; 2 if the database cannot
-    be audited.
+    Without a command the database is checked, and nothing is changed. Exit code 1 if something does
+    not hold, with the ids of what offends; 2 if the database cannot be audited.
     """
+    if context.invoked_subcommand is not None:
+        return None
     invocation = current()
     url = database_url or _database_of(invocation)
     flags = [flag for flag, is_set in (("--live", is_live), ("--json", as_json)) if is_set]
@@ -35,6 +41,9 @@ def audit(database_url: str | None, is_live: bool, as_json: bool) -> int:
         check=False,
     )
     return ended.returncode
+
+
+audit.add_command(log)
 
 
 def _database_of(invocation: Invocation) -> str:

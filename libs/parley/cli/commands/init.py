@@ -128,7 +128,11 @@ def _hand_over(
     if service in SEALING:
         given["master.keyring"] = home.master_key_file
     if service is ServiceName.GATEWAY:
-        given |= {"api_key": home.api_key_file, "login_token": home.login_token_file}
+        given |= {
+            "api_key": home.api_key_file,
+            "login_token": home.login_token_file,
+            "audit.key": home.audit_key_file,
+        }
     for name, original in given.items():
         # Before the roles are created there is no database URL yet.
         if original.exists():

@@ -25,7 +25,7 @@ def prepare_secrets(home: Home) -> str:
         ConfigurationProblem: files exist that cannot be used; it lists all of them.
     """
     problems: list[str] = []
-    for prepare in (_prepare_signing_keys, _prepare_keyring, _prepare_api_key):
+    for prepare in (_prepare_signing_keys, _prepare_audit_key, _prepare_keyring, _prepare_api_key):
         try:
             prepare(home)
         except ConfigurationProblem as error:
@@ -53,6 +53,11 @@ def _prepare_signing_keys(home: Home) -> None:
     missing = [key for key in keys if key.kid not in known]
     if missing:
         file.write((*trusted, *missing))
+
+
+def _prepare_audit_key(home: Home) -> None:
+    _make_once(home.audit_key_file, lambda target: SigningKey.generate().save(target))
+    SigningKey.load(home.audit_key_file)
 
 
 def _prepare_keyring(home: Home) -> None:

@@ -71,6 +71,16 @@ class Home:
         return self.keys / "master.keyring.old"
 
     @property
+    def audit_key_file(self) -> Path:
+        """Return the key that seals and signs the audit log."""
+        return self.keys / "audit.key"
+
+    @property
+    def audit_heads_file(self) -> Path:
+        """Return the file of signed heads of the audit log."""
+        return self.keys / "audit_heads.jsonl"
+
+    @property
     def login_token_file(self) -> Path:
         """Return the file with the login token of this start."""
         return self.keys / "login_token"

@@ -122,6 +122,8 @@ def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
                 "MCPGATEWAY": upstream[MCPGATEWAY],
                 "OWNER_API_KEY_FILE": str(home.api_key_file),
                 "LOGIN_TOKEN_FILE": str(home.login_token_file),
+                "AUDIT_KEY_FILE": str(home.audit_key_file),
+                "AUDIT_HEADS_FILE": str(home.audit_heads_file),
                 "MASTER_KEY_FILE": str(home.master_key_file),
             }
         case _:

@@ -20,6 +20,8 @@ from chatd.primitives.domain.errors import (
     VersionConflict,
 )
 from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.store.audit_outbox import record_event
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Connection, Pool
 
 RESOURCE = "approval rule"
@@ -124,7 +126,9 @@ class PostgresRules:
             ChatNotFound: The chat was deleted meanwhile.
         """
         async with self._pool.acquire() as connection, connection.transaction():
-            row = await self._insert(connection, rule, request_hash)
+            row, is_new = await self._insert(connection, rule, request_hash)
+            if is_new:
+                await record_event(connection, _event(AuditAction.APPROVAL_RULE_CREATED, rule))
         self._changed(rule.scope)
         return _rule_of(row)
 
@@ -146,6 +150,7 @@ class PostgresRules:
             changed = edit(_rule_of(row))
             row = await connection.fetchrow(UPDATE_RULE, *_arguments(changed)[:-1])
             assert row is not None  # It is locked.
+            await record_event(connection, _event(AuditAction.APPROVAL_RULE_UPDATED, changed))
         self._changed(scope)
         return _rule_of(row)
 
@@ -155,8 +160,14 @@ class PostgresRules:
         Raises:
             ResourceNotFound: There is none in this scope.
         """
-        if await self._pool.fetchval(DELETE_RULE, *_place(scope), rule_id) is None:
-            raise ResourceNotFound(RESOURCE, rule_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(DELETE_RULE, *_place(scope), rule_id) is None:
+                raise ResourceNotFound(RESOURCE, rule_id)
+            details = _scope_details(scope)
+            await record_event(
+                connection,
+                AuditEvent(AuditAction.APPROVAL_RULE_DELETED, rule_id, details=details),
+            )
         self._changed(scope)
 
     async def remember(self, rule: Rule) -> None:
@@ -173,10 +184,12 @@ class PostgresRules:
 
     async def _insert(
         self, connection: Connection, rule: Rule, request_hash: bytes
-    ) -> asyncpg.Record:
+    ) -> tuple[asyncpg.Record, bool]:
+        """Return the row of a rule, and whether it is new."""
         place = _place(rule.scope)
         await connection.execute(LOCK_SCOPE, f"{rule.scope.kind} {rule.scope.id}")
         stored = await connection.fetchrow(LOCK_RULE, *place, rule.id)
+        is_new = stored is None
         if stored is None:
             if await connection.fetchval(COUNT_RULES, *place) >= RULES_MAX:
                 raise TooManyRules(RULES_MAX)
@@ -187,12 +200,23 @@ class PostgresRules:
         if stored is None or stored["request_hash"] != request_hash:
             # The id is derived from the request's, so another scope has it with another body.
             raise RequestIdReused(rule.id)
-        return stored
+        return stored, is_new
 
 
 def new_rule_id(user_id: str, key: str) -> str:
     """Derive the id of a rule from its request, so that a repeated request finds it."""
     return str(uuid.uuid5(uuid.UUID(user_id), f"approval rule {key}"))
+
+
+def _event(action: AuditAction, rule: Rule) -> AuditEvent:
+    details = {**_scope_details(rule.scope), "effect": rule.effect.value, "tool": rule.tool}
+    return AuditEvent(action, rule.id, details=details)
+
+
+def _scope_details(scope: Scope) -> dict[str, str]:
+    return {"scope": scope.kind.value} | (
+        {"chat_id": scope.id} if scope.kind is ScopeKind.CHAT else {}
+    )
 
 
 def _place(scope: Scope) -> tuple[str, str | None, str | None]:

@@ -7,7 +7,9 @@ import asyncpg
 from chatd.chats.domain.views import Share
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.users.domain.grantees import Grantee, GranteeKind
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Connection, Pool
 
 # Whether a chat is a root, for its owner; locked against concurrent changes of its shares.
@@ -30,6 +32,7 @@ DELETE_SHARES = """
     DELETE FROM chat.chat_shares share WHERE share.chat_id = $1 AND NOT EXISTS (
         SELECT 1 FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
         WHERE wanted.kind = share.grantee_kind AND wanted.id = share.grantee_id)
+    RETURNING grantee_kind, grantee_id
 """
 
 # Insert new shares; existing ones keep their time. The owner was checked.
@@ -38,7 +41,7 @@ INSERT_SHARES = """
     INSERT INTO chat.chat_shares (chat_id, grantee_kind, grantee_id, created_at)
     SELECT $1, wanted.kind, wanted.id, clock_timestamp()
     FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
-    ON CONFLICT DO NOTHING
+    ON CONFLICT DO NOTHING RETURNING grantee_kind, grantee_id
 """
 
 
@@ -78,9 +81,15 @@ class Shares:
         wanted = ([each.kind for each in grantees], [each.id for each in grantees])
         async with self._pool.acquire() as connection, connection.transaction():
             await self._lock(connection, chat_id, owner_id)
-            await connection.execute(DELETE_SHARES, chat_id, *wanted)
-            await connection.execute(INSERT_SHARES, chat_id, *wanted)
+            removed = await connection.fetch(DELETE_SHARES, chat_id, *wanted)
+            added = await connection.fetch(INSERT_SHARES, chat_id, *wanted)
             rows = await connection.fetch(SELECT_SHARES, chat_id)
+            for action, changed in (
+                (AuditAction.CHAT_UNSHARED, removed),
+                (AuditAction.CHAT_SHARED, added),
+            ):
+                for row in changed:
+                    await record_event(connection, _event(action, chat_id, row))
         self._metadata_changed(chat_id)
         return tuple(map(_share_of, rows))
 
@@ -95,6 +104,13 @@ class Shares:
             raise ChatNotFound(chat_id)
         if not is_root:
             raise InvalidRequest("chat_id", "is a child; share the root of its family")
+
+
+def _event(action: AuditAction, chat_id: ChatId, row: asyncpg.Record) -> AuditEvent:
+    grantee_id = str(row["grantee_id"])
+    if row["grantee_kind"] == GranteeKind.USER:
+        return AuditEvent(action, chat_id, grantee_id)
+    return AuditEvent(action, chat_id, details={"group_id": grantee_id})
 
 
 def _share_of(row: asyncpg.Record) -> Share:

@@ -14,7 +14,9 @@ from chatd.primitives.domain.errors import (
     ResourceNotFound,
     VersionConflict,
 )
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.constraints import Constraint
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Connection
 
 # Insert a model of a live provider, for administrators; an existing id is the same request.
@@ -57,7 +59,7 @@ UPDATE_MODEL = f"""
 # May run: administrator.
 DELETE_MODEL = """
     UPDATE chat.models SET deleted_at = clock_timestamp(), is_default = false, version = version + 1
-    WHERE id = $1 AND deleted_at IS NULL
+    WHERE id = $1 AND deleted_at IS NULL RETURNING id
 """
 
 # Set or delete the override of a purpose; for administrators.
@@ -94,6 +96,8 @@ class Models:
                 row = await self._stored(connection, model)
                 if row["request_hash"] != request_hash:
                     raise RequestIdReused(model.id)
+            else:
+                await record_event(connection, _event(AuditAction.MODEL_CREATED, model))
         return model_of(row)
 
     async def update(
@@ -117,13 +121,15 @@ class Models:
                 await connection.execute(CLEAR_DEFAULT, model.id)
             with _names_taken(model):
                 row = await connection.fetchrow(UPDATE_MODEL, *model_arguments(model))
+            await record_event(connection, _event(AuditAction.MODEL_UPDATED, model))
         assert row is not None  # It was locked.
         return model_of(row)
 
     async def delete(self, model_id: str) -> None:
         """Delete a model, if it exists."""
         async with self._changes.change() as connection:
-            await connection.execute(DELETE_MODEL, model_id)
+            if await connection.fetchval(DELETE_MODEL, model_id) is not None:
+                await record_event(connection, AuditEvent(AuditAction.MODEL_DELETED, model_id))
 
     async def set_override(self, override: ModelOverride) -> None:
         """Set the model override of a purpose."""
@@ -131,11 +137,20 @@ class Models:
             await connection.execute(
                 UPSERT_OVERRIDE, override.purpose, override.model_id, override.reasoning_effort
             )
+            details = {"model_id": override.model_id}
+            await record_event(
+                connection,
+                AuditEvent(AuditAction.MODEL_OVERRIDE_SET, override.purpose, details=details),
+            )
 
     async def clear_override(self, purpose: Purpose) -> None:
         """Remove the model override of a purpose."""
         async with self._changes.change() as connection:
             await connection.execute(DELETE_OVERRIDE, purpose)
+            await record_event(
+                connection,
+                AuditEvent(AuditAction.MODEL_OVERRIDE_SET, purpose, details={"model_id": ""}),
+            )
 
     async def _stored(self, connection: Connection, model: Model) -> asyncpg.Record:
         """Return the row of an earlier request; if there is none, the provider does not exist."""
@@ -143,6 +158,11 @@ class Models:
         if row is None:
             raise ResourceNotFound("provider", model.provider_id)
         return row
+
+
+def _event(action: AuditAction, model: Model) -> AuditEvent:
+    details = {"provider_id": model.provider_id, "is_enabled": str(model.is_enabled).lower()}
+    return AuditEvent(action, model.id, details=details)
 
 
 @contextmanager

@@ -11,7 +11,10 @@ from chatd.models.domain.preferences import AdvisorSettings, InstallationSetting
 from chatd.models.store.config_version import CATALOGUE, ConfigChanges
 from chatd.models.store.models import DELETE_OVERRIDE, UPSERT_OVERRIDE
 from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.rows import Row
+from parley.audit_log import AuditAction, AuditEvent
+from parley.audit_log.event import DETAIL_CHARACTERS_MAX
 
 INSTALLATION = "00000000-0000-0000-0000-000000000000"
 
@@ -68,6 +71,12 @@ class Preferences:
         values = [msgspec.json.encode(value).decode() for value in changes.values()]
         async with self._changes.change(what) as connection:
             await connection.execute(UPSERT_SETTINGS, scope, list(changes), values)
+            if scope == INSTALLATION and changes:
+                # The names of settings; values such as a system prompt are content.
+                details = {"names": ",".join(sorted(changes))[:DETAIL_CHARACTERS_MAX]}
+                await record_event(
+                    connection, AuditEvent(AuditAction.SETTINGS_UPDATED, details=details)
+                )
             rows: Iterable[Row] = await connection.fetch(SELECT_SETTINGS, scope)
             return rows
 

@@ -23,7 +23,9 @@ from chatd.primitives.domain.errors import (
     ResourceNotFound,
     VersionConflict,
 )
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.constraints import Constraint
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Connection
 from parley.secrets import SecretBox
 from parley.settings import Secret
@@ -61,7 +63,7 @@ UPDATE_PROVIDER = f"""
 # May run: administrator.
 DELETE_PROVIDER = """
     UPDATE chat.providers SET deleted_at = clock_timestamp(), version = version + 1
-    WHERE id = $1 AND deleted_at IS NULL
+    WHERE id = $1 AND deleted_at IS NULL RETURNING id
 """
 # May run: administrator.
 DELETE_MODELS_OF_PROVIDER = """
@@ -144,6 +146,10 @@ class Providers:
                 row = await self._lock(connection, provider.id)
                 if row["request_hash"] != request_hash:
                     raise RequestIdReused(provider.id)
+            else:
+                await record_event(
+                    connection, _provider_event(AuditAction.PROVIDER_CREATED, provider)
+                )
             return await self._with_keys(connection, row)
 
     async def update(
@@ -181,14 +187,20 @@ class Providers:
                     assert_never(change.keys)
             if new_key is not None:
                 await self._insert_key(connection, new_key)
+            event = _provider_event(AuditAction.PROVIDER_UPDATED, change.provider)
+            await record_event(connection, event)
             return await self._with_keys(connection, row)
 
     async def delete(self, provider_id: str) -> None:
         """Delete a provider, its models and its keys, if it exists."""
         async with self._changes.change() as connection:
-            await connection.execute(DELETE_PROVIDER, provider_id)
+            is_deleted = await connection.fetchval(DELETE_PROVIDER, provider_id) is not None
             await connection.execute(DELETE_MODELS_OF_PROVIDER, provider_id)
             await connection.execute(DELETE_KEYS_OF_PROVIDER, provider_id)
+            if is_deleted:
+                await record_event(
+                    connection, AuditEvent(AuditAction.PROVIDER_DELETED, provider_id)
+                )
 
     async def add_key(self, key: ProviderKey, value: Secret, request_hash: bytes) -> ProviderKey:
         """Seal and store a key, or return the one that the same request stored.
@@ -216,13 +228,17 @@ class Providers:
             row = await connection.fetchrow(DELETE_KEY, key_id, user_id, is_administrator)
             if row is None:
                 raise ResourceNotFound("key", key_id)
+            holder = {"holder": "installation" if row["user_id"] is None else "user"}
+            await record_event(
+                connection, AuditEvent(AuditAction.PROVIDER_KEY_DELETED, key_id, details=holder)
+            )
 
     async def _insert_key(self, connection: Connection, new: NewKey) -> asyncpg.Record | None:
-        """Seal and store a key; None if its id exists."""
+        """Seal, store and record a key; None if its id exists."""
         key = new.key
         value = new.value.reveal().encode()
         sealed = self._box.seal(value, table=TABLE, column=COLUMN, row_id=key.id)
-        return await connection.fetchrow(
+        row = await connection.fetchrow(
             INSERT_KEY,
             key.id,
             key.provider_id,
@@ -232,6 +248,13 @@ class Providers:
             sealed.key_id,
             new.request_hash,
         )
+        if row is not None:
+            holder = "user" if key.user_id else "installation"
+            details = {"provider_id": key.provider_id, "holder": holder}
+            await record_event(
+                connection, AuditEvent(AuditAction.PROVIDER_KEY_ADDED, key.id, details=details)
+            )
+        return row
 
     async def _lock(self, connection: Connection, provider_id: str) -> asyncpg.Record:
         row = await connection.fetchrow(LOCK_PROVIDER, provider_id)
@@ -246,6 +269,11 @@ class Providers:
     ) -> Provider:
         keys = await connection.fetch(SELECT_KEYS, row["id"])
         return replace(provider_of(row), keys=tuple(map(key_of, keys)))
+
+
+def _provider_event(action: AuditAction, provider: Provider) -> AuditEvent:
+    details = {"type": provider.type.value, "is_enabled": str(provider.is_enabled).lower()}
+    return AuditEvent(action, provider.id, details=details)
 
 
 def hint_of(value: Secret) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 import asyncpg
 
 from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.spend.domain.limits import (
     EVERYONE,
     LimitPeriod,
@@ -14,6 +15,7 @@ from chatd.spend.domain.limits import (
     Subject,
     SubjectKind,
 )
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Pool
 
 NO_USER_ID = "00000000-0000-0000-0000-000000000000"
@@ -96,10 +98,12 @@ class PostgresLimits:
     async def put(self, limit: SpendLimit) -> None:
         """Set the limit of a subject; 0 removes it."""
         subject = (limit.subject.kind, limit.subject.id or NO_USER_ID)
-        if limit.limit_micros == 0:
-            await self._pool.execute(DELETE_LIMIT, *subject)
-        else:
-            await self._pool.execute(UPSERT_LIMIT, *subject, limit.limit_micros, limit.period)
+        async with self._pool.acquire() as connection, connection.transaction():
+            if limit.limit_micros == 0:
+                await connection.execute(DELETE_LIMIT, *subject)
+            else:
+                await connection.execute(UPSERT_LIMIT, *subject, limit.limit_micros, limit.period)
+            await record_event(connection, _event(limit))
 
     async def spent_micros(self, owner_id: OwnerId, since: datetime) -> int:
         """Return the amount that a user spent since a time."""
@@ -119,6 +123,17 @@ class PostgresLimits:
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
         """Store the current groups of a chat's owner with the chat."""
         await self._pool.execute(REMEMBER_GROUPS, chat_id, group_ids)
+
+
+def _event(limit: SpendLimit) -> AuditEvent:
+    subject = limit.subject
+    details = {
+        "subject_kind": subject.kind.value,
+        "limit_micros": str(limit.limit_micros),
+        "period": limit.period.value,
+    }
+    user_id = subject.id if subject.kind is SubjectKind.USER else None
+    return AuditEvent(AuditAction.SPEND_LIMIT_SET, subject.id, user_id, details=details)
 
 
 def _limit_of(row: asyncpg.Record) -> SpendLimit:

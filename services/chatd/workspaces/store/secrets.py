@@ -8,6 +8,7 @@ from datetime import datetime
 import asyncpg
 
 from chatd.primitives.domain.errors import InvalidRequest, RequestIdReused, VersionConflict
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.rows import Row
 from chatd.workspaces.domain.errors import NodeNotFound, StaleNode
 from chatd.workspaces.domain.secrets import (
@@ -23,6 +24,7 @@ from chatd.workspaces.domain.secrets import (
 from chatd.workspaces.domain.spec import WorkspaceSpec
 from chatd.workspaces.store.nodes import static_node_id
 from chatd.workspaces.store.rows import read_json
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Connection, Pool
 from parley.secrets import Sealed, SecretBox
 
@@ -186,9 +188,11 @@ class PostgresSecrets:
         Raises:
             SecretNotFound: there is none that this user may delete.
         """
-        row = await self._pool.fetchrow(DELETE, secret_id, owner_id, is_administrator)
-        if row is None:
-            raise SecretNotFound(secret_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(DELETE, secret_id, owner_id, is_administrator)
+            if row is None:
+                raise SecretNotFound(secret_id)
+            await record_event(connection, AuditEvent(AuditAction.SECRET_DELETED, secret_id))
 
     async def named(self, owner_id: str, names: Collection[str]) -> tuple[Secret, ...]:
         """Return the secrets with these names that a user may use, in their order."""
@@ -263,7 +267,10 @@ class PostgresSecrets:
             sealed.key_id,
             request_hash,
         )
-        return None if row is None else _secret_of(row)
+        if row is None:
+            return None
+        await record_event(connection, _put_event(secret, secret.id, is_new=True))
+        return _secret_of(row)
 
     async def _replace(
         self,
@@ -302,11 +309,21 @@ class PostgresSecrets:
             request_hash,
         )
         assert changed is not None  # The row is locked.
+        await record_event(connection, _put_event(secret, secret_id, is_new=False))
         return PutSecret(_secret_of(changed), stored)
 
     def _open(self, row: asyncpg.Record) -> bytes:
         sealed = Sealed(row["sealed"], row["sealed_key_id"])
         return self._box.open(sealed, table=TABLE, column=COLUMN, row_id=str(row["id"]))
+
+
+def _put_event(secret: Secret, secret_id: str, *, is_new: bool) -> AuditEvent:
+    details = {
+        "holder": "user" if secret.owner_id else "installation",
+        "delivery": secret.delivery.value,
+        "is_new": str(is_new).lower(),
+    }
+    return AuditEvent(AuditAction.SECRET_PUT, secret_id, details=details)
 
 
 def new_secret_id(owner_id: str, name: str, request_id: str) -> str:

@@ -8,12 +8,14 @@ import asyncpg
 
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, VersionConflict
 from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.errors import TemplateNotFound
 from chatd.workspaces.domain.ranking import LOOK_BACK, TemplateUsage
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.store.rows import definition_of, template_of
-from parley.postgres import Pool
+from parley.audit_log import AuditAction, AuditEvent
+from parley.postgres import Connection, Pool
 
 _TEMPLATE = (
     "t.id, t.name, t.kind, t.is_for_agents, t.group_ids, t.definition, t.version, t.created_at"
@@ -41,7 +43,7 @@ UPDATE = f"""
 # May run: administrator.
 DELETE = """
     UPDATE chat.templates SET deleted_at = clock_timestamp()
-    WHERE id = $1 AND deleted_at IS NULL
+    WHERE id = $1 AND deleted_at IS NULL RETURNING id
 """
 
 # A template that a user may use: available to everyone, or to one of their groups.
@@ -90,6 +92,8 @@ class PostgresTemplates:
                     raise TemplateNotFound(template.id)
                 if row["request_hash"] != request_hash:
                     raise RequestIdReused(template.id)
+            else:
+                await _record(connection, AuditAction.TEMPLATE_CREATED, template.id)
         return template_of(row)
 
     async def update(
@@ -114,12 +118,15 @@ class PostgresTemplates:
             template = edit(template_of(stored))
             with _names_taken(template):
                 row = await connection.fetchrow(UPDATE, *_arguments(template))
+            await _record(connection, AuditAction.TEMPLATE_UPDATED, template_id)
         assert row is not None  # The row was locked.
         return template_of(row)
 
     async def delete(self, template_id: str) -> None:
         """Delete a template, if it exists."""
-        await self._pool.execute(DELETE, template_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(DELETE, template_id) is not None:
+                await _record(connection, AuditAction.TEMPLATE_DELETED, template_id)
 
     async def get(
         self, template_id: str, group_ids: frozenset[str], *, is_all_seen: bool = False
@@ -154,6 +161,10 @@ class PostgresTemplates:
             for row in rows
         )
         return entries, rows[0]["now"] if rows else None
+
+
+async def _record(connection: Connection, action: AuditAction, template_id: str) -> None:
+    await record_event(connection, AuditEvent(action, template_id))
 
 
 def _arguments(template: Template) -> tuple[object, ...]:

@@ -47,6 +47,10 @@ from parley.identity import Role, UserId
 LOGIN_TRIES: Final = 20
 LOGIN_CHARACTERS_MAX: Final = 60
 GROUP_PAGE: Final = 200
+#: Why a sign-in was refused, in the audit log.
+REFUSED: Final = "issuer_refused"
+NOT_KNOWN: Final = "identity_not_known"
+DEACTIVATED: Final = "user_deactivated"
 
 _log = logging.getLogger(__name__)
 
@@ -155,22 +159,33 @@ class OidcSignIns:
         asked = msgspec.json.decode(begun.content, type=_Begun)
         if asked.issuer != name:
             raise SignInNotBegun
+        try:
+            identity = await self._identity(issuer, asked, answer)
+            user = await self._user_of(identity)
+        except (IssuerRefused, IdentityNotKnown) as error:
+            is_known = isinstance(error, IssuerRefused)
+            await self._sign_ins.refuse_issuer(REFUSED if is_known else NOT_KNOWN)
+            raise
+        if not user.is_active:
+            await self._sign_ins.refuse_issuer(DEACTIVATED, user.id)
+            raise SignInRefused
+        await self._follow_groups(identity, user.id)
+        return await self._sign_ins.by_issuer(user.id, origin)
+
+    async def _identity(
+        self, issuer: OidcIssuer, asked: _Begun, answer: Mapping[str, str]
+    ) -> OidcIdentity:
         if answer.get("iss", issuer.issuer) != issuer.issuer:
             raise IssuerRefused("the answer comes from another issuer")
         if "error" in answer or not answer.get("code"):
             raise IssuerRefused("the issuer refused the sign-in")
-        identity = await self.issuers.identity(
+        return await self.issuers.identity(
             issuer,
             code=answer["code"],
             verifier=asked.verifier,
-            redirect_uri=self._redirect_uri(name),
+            redirect_uri=self._redirect_uri(asked.issuer),
             nonce=asked.nonce,
         )
-        user = await self._user_of(identity)
-        if not user.is_active:
-            raise SignInRefused
-        await self._follow_groups(identity, user.id)
-        return await self._sign_ins.by_issuer(user.id, origin)
 
     def _redirect_uri(self, name: str) -> str:
         return f"{self.public_url}/login/oidc/{name}/callback"

@@ -15,7 +15,12 @@ from parley.api.chat.v1 import (
     stream_service_pb2,
     usage_service_pb2,
 )
-from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
+from parley.api.identity.v1 import (
+    audit_log_service_pb2,
+    group_service_pb2,
+    token_service_pb2,
+    user_service_pb2,
+)
 from parley.api.mcp.v1 import authorization_service_pb2, runtime_service_pb2, server_service_pb2
 from parley.api.workspace.v1 import (
     node_service_pb2,
@@ -34,6 +39,7 @@ FILES: tuple[FileDescriptor, ...] = (
     action_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     usage_service_pb2.DESCRIPTOR,
+    audit_log_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,
     user_service_pb2.DESCRIPTOR,
     group_service_pb2.DESCRIPTOR,

@@ -16,7 +16,14 @@ from gateway.identity.engine.attempts import Attempts, sign_in_charges
 from gateway.identity.engine.passkeys import CONTINUATION_LIFETIME, Passkeys
 from gateway.identity.engine.passwords import Passwords
 from gateway.identity.engine.second_factors import SecondFactors
-from gateway.identity.errors import LinkInvalid, LinkState, SignInNotBegun, SignInRefused
+from gateway.identity.errors import (
+    LinkInvalid,
+    LinkState,
+    PasskeyRefused,
+    SecondFactorRefused,
+    SignInNotBegun,
+    SignInRefused,
+)
 from gateway.identity.secret_tokens import TokenBytes, csrf_token_of, digest_of, new_token
 from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.second_factors import (
@@ -33,6 +40,10 @@ SESSION_IDLE: Final = timedelta(hours=12)
 SESSION_LIFETIME: Final = timedelta(days=7)
 ADDRESS_CHARACTERS_MAX: Final = 64
 USER_AGENT_CHARACTERS_MAX: Final = 256
+#: Why a sign-in was refused, in the audit log.
+WRONG_PASSWORD: Final = "wrong_login_or_password"
+WRONG_SECOND_FACTOR: Final = "wrong_second_factor"
+WRONG_PASSKEY: Final = "wrong_passkey"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +149,8 @@ class SignIns:
         stored = None if found is None else found.hash
         is_right = await self._passwords.matches(password, stored)
         if found is None or stored is None or not is_right or not _may_sign_in(found.user):
+            user_id = None if found is None else found.user.id
+            await self._sessions.record_refusal(SignInMethod.PASSWORD, WRONG_PASSWORD, user_id)
             raise SignInRefused
         if self._passwords.is_outdated(stored):
             renewed = await self._passwords.hash(password)
@@ -164,7 +177,13 @@ class SignIns:
         begun = await self._factor_store.find(digest, UnfinishedPurpose.SECOND_FACTOR, now)
         if begun is None or begun.user_id is None:
             raise SignInNotBegun
-        await self._second_factors.check(begun.user_id, code)
+        try:
+            await self._second_factors.check(begun.user_id, code)
+        except SecondFactorRefused:
+            await self._sessions.record_refusal(
+                SignInMethod.PASSWORD, WRONG_SECOND_FACTOR, begun.user_id
+            )
+            raise
         if await self._factor_store.take(digest, UnfinishedPurpose.SECOND_FACTOR, now) is None:
             raise SignInNotBegun
         session = self._session(begun.user_id, SignInMethod.PASSWORD, origin)
@@ -180,12 +199,20 @@ class SignIns:
             PasskeyRefused: The passkey is not known, or its answer is not valid.
             SignInRefused: The user was deactivated.
         """
-        user_id = await self._passkeys.user_of(
-            continuation=continuation, credential_json=credential_json
-        )
+        try:
+            user_id = await self._passkeys.user_of(
+                continuation=continuation, credential_json=credential_json
+            )
+        except PasskeyRefused:
+            await self._sessions.record_refusal(SignInMethod.PASSKEY, WRONG_PASSKEY)
+            raise
         session = self._session(user_id, SignInMethod.PASSKEY, origin)
         await self._sessions.open(self._stored(session, origin))
         return session
+
+    async def refuse_issuer(self, reason: str, user_id: UserId | None = None) -> None:
+        """Record that a sign-in with an identity provider was refused."""
+        await self._sessions.record_refusal(SignInMethod.OIDC, reason, user_id)
 
     async def by_issuer(self, user_id: UserId, origin: Origin) -> SignedIn:
         """Sign in a user whom an identity provider verified.

@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Select, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import ApiKeyRecord
 from gateway.identity.errors import (
     ApiKeyNotFound,
@@ -16,6 +17,8 @@ from gateway.identity.errors import (
 )
 from gateway.identity.store.schema import api_keys
 from gateway.identity.store.users import locked_user
+from parley.audit_log import AuditAction, AuditEvent
+from parley.audit_log.event import DETAIL_CHARACTERS_MAX
 from parley.identity import ApiKey, UserId
 from parley.postgres import Database
 
@@ -26,8 +29,9 @@ LISTED_MAX: Final = 200
 class ApiKeyStore:
     """The part of the schema `identity` for the keys of users."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     # May run: checked by _check_holder.
     async def add(
@@ -74,6 +78,7 @@ class ApiKeyStore:
                     request_id=request_id,
                 )
             )
+            await self._audit_log.append(connection, _created(record, key))
 
     # May run: checked by _check_holder.
     async def list(
@@ -95,22 +100,37 @@ class ApiKeyStore:
         Raises:
             ApiKeyNotFound: The user has no such key, or it comes from a setting.
         """
+        is_named = (
+            (api_keys.c.user_id == user_id)
+            & (api_keys.c.id == key_id)
+            # Such a key would be good again at the next start.
+            & api_keys.c.is_from_setting.is_(False)
+        )
         revoked = (
             update(api_keys)
-            .where(
-                api_keys.c.user_id == user_id,
-                api_keys.c.id == key_id,
-                # Such a key would be good again at the next start.
-                api_keys.c.is_from_setting.is_(False),
-            )
-            .values(revoked_at=func.coalesce(api_keys.c.revoked_at, now))
-            .returning(api_keys)
+            .where(is_named, api_keys.c.revoked_at.is_(None))
+            .values(revoked_at=now)
+            .returning(api_keys.c.id)
         )
         async with self._database.transaction() as connection:
-            row = (await connection.execute(revoked)).mappings().first()
-        if row is None:
-            raise ApiKeyNotFound(key_id)
+            is_changed = (await connection.execute(revoked)).first() is not None
+            row = (await connection.execute(select(api_keys).where(is_named))).mappings().first()
+            if row is None:
+                raise ApiKeyNotFound(key_id)
+            if is_changed:
+                await self._audit_log.append(
+                    connection, AuditEvent(AuditAction.API_KEY_REVOKED, key_id, user_id)
+                )
         return _api_key(row)
+
+
+def _created(record: ApiKeyRecord, key: ApiKey) -> AuditEvent:
+    expires_at = record.expires_at
+    details = {
+        "scopes": ",".join(record.scopes)[:DETAIL_CHARACTERS_MAX],
+        "expires_at": "" if expires_at is None else expires_at.isoformat(),
+    }
+    return AuditEvent(AuditAction.API_KEY_CREATED, key.id, record.user_id, details=details)
 
 
 def _is_good(now: datetime) -> tuple[Any, ...]:

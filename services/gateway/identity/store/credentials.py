@@ -12,6 +12,7 @@ from sqlalchemy import or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import (
     StoredApiKey,
     StoredSession,
@@ -24,6 +25,7 @@ from gateway.identity.store.schema import (
     group_members,
     users,
 )
+from parley.audit_log import AuditAction, AuditEvent
 from parley.identity import ApiKey, Role, User, UserId
 from parley.postgres import Database, DatabaseUnavailable
 
@@ -71,8 +73,9 @@ TOUCH_SESSION = """
 class IdentityStore:
     """The part of the schema `identity` for users and credentials."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     async def ping(self) -> None:
         """Check that the database responds.
@@ -111,8 +114,16 @@ class IdentityStore:
                     )
                 )
                 owner = await _owner(connection)
-            assert owner is not None
-            await _set_owner_key(connection, owner.id, key, now)
+                assert owner is not None
+                created = AuditEvent(
+                    AuditAction.USER_CREATED,
+                    owner.id,
+                    owner.id,
+                    details={"role": owner.role.value, "kind": owner.kind.value},
+                )
+                await self._audit_log.append(connection, created)
+            for event in await _set_owner_key(connection, owner.id, key, now):
+                await self._audit_log.append(connection, event)
             return owner
 
     async def find_api_key(self, key_id: str) -> StoredApiKey | None:
@@ -222,11 +233,16 @@ async def _owner(connection: AsyncConnection) -> UserRecord | None:
 # May run: process.
 async def _set_owner_key(
     connection: AsyncConnection, owner_id: str, key: ApiKey, now: datetime
-) -> None:
-    await connection.execute(
+) -> tuple[AuditEvent, ...]:
+    """Let the key of the setting count; return the events of what changed."""
+    revoked = await connection.execute(
         update(api_keys)
         .where(api_keys.c.is_from_setting, api_keys.c.id != key.id, api_keys.c.revoked_at.is_(None))
         .values(revoked_at=now)
+        .returning(api_keys.c.id)
+    )
+    is_known = await connection.scalar(
+        select(api_keys.c.id).where(api_keys.c.id == key.id, api_keys.c.revoked_at.is_(None))
     )
     values = {"user_id": owner_id, "digest": key.digest(), "revoked_at": None}
     await connection.execute(
@@ -236,6 +252,15 @@ async def _set_owner_key(
             index_elements=[api_keys.c.id], set_=values, where=api_keys.c.is_from_setting
         )
     )
+    ended = (
+        AuditEvent(AuditAction.API_KEY_REVOKED, key_id, owner_id) for key_id in revoked.scalars()
+    )
+    if is_known is not None:
+        return tuple(ended)
+    made = AuditEvent(
+        AuditAction.API_KEY_CREATED, key.id, owner_id, details={"from_setting": "true"}
+    )
+    return (*ended, made)
 
 
 def user_of_table(row: Any) -> UserRecord:

@@ -10,12 +10,14 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import GroupRecord
 from gateway.identity.errors import GroupNameTaken, GroupNotFound, VersionConflict
 from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.memberships import group_ids_of, replace_groups
 from gateway.identity.store.schema import group_members, groups
 from gateway.identity.store.users import locked_user, write_user
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Database
 
 
@@ -30,8 +32,9 @@ class MembershipChange:
 class GroupStore:
     """The part of the schema `identity` for groups."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     async def find(self, group_id: str) -> GroupRecord | None:
         """Return one group that is not deleted."""
@@ -98,9 +101,15 @@ class GroupStore:
         same = _live().where(groups.c.creation_request == creation_request)
         try:
             async with self._database.transaction() as connection:
-                await connection.execute(
-                    made.on_conflict_do_nothing(index_elements=[groups.c.creation_request])
+                added = await connection.execute(
+                    made.on_conflict_do_nothing(
+                        index_elements=[groups.c.creation_request]
+                    ).returning(groups.c.id)
                 )
+                if added.first() is not None:
+                    await self._audit_log.append(
+                        connection, AuditEvent(AuditAction.GROUP_CREATED, group.id)
+                    )
                 return _group((await connection.execute(same)).mappings().one())
         except IntegrityError as error:
             if Constraint.GROUPS_NAME_UNIQUE not in str(error.orig):
@@ -127,6 +136,9 @@ class GroupStore:
                     update(groups)
                     .where(groups.c.id == group_id)
                     .values(name=name, name_key=name_key, version=version + 1, updated_at=now)
+                )
+                await self._audit_log.append(
+                    connection, AuditEvent(AuditAction.GROUP_RENAMED, group_id)
                 )
                 return await _required(connection, group_id)
         except IntegrityError as error:
@@ -168,6 +180,9 @@ class GroupStore:
                     creation_request=None,
                 )
             )
+            await self._audit_log.append(
+                connection, AuditEvent(AuditAction.GROUP_DELETED, group_id)
+            )
             return int(row.version) + 1
 
     async def add_member(self, group_id: str, user_id: str, *, now: datetime) -> MembershipChange:
@@ -207,6 +222,11 @@ class GroupStore:
             version: int | None = None
             if await replace_groups(connection, user_id, wanted, now=now):
                 version = (await write_user(connection, user, {}, now)).version
+                is_added = group_id in joined
+                action = (
+                    AuditAction.GROUP_MEMBER_ADDED if is_added else AuditAction.GROUP_MEMBER_REMOVED
+                )
+                await self._audit_log.append(connection, AuditEvent(action, group_id, user_id))
             return MembershipChange(await _required(connection, group_id), version)
 
 

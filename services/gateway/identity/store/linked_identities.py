@@ -6,19 +6,24 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import UserRecord
 from gateway.identity.errors import LoginTaken
 from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.credentials import user_of_table
 from gateway.identity.store.schema import linked_identities, users
+from gateway.identity.store.users import user_created
+from parley.audit_log import AuditAction, AuditEvent
+from parley.audit_log.event import DETAIL_CHARACTERS_MAX
 from parley.postgres import Database
 
 
 class LinkedIdentityStore:
     """The part of the schema `identity` for users of identity providers."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     # May run: credential.
     async def find(self, issuer: str, subject: str) -> UserRecord | None:
@@ -62,6 +67,14 @@ class LinkedIdentityStore:
                         issuer=issuer, subject=subject, user_id=user.id, linked_at=now
                     )
                 )
+                await self._audit_log.append(connection, user_created(user))
+                linked = AuditEvent(
+                    AuditAction.USER_IDENTITY_LINKED,
+                    user.id,
+                    user.id,
+                    details={"issuer": issuer[:DETAIL_CHARACTERS_MAX]},
+                )
+                await self._audit_log.append(connection, linked)
         except IntegrityError as error:
             if Constraint.LINKED_IDENTITIES_PKEY in str(error.orig):
                 return None

@@ -11,7 +11,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     LargeBinary,
-    MetaData,
     Table,
     Text,
     UniqueConstraint,
@@ -19,12 +18,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
+from gateway.audit_log.store.tables import SCHEMA, metadata
 from gateway.identity.store.constraints import Constraint
 
-SCHEMA = "identity"
-MIGRATIONS = Path(__file__).parents[2] / "migrations"
+__all__ = ["MIGRATIONS", "SCHEMA", "metadata"]
 
-metadata = MetaData(schema=SCHEMA)
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 
 def _user_id(name: str, constraint: str, *, ondelete: str | None = None) -> Column[str]:

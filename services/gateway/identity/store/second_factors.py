@@ -10,6 +10,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import PasskeyRecord
 from gateway.identity.errors import PasskeyNotAdded, TotpEnabled, TotpUnavailable
 from gateway.identity.store.revocation import end_sessions, erase_second_factors
@@ -20,6 +21,7 @@ from gateway.identity.store.schema import (
     unfinished_sign_ins,
 )
 from gateway.identity.store.users import locked_user
+from parley.audit_log import AuditAction, AuditEvent
 from parley.identity import UserId
 from parley.postgres import Database
 from parley.process.stored_keys import SealedColumn, StoredKeys
@@ -73,11 +75,15 @@ class SecondFactorStore:
     Args:
         database: The database.
         box: Encrypts the secrets of authenticator apps; None if there is no master key.
+        audit_log: Records changes.
     """
 
-    def __init__(self, database: Database, box: SecretBox | None) -> None:
+    def __init__(
+        self, database: Database, box: SecretBox | None, audit_log: AuditLog = UNSEALED
+    ) -> None:
         self._database = database
         self._box = box
+        self._audit_log = audit_log
 
     # May run: user.
     async def begin_totp(self, user_id: str, totp_id: str, secret: bytes, now: datetime) -> None:
@@ -163,6 +169,7 @@ class SecondFactorStore:
                 update(totp_secrets).where(totp_secrets.c.id == totp_id).values(confirmed_at=now)
             )
             await _replace_codes(connection, user_id, digests)
+            await self._append(connection, AuditAction.TOTP_ENABLED, totp_id, user_id)
 
     # May run: user, credential.
     async def spend_code(self, user_id: str, digest: bytes, now: datetime) -> bool:
@@ -178,12 +185,17 @@ class SecondFactorStore:
             .returning(recovery_codes.c.digest)
         )
         async with self._database.transaction() as connection:
-            return (await connection.execute(spent)).first() is not None
+            if (await connection.execute(spent)).first() is None:
+                return False
+            used = AuditEvent(AuditAction.RECOVERY_CODE_USED, user_id, actor_user_id=user_id)
+            await self._audit_log.append(connection, used)
+            return True
 
     async def replace_codes(self, user_id: str, digests: Sequence[bytes]) -> None:
         """Store recovery codes in place of all others."""
         async with self._database.transaction() as connection:
             await _replace_codes(connection, user_id, digests)
+            await self._append(connection, AuditAction.RECOVERY_CODES_REPLACED, user_id, user_id)
 
     # May run: user.
     async def count_codes(self, user_id: str) -> int:
@@ -202,6 +214,7 @@ class SecondFactorStore:
         async with self._database.transaction() as connection:
             for table in (totp_secrets, recovery_codes):
                 await connection.execute(delete(table).where(table.c.user_id == user_id))
+            await self._append(connection, AuditAction.TOTP_REMOVED, user_id, user_id)
 
     async def reset(self, user_id: str) -> None:
         """Remove all second factors and passkeys of a user, and end their sessions."""
@@ -209,6 +222,12 @@ class SecondFactorStore:
             await locked_user(connection, user_id)
             await erase_second_factors(connection, user_id)
             await end_sessions(connection, user_id)
+            await self._append(connection, AuditAction.SECOND_FACTORS_RESET, user_id, user_id)
+
+    async def _append(
+        self, connection: AsyncConnection, action: AuditAction, object_id: str, user_id: str
+    ) -> None:
+        await self._audit_log.append(connection, AuditEvent(action, object_id, user_id))
 
     # May run: credential.
     async def begin(
@@ -295,6 +314,7 @@ class SecondFactorStore:
             )
             if added.first() is None:
                 raise PasskeyNotAdded(PASSKEYS_MAX)
+            await self._append(connection, AuditAction.PASSKEY_ADDED, record.id, record.user_id)
 
     # May run: user.
     async def list_passkeys(self, user_id: str) -> Sequence[StoredPasskey]:
@@ -331,7 +351,10 @@ class SecondFactorStore:
             .returning(passkeys.c.id)
         )
         async with self._database.transaction() as connection:
-            return (await connection.execute(removed)).first() is not None
+            is_removed = (await connection.execute(removed)).first() is not None
+            if is_removed:
+                await self._append(connection, AuditAction.PASSKEY_REMOVED, passkey_id, user_id)
+            return is_removed
 
 
 # May run: user.

@@ -8,9 +8,12 @@ from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import RevokedSet, RevokedToken, ServiceTokenRecord
 from gateway.identity.errors import TokenAlreadyIssued, TokenNotFound, TooManyTokens
 from gateway.identity.store.schema import revocation_head, service_tokens
+from parley.audit_log import AuditAction, AuditEvent
+from parley.audit_log.event import DETAIL_CHARACTERS_MAX
 from parley.identity import UserId
 from parley.postgres import Database
 
@@ -20,8 +23,9 @@ TOKENS_MAX = 20_000
 class TokenStore:
     """The part of the schema `identity` for service tokens."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     # May run: administrator.
     async def add(self, record: ServiceTokenRecord, *, request_id: str) -> None:
@@ -54,6 +58,7 @@ class TokenStore:
                     signing_key_id=record.signing_key_id,
                 )
             )
+            await self._audit_log.append(connection, _issued(record))
 
     # May run: administrator.
     async def page(
@@ -127,7 +132,12 @@ class TokenStore:
                 .values(revoked_at=now, revocation=version)
                 .returning(service_tokens)
             )
-            return _record(changed.mappings().one()), version
+            revoked = _record(changed.mappings().one())
+            await self._audit_log.append(
+                connection,
+                AuditEvent(AuditAction.SERVICE_TOKEN_REVOKED, token_id, revoked.user_id),
+            )
+            return revoked, version
 
     # May run: service.
     async def revoked(self, *, now: datetime) -> RevokedSet:
@@ -148,6 +158,14 @@ class TokenStore:
                 if row.revocation <= (version or 0)
             )
             return RevokedSet(version or 0, tokens)
+
+
+def _issued(record: ServiceTokenRecord) -> AuditEvent:
+    details = {
+        "scopes": ",".join(record.scopes)[:DETAIL_CHARACTERS_MAX],
+        "expires_at": record.expires_at.isoformat(),
+    }
+    return AuditEvent(AuditAction.SERVICE_TOKEN_ISSUED, record.id, record.user_id, details=details)
 
 
 # May run: administrator.

@@ -9,6 +9,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import SessionRecord, SignInMethod, UserRecord, UserState
 from gateway.identity.errors import SignInRefused
 from gateway.identity.store.credentials import user_of_table
@@ -19,6 +20,7 @@ from gateway.identity.store.schema import (
     used_login_tokens,
     users,
 )
+from parley.audit_log import AuditAction, AuditEvent, AuditOutcome
 from parley.identity import UserId
 from parley.postgres import Database
 
@@ -61,8 +63,9 @@ class PasswordOwner:
 class SessionStore:
     """The part of the schema `identity` for sessions and passwords."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     # May run: credential.
     async def find_by_login(self, login: str, device_digest: bytes | None) -> PasswordOwner | None:
@@ -133,6 +136,26 @@ class SessionStore:
                 if stored != verified_hash:
                     raise SignInRefused
             await add_session(connection, session)
+            await self._audit_log.append(connection, session_created(session))
+
+    async def record_refusal(
+        self, method: SignInMethod, reason: str, user_id: str | None = None
+    ) -> None:
+        """Record a sign-in that was refused; what was typed in is not recorded.
+
+        Args:
+            method: How it was tried.
+            reason: Why it was refused.
+            user_id: The user; None if it is not known who it was.
+        """
+        refusal = AuditEvent(
+            AuditAction.SESSION_REFUSED,
+            subject_user_id=user_id,
+            details={"method": method.value, "reason": reason},
+            outcome=AuditOutcome.REFUSED,
+        )
+        async with self._database.transaction() as connection:
+            await self._audit_log.append(connection, refusal)
 
     # May run: credential.
     async def renew_hash(self, user_id: str, old: str, new: str) -> None:
@@ -165,6 +188,11 @@ class SessionStore:
             if kept_session:
                 ended = ended.where(sessions.c.id != kept_session)
             await connection.execute(ended)
+            is_first = {"is_first": "true" if old_hash is None else "false"}
+            await self._audit_log.append(
+                connection,
+                AuditEvent(AuditAction.PASSWORD_CHANGED, user_id, user_id, details=is_first),
+            )
 
     # May run: user.
     async def list(
@@ -193,7 +221,27 @@ class SessionStore:
             ended = ended.where(sessions.c.id == session_id)
         async with self._database.transaction() as connection:
             rows = await connection.execute(ended.returning(sessions.c.id))
-            return len(rows.all())
+            count = len(rows.all())
+            if count:
+                details = {"sessions": str(count)}
+                await self._audit_log.append(
+                    connection,
+                    AuditEvent(
+                        AuditAction.SESSION_ENDED, session_id or "", user_id, details=details
+                    ),
+                )
+            return count
+
+
+def session_created(session: NewSession) -> AuditEvent:
+    """Return the event of a new session."""
+    record = session.record
+    return AuditEvent(
+        AuditAction.SESSION_CREATED,
+        record.id,
+        actor_user_id=record.user_id,
+        details={"method": record.method.value},
+    )
 
 
 # May run: credential.

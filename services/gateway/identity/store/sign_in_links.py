@@ -8,6 +8,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import LinkPurpose, LinkRecord, UserRecord, UserState
 from gateway.identity.errors import (
     LinkInvalid,
@@ -19,8 +20,14 @@ from gateway.identity.errors import (
 from gateway.identity.store.credentials import user_of_table
 from gateway.identity.store.revocation import revoke_links
 from gateway.identity.store.schema import sessions, sign_in_links, users
-from gateway.identity.store.sessions import NewSession, add_session, set_password
+from gateway.identity.store.sessions import (
+    NewSession,
+    add_session,
+    session_created,
+    set_password,
+)
 from gateway.identity.store.users import locked_user
+from parley.audit_log import AuditAction, AuditEvent
 from parley.identity import UserId
 from parley.postgres import Database
 
@@ -31,8 +38,9 @@ KEPT: Final = timedelta(days=90)
 class LinkStore:
     """The part of the schema `identity` for one-time links."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     # May run: administrator.
     async def add(self, record: LinkRecord, *, digest: bytes, request_id: str) -> None:
@@ -78,6 +86,13 @@ class LinkStore:
             await connection.execute(
                 delete(sign_in_links).where(sign_in_links.c.expires_at < now - KEPT)
             )
+            details = {"purpose": record.purpose.value, "expires_at": record.expires_at.isoformat()}
+            await self._audit_log.append(
+                connection,
+                AuditEvent(
+                    AuditAction.SIGN_IN_LINK_CREATED, record.id, record.user_id, details=details
+                ),
+            )
 
     # May run: administrator.
     async def list(self, user_id: str) -> Sequence[LinkRecord]:
@@ -103,7 +118,7 @@ class LinkStore:
         async with self._database.transaction() as connection:
             if await connection.scalar(select(sign_in_links.c.id).where(is_named)) is None:
                 raise LinkNotFound(link_id)
-            await connection.execute(
+            revoked = await connection.execute(
                 update(sign_in_links)
                 .where(
                     is_named,
@@ -111,7 +126,12 @@ class LinkStore:
                     sign_in_links.c.revoked_at.is_(None),
                 )
                 .values(revoked_at=now)
+                .returning(sign_in_links.c.id)
             )
+            if revoked.first() is not None:
+                await self._audit_log.append(
+                    connection, AuditEvent(AuditAction.SIGN_IN_LINK_REVOKED, link_id, user_id)
+                )
 
     async def offered(self, digest: bytes, now: datetime) -> tuple[LinkRecord, UserRecord]:
         """Return the link whose token has this digest, and its user.
@@ -146,6 +166,17 @@ class LinkStore:
             await connection.execute(delete(sessions).where(sessions.c.user_id == user.id))
             if session is not None:
                 await add_session(connection, session)
+            await self._audit_log.append(
+                connection,
+                AuditEvent(
+                    AuditAction.SIGN_IN_LINK_USED,
+                    link.id,
+                    actor_user_id=user.id,
+                    details={"purpose": link.purpose.value},
+                ),
+            )
+            if session is not None:
+                await self._audit_log.append(connection, session_created(session))
 
 
 # May run: credential.

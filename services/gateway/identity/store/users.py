@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import UserRecord, UserState
 from gateway.identity.errors import (
     LastOwner,
@@ -27,6 +28,7 @@ from gateway.identity.store.revocation import (
 )
 from gateway.identity.store.schema import users
 from gateway.identity.store.service_tokens import revoke_all
+from parley.audit_log import AuditAction, AuditEvent
 from parley.identity import Role
 from parley.postgres import Database
 
@@ -34,8 +36,9 @@ from parley.postgres import Database
 class UserStore:
     """The part of the schema `identity` for changes of users."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
         self._database = database
+        self._audit_log = audit_log
 
     # May run: administrator.
     async def add(
@@ -70,6 +73,7 @@ class UserStore:
                 )
                 if added.first() is not None:
                     await replace_groups(connection, user.id, group_ids, now=user.created_at)
+                    await self._audit_log.append(connection, user_created(user))
                 return user_of_table((await connection.execute(same)).mappings().one())
         except IntegrityError as error:
             if Constraint.USERS_LOGIN_UNIQUE not in str(error.orig):
@@ -108,7 +112,10 @@ class UserStore:
                     await end_sessions(connection, user_id)
                 if group_ids is not None:
                     await replace_groups(connection, user.id, group_ids, now=now)
-                return await write_user(connection, user, values, now)
+                changed = await write_user(connection, user, values, now)
+                fields = (*values, *(() if group_ids is None else ("group_ids",)))
+                await self._audit_log.append(connection, _updated(user, changed, fields))
+                return changed
         except IntegrityError as error:
             if Constraint.USERS_LOGIN_UNIQUE not in str(error.orig):
                 raise
@@ -131,7 +138,11 @@ class UserStore:
             await revoke_api_keys(connection, user_id, now)
             await revoke_all(connection, user_id, now)
             locked_out = {"state": UserState.DEACTIVATED, "deactivated_at": now}
-            return await write_user(connection, user, locked_out, now)
+            changed = await write_user(connection, user, locked_out, now)
+            await self._audit_log.append(
+                connection, AuditEvent(AuditAction.USER_DEACTIVATED, user.id, user.id)
+            )
+            return changed
 
     async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
         """Delete everything but the id of a deactivated user.
@@ -155,7 +166,27 @@ class UserStore:
                 "email": "",
                 "creation_request": None,
             }
-            return await write_user(connection, user, values, now)
+            changed = await write_user(connection, user, values, now)
+            await self._audit_log.append(
+                connection, AuditEvent(AuditAction.USER_DELETED, user.id, user.id)
+            )
+            await self._audit_log.erase(connection, user.id)
+            return changed
+
+
+def user_created(user: UserRecord) -> AuditEvent:
+    """Return the event of a new user."""
+    details = {"role": user.role.value, "kind": user.kind.value}
+    return AuditEvent(AuditAction.USER_CREATED, user.id, user.id, details=details)
+
+
+def _updated(before: UserRecord, after: UserRecord, fields: tuple[str, ...]) -> AuditEvent:
+    details = {"fields": ",".join(sorted(fields))}
+    if before.role is not after.role:
+        details |= {"old_role": before.role.value, "role": after.role.value}
+    if before.state is not after.state:
+        details |= {"state": after.state.value}
+    return AuditEvent(AuditAction.USER_UPDATED, after.id, after.id, details=details)
 
 
 # May run: administrator.

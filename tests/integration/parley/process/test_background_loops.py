@@ -41,6 +41,7 @@ LOOPS = {
     "chatd": {
         *BUS,
         "approvals.follow",
+        "audit_events.deliver",
         "calls.store",
         "chats.follow",
         "chats.run",
@@ -78,6 +79,7 @@ LOOPS = {
     },
     "gateway": {
         *BUS,
+        "audit_log.sign",
         "keys.follow",
         "replicas.follow",
         "revocations.read",
@@ -85,7 +87,13 @@ LOOPS = {
         "streams.renew",
         "streams.time",
     },
-    "mcpgateway": {*BUS, "lease.renew", "revocations.follow", "sessions.expire"},
+    "mcpgateway": {
+        *BUS,
+        "audit_events.deliver",
+        "lease.renew",
+        "revocations.follow",
+        "sessions.expire",
+    },
     "toolrunner": {
         "checkpoints.settle",
         "commands.check",
@@ -130,6 +138,8 @@ def of_gateway(directory: Path, database: str) -> dict[str, str]:
         "PUBLIC_URL": "http://parley.test",
         "CHATD": f"unix:{directory}/none",
         "OWNER_API_KEY": ApiKey.generate().reveal(),
+        "AUDIT_KEY_FILE": str(directory / "signing.pem"),
+        "AUDIT_HEADS_FILE": str(directory / "audit_heads.jsonl"),
     }
 
 

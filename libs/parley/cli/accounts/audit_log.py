@@ -1,0 +1,196 @@
+"""`parley audit log`: reads, exports and verifies the audit log."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.errors import CliError, ConfigurationProblem
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/audit-log"
+COLUMNS = ("seq", "at", "action", "outcome", "actor", "subject", "object", "address", "details")
+PAGE_MAX = 200
+VERIFY_S_MAX = 660.0
+INTACT = 0
+FOUND = 1
+
+
+@click.command(cls=HomeCommand)
+@click.option("--user", "login", metavar="LOGIN", help="What this user did, or what concerns them.")
+@click.option("--action", default="", help="Such as user.created, or user for all of that type.")
+@click.option(
+    "--object", "object_id", default="", metavar="ID", help="What was done to this object."
+)
+@click.option("--since", default="", metavar="TIME", help="Only from this time on, RFC 3339.")
+@click.option("--until", default="", metavar="TIME", help="Only before this time.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--export", "export_to", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write all of it to FILE, as JSON lines.")  # fmt: skip
+@click.option(
+    "--verify", "is_verified", is_flag=True, help="Check the chain instead of printing it."
+)
+@click.option("--file", "exported", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              metavar="FILE", help="Verify an export instead of the server's log.")  # fmt: skip
+@click.option("--heads", "heads_file", metavar="FILE",
+              type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Signed heads to verify an export against.")  # fmt: skip
+def log(
+    login: str | None,
+    action: str,
+    object_id: str,
+    since: str,
+    until: str,
+    limit: int,
+    as_json: bool,
+    export_to: Path | None,
+    is_verified: bool,
+    exported: Path | None,
+    heads_file: Path | None,
+) -> int:
+    """Print who did what to whom, newest first; for administrators and auditors.
+
+    With --verify, exit code 1 if a line was changed, removed, inserted or moved, or the end was cut
+    off.
+    """
+    if exported is not None or heads_file is not None:
+        if not (is_verified and exported is not None):
+            raise ConfigurationProblem("--file and --heads are for --verify: give --verify --file")
+        return _print_verification(_verify_file(exported, heads_file), as_json)
+    api = Api(find_server(current()))
+    if is_verified:
+        found = api.call("GET", f"{PATH}/verification", needs="problems", within_s=VERIFY_S_MAX)
+        return _print_verification(found, as_json)
+    if export_to is not None:
+        _export(api, export_to)
+        return INTACT
+    logins = _logins(api)
+    filters = {"action": action, "object_id": object_id, "start": since, "end": until}
+    if login is not None:
+        filters["user_id"] = _user_id(logins, login)
+    entries = _entries(api, {name: text for name, text in filters.items() if text}, limit)
+    if as_json:
+        click.echo(json.dumps({"items": entries}, indent=2))
+        return INTACT
+    click.echo(text_table(COLUMNS, [_row(each, logins) for each in entries]), nl=False)
+    return INTACT
+
+
+def _entries(api: Api, filters: dict[str, str], limit: int) -> list[Any]:
+    found: list[Any] = []
+    cursor = ""
+    while len(found) < limit:
+        wanted = filters | {"limit": str(min(PAGE_MAX, limit - len(found)))}
+        query = urlencode(wanted | ({"cursor": cursor} if cursor else {}))
+        page = api.call("GET", f"{PATH}?{query}", needs="items")
+        found += page["items"]
+        cursor = page.get("next_cursor") or ""
+        if not cursor:
+            break
+    return found
+
+
+def _logins(api: Api) -> dict[str, str]:
+    """Return the logins of all users by their ids."""
+    found: dict[str, str] = {}
+    cursor = ""
+    while True:
+        page = api.call("GET", f"/api/v1/users?{urlencode({'limit': 200, 'cursor': cursor})}")
+        found |= {each["id"]: each["login"] for each in page["items"]}
+        cursor = page.get("next_cursor") or ""
+        if not cursor:
+            return found
+
+
+def _user_id(logins: dict[str, str], login: str) -> str:
+    for user_id, known in logins.items():
+        if login in (known, user_id):
+            return user_id
+    raise CliError(f"there is no user {login}: see `{current().hint('users ls')}`")
+
+
+def _row(entry: Any, logins: dict[str, str]) -> list[str]:
+    def person(user_id: str | None) -> str:
+        return "" if user_id is None else logins.get(user_id, user_id)
+
+    details = " ".join(f"{name}={text}" for name, text in sorted(entry["details"].items()) if text)
+    return [
+        str(entry["seq"]),
+        entry["at"],
+        entry["action"],
+        entry["outcome"],
+        person(entry["actor_id"]) or (entry["service"] if not entry["address"] else ""),
+        person(entry["subject_id"]),
+        entry["object_id"] or "",
+        entry["address"] or "",
+        details,
+    ]
+
+
+def _export(api: Api, target: Path) -> None:
+    """Write the log to a file that only its owner can read; an incomplete one is removed."""
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    try:
+        with api.download(f"{PATH}/export") as answer, unfinished.open("xb") as file:
+            unfinished.chmod(0o600)
+            shutil.copyfileobj(answer, file)
+        unfinished.replace(target)
+    except OSError as error:
+        raise CliError(f"{target} cannot be written: {error.strerror}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    click.echo(f"The audit log is in {target}.", err=True)
+
+
+def _verify_file(exported: Path, heads_file: Path | None) -> Any:
+    # Imported here: help and listing do not need cryptography.
+    from parley.audit_log import AuditVerifier, read_heads
+    from parley.audit_log.export import decode_line
+
+    try:
+        verifier = AuditVerifier(heads=() if heads_file is None else read_heads(heads_file))
+        with exported.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    verifier.read((decode_line(line),))
+                except ValueError as error:
+                    raise CliError(f"line {number} of {exported} is no entry: {error}") from error
+    except ValueError as error:
+        raise CliError(str(error)) from error
+    found = verifier.finish()
+    return {
+        "is_intact": found.is_intact,
+        "entries": found.entries,
+        "last_seq": found.last_seq,
+        "head_hash": found.head_hash.hex(),
+        "signed_seq": found.signed_seq,
+        "unsealed": found.unsealed,
+        "problems": [
+            {"kind": each.kind.value, "seq": each.seq, "description": each.description}
+            for each in found.problems
+        ],
+    }
+
+
+def _print_verification(found: Any, as_json: bool) -> int:
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return INTACT if found["is_intact"] else FOUND
+    for problem in found["problems"]:
+        click.echo(f"line {problem['seq']}: {problem['kind']}: {problem['description']}")
+    if found["is_intact"]:
+        click.echo(f"The audit log is intact: {found['entries']} entries.")
+    click.echo(
+        f"The last line is {found['last_seq']} with hash {found['head_hash']}; "
+        f"signed up to line {found['signed_seq']}.",
+        err=True,
+    )
+    return INTACT if found["is_intact"] else FOUND

@@ -1,0 +1,1 @@
+"""The audit log: appending to its chain, reading, verifying, and signing its heads."""

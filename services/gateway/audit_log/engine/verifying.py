@@ -1,0 +1,51 @@
+"""Verifies the stored log against its seals and the signed heads."""
+
+import asyncio
+from pathlib import Path
+
+from gateway.audit_log.store.reading import AuditReader
+from parley.audit_log import (
+    AuditVerification,
+    AuditVerifier,
+    SignedHead,
+    read_heads,
+    seal_key_of,
+)
+from parley.identity import SigningKey
+
+
+class LogVerification:
+    """Verifies the whole log; one at a time, so that many requests do not occupy the process.
+
+    Args:
+        reader: Reads the log.
+        key: The key of the audit log; None without one.
+        heads_file: The file of signed heads; None without one.
+    """
+
+    def __init__(
+        self, reader: AuditReader, key: SigningKey | None, heads_file: Path | None
+    ) -> None:
+        self._reader = reader
+        self._key = key
+        self._heads_file = heads_file
+        self._lock = asyncio.Lock()
+
+    async def run(self) -> AuditVerification:
+        """Return what was found."""
+        async with self._lock:
+            heads: tuple[SignedHead, ...] = ()
+            if self._heads_file is not None:
+                heads = await asyncio.to_thread(read_heads, self._heads_file)
+            key = self._key
+            # Heads before the log: what is appended meanwhile only makes the log longer.
+            stored_head = await self._reader.head()
+            verifier = AuditVerifier(
+                heads=heads,
+                public_key=None if key is None else key.public,
+                seal_key=None if key is None else seal_key_of(key),
+                stored_head=stored_head,
+            )
+            async for lines in self._reader.batches(until_seq=stored_head[0]):
+                verifier.read(lines)
+            return verifier.finish()

@@ -1,0 +1,48 @@
+"""Wiring of the audit log over the tables of this service."""
+
+from dataclasses import dataclass
+
+from gateway.audit_log.engine.head_signing import HeadSigner
+from gateway.audit_log.engine.verifying import LogVerification
+from gateway.audit_log.rpc.servicer import AuditLogServicer
+from gateway.audit_log.store.appending import AuditLog
+from gateway.audit_log.store.reading import AuditReader
+from gateway.settings import GatewaySettings
+from parley.audit_log import seal_key_of
+from parley.identity import SigningKey
+from parley.postgres import Database
+from parley.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class AuditComponents:
+    """The audit log of a process.
+
+    Attributes:
+        log: Appends to it.
+        servicer: Serves it.
+        signer: Signs its heads; None without a key.
+    """
+
+    log: AuditLog
+    servicer: AuditLogServicer
+    signer: HeadSigner | None
+
+
+def open_audit_log(
+    settings: GatewaySettings, database: Database, process: Process
+) -> AuditComponents:
+    """Return the audit log.
+
+    Raises:
+        SigningKeyUnreadable: The key cannot be read.
+    """
+    reader = AuditReader(database)
+    key = None if settings.audit_key_file is None else SigningKey.load(settings.audit_key_file)
+    heads_file = settings.audit_heads_file
+    log = AuditLog(None if key is None else seal_key_of(key))
+    verification = LogVerification(reader, key, heads_file)
+    servicer = AuditLogServicer(database, log, reader, verification)
+    if key is None or heads_file is None:
+        return AuditComponents(log, servicer, None)
+    return AuditComponents(log, servicer, HeadSigner(reader, key, heads_file, process.clock))
