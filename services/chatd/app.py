@@ -50,6 +50,7 @@ from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.usage import PostgresUsage
 from chatd.spend.wiring import SpendComponents, open_spend
 from chatd.streams.engine.flush_timer import FlushTimer
+from chatd.streams.rpc.position import cursor_after
 from chatd.streams.wiring import StreamComponents, open_streams
 from chatd.turns.wiring import WorkerComponents, open_worker
 from chatd.users.clients.existence import GatewayGrantees
@@ -325,6 +326,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
             created=worker.titles.title_writer.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
+            cursor_after=cursor_after,
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
         RevertServicer(

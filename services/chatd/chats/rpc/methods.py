@@ -13,6 +13,7 @@ from chatd.chats.rpc.convert import chat_to_proto
 from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.creation import NewChat
+from chatd.chats.store.reading import PageVersions
 from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -66,6 +67,7 @@ class ChatMethods(ChatServiceServicer):
         created: Is called with every new chat.
         defaults: Completes requests from the configuration.
         changed: Is called with every chat whose turn setup may have changed.
+        cursor_after: Returns where the stream of a chat goes on after a page of its history.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class ChatMethods(ChatServiceServicer):
         references: References,
         spending: SpendAdmission,
         defaults: Defaults,
+        cursor_after: Callable[[ChatId, PageVersions], str],
         created: Callable[[NewChat], None] = ignore_event,
         changed: Callable[[ChatId], None] = lambda chat_id: None,
     ) -> None:
@@ -90,6 +93,7 @@ class ChatMethods(ChatServiceServicer):
         self._created = created
         self._defaults = defaults
         self._changed = changed
+        self._cursor_after = cursor_after
 
     async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
         """Return whether the caller may read a chat of another owner."""

@@ -245,6 +245,10 @@ async def test_the_read_mark_moves_forward_only(served: ServedChats) -> None:
     assert not (await served.ann.get(chat_id)).has_unread
     await served.finish(chat_id)
     assert (await served.ann.get(chat_id)).has_unread
+    # Without a message everything is read.
+    assert await mark(0) == 4
+    chat = await served.ann.get(chat_id)
+    assert (chat.has_unread, chat.last_read_message_id) == (False, 4)
 
 
 async def test_shares_are_replaced_and_keep_their_times(served: ServedChats) -> None:

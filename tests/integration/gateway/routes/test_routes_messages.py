@@ -57,7 +57,18 @@ async def test_a_page_has_bounds_and_tells_the_queue(stack: GatewayStack) -> Non
         "messages": [{"id": 1, "chat_id": chat_id, **NEW_MESSAGE_JSON}],
         "has_more": False,
         "queued_messages": [QUEUED_JSON],
+        "cursor": None,
+        "has_newer": False,
     }
+
+
+async def test_a_page_around_a_message_is_asked_for(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+
+    reply = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/messages?around_id=17")
+
+    assert last_request(stack) == api.ListMessagesRequest(chat_id=chat_id, around_id=17)
+    assert reply.status == 200
 
 
 async def test_a_message_is_sent_with_its_model_and_effort(stack: GatewayStack) -> None:

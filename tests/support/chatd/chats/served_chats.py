@@ -40,6 +40,7 @@ from chatd.streams.engine.live import LiveChats
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.feeds import Feeds
+from chatd.streams.rpc.position import cursor_after
 from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.requests import Streams
@@ -299,6 +300,7 @@ async def served_chats(
                 defaults=NoDefaults(),
                 references=References(catalogue.store, servers, grantees),
                 spending=spending,
+                cursor_after=cursor_after,
                 created=created.append,
             ),
             RevertServicer(stores, claims=claims, tasks=tasks, previews=FixedPreviews()),

@@ -568,6 +568,7 @@ class ListMessagesRequest(_message.Message):
     BEFORE_ID_FIELD_NUMBER: _builtins.int
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    AROUND_ID_FIELD_NUMBER: _builtins.int
     chat_id: _builtins.str
     """The chat."""
     before_id: _builtins.int
@@ -576,6 +577,8 @@ class ListMessagesRequest(_message.Message):
     """Only messages after this id; 0 for no bound. Alone it lists oldest first."""
     limit: _builtins.int
     """Messages wanted, 1 to 200; 0 means 50."""
+    around_id: _builtins.int
+    """Messages on both sides of this id, and the message itself if it is still there; 0 for none. Not with before_id or after_id."""
     def __init__(
         self,
         *,
@@ -583,10 +586,11 @@ class ListMessagesRequest(_message.Message):
         before_id: _builtins.int = ...,
         after_id: _builtins.int = ...,
         limit: _builtins.int = ...,
+        around_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_id", b"after_id", "before_id", b"before_id", "chat_id", b"chat_id", "limit", b"limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_id", b"after_id", "around_id", b"around_id", "before_id", b"before_id", "chat_id", b"chat_id", "limit", b"limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -601,15 +605,21 @@ class ListMessagesResponse(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     HAS_MORE_FIELD_NUMBER: _builtins.int
     QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
+    CURSOR_FIELD_NUMBER: _builtins.int
+    HAS_NEWER_FIELD_NUMBER: _builtins.int
     has_more: _builtins.bool
-    """Whether there are more in that direction."""
+    """Whether there are more in that direction; around an id, whether there are older ones."""
+    cursor: _builtins.str
+    """Where the stream of the chat goes on after this page: what changed since, then the current status. Only where the queue is."""
+    has_newer: _builtins.bool
+    """Around an id: whether there are newer messages than these."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
         """The messages: newest first, or oldest first when only after_id was given."""
 
     @_builtins.property
     def queued_messages(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.QueuedMessage]:
-        """The queue; only on the page without bounds."""
+        """The queue; only on the page without bounds and around an id."""
 
     def __init__(
         self,
@@ -617,10 +627,12 @@ class ListMessagesResponse(_message.Message):
         messages: _abc.Iterable[_message_pb2.Message] | None = ...,
         has_more: _builtins.bool = ...,
         queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
+        cursor: _builtins.str = ...,
+        has_newer: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_more", b"has_more", "messages", b"messages", "queued_messages", b"queued_messages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "has_more", b"has_more", "has_newer", b"has_newer", "messages", b"messages", "queued_messages", b"queued_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1234,7 +1246,7 @@ class MarkReadRequest(_message.Message):
     chat_id: _builtins.str
     """The chat."""
     last_message_id: _builtins.int
-    """The newest message read; the mark never moves back."""
+    """The newest message read; 0 for all that there are. The mark never moves back."""
     def __init__(
         self,
         *,
