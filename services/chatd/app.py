@@ -257,9 +257,13 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
-        "users.follow": lambda: follow_users(bus, suspension, spend.groups),
+        "users.follow": lambda: follow_users(
+            bus, suspension, spend.groups, components.streams.feeds
+        ),
         "users.check": suspension.run,
-        "groups.follow": lambda: follow_groups(bus, spend.groups, spend.group_cleanup),
+        "groups.follow": lambda: follow_groups(
+            bus, spend.groups, spend.group_cleanup, components.streams.feeds
+        ),
         "groups.check": spend.group_cleanup.run,
         "ledger.enter": spend.bills.run,
         "partials.write": chats.writer.run,

@@ -437,6 +437,17 @@ key_fingerprints = Table(
     PrimaryKeyConstraint("key_id", name=Constraint.KEY_FINGERPRINTS_PKEY),
 )
 
+revoked_shares = Table(
+    "revoked_shares",
+    metadata,
+    id_column("chat_id"),
+    id_column("grantee_id"),
+    Column("changed_xid", TransactionId, nullable=False),
+    time_column("revoked_at"),
+    PrimaryKeyConstraint("chat_id", "grantee_id", name=Constraint.REVOKED_SHARES_PKEY),
+    Index("revoked_shares_by_grantee", "grantee_id", "changed_xid"),
+)
+
 deleted_chats = Table(
     "deleted_chats",
     metadata,

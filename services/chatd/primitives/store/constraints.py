@@ -95,6 +95,7 @@ class Constraint(StrEnum):
     PROVIDERS_OPTIONS_ARE_AN_OBJECT = "providers_options_are_an_object"
     PROVIDERS_PKEY = "providers_pkey"
     PROVIDERS_TYPE_KNOWN = "providers_type_known"
+    REVOKED_SHARES_PKEY = "revoked_shares_pkey"
     SECRET_USES_BY_REQUEST = "secret_uses_by_request"
     SECRET_USES_OUTCOME_KNOWN = "secret_uses_outcome_known"
     SECRET_USES_PKEY = "secret_uses_pkey"

@@ -140,6 +140,7 @@ class ServedChats:
     state_changed: list[ChatState]
     live: LiveChats
     hubs: Hubs
+    feeds: Feeds
     clock: FakeClock
     created: list[NewChat]
     groups: KnownGroups
@@ -199,7 +200,7 @@ class _Telling:
     @classmethod
     def over(cls, pool: Pool, groups: KnownGroups, tasks: Starter) -> "_Telling":
         clock, live, followings = FakeClock(), LiveChats(), PostgresStreamReads(pool)
-        feeds = Feeds(PostgresFeeds(pool), clock)
+        feeds = Feeds(PostgresFeeds(pool), groups, clock)
         hubs = Hubs(
             followings, live, relays=NoRelays(), tasks=tasks, clock=clock, on_activity=feeds.poke
         )
@@ -333,6 +334,7 @@ async def served_chats(
             state_changed=state_changed,
             live=telling.live,
             hubs=telling.hubs,
+            feeds=telling.feeds,
             clock=telling.clock,
             created=created,
             groups=groups,
