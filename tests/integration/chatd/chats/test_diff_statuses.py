@@ -10,7 +10,6 @@ import pytest
 from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.store.reading import Reading
-from chatd.primitives.domain.requests import Reader
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.store.feeds import PostgresFeeds

@@ -89,7 +89,8 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
     class Lists:
         """Remembers whose groups are said to have changed."""
 
-        changed: list[str] = []
+        def __init__(self) -> None:
+            self.changed: list[str] = []
 
         def groups_changed(self, user_id: OwnerId) -> None:
             self.changed.append(user_id)
