@@ -23,11 +23,13 @@ from chatd.bus_handlers import (
     follow_workspaces,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.engine.search_indexing import SearchIndexing
 from chatd.chats.rpc.admission import SuspensionCheckedSpending
 from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
 from chatd.chats.store.housekeeping import PostgresHousekeeping
+from chatd.chats.store.text_search.index import SearchIndex
 from chatd.chats.wiring import ChatComponents, open_chats
 from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
@@ -244,6 +246,9 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         process.clock,
         jitter=process.random.random,
     )
+    indexing = SearchIndexing(
+        SearchIndex(components.resources.pool), process.clock, jitter=process.random.random
+    )
     return {
         "quarantine.run": lambda: _quarantine(components),
         "labels.wait": worker.titles.debouncer.run,
@@ -268,6 +273,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "ledger.enter": spend.bills.run,
         "partials.write": chats.writer.run,
         "rows.expire": housekeeping_loop.run,
+        "search.index": indexing.run,
         "timer.flush": components.flush_timer.run,
         **components.streams.loops(),
         "workspaces.follow": lambda: follow_workspaces(bus, workspaces.changes),
@@ -331,6 +337,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             created=worker.titles.title_writer.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
             cursor_after=cursor_after,
+            propose_title=worker.titles.title_writer.propose,
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
         RevertServicer(

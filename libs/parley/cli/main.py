@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "logs": ("parley.cli.commands.logs", "Show what the processes wrote."),
     "run": ("parley.cli.commands.run", "Ask one thing in a new chat and print the answer."),
     "ls": ("parley.cli.commands.ls", "List chats."),
+    "search": ("parley.cli.chats.search", "Find words in chats."),
     "show": ("parley.cli.commands.show", "Print a chat and what was said in it."),
     "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
     "interrupt": ("parley.cli.commands.send", "Stop what a chat does."),

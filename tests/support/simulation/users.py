@@ -14,6 +14,7 @@ from chatd.chats.domain.commands import (
     AnswerAction,
     Approved,
     BusyBehavior,
+    ChangeQueuedMessage,
     Command,
     DeleteQueuedMessage,
     EditMessage,
@@ -118,6 +119,7 @@ class User:
             (self._edit, 2),
             (self._interrupt, 3),
             (self._drop, 4 if is_queue else 1),
+            (self._move, 4 if is_queue else 1),
             (self._promote, 4 if is_queue else 1),
             (self._answer, 6 if self._chat.state.status is Status.REQUIRES_ACTION else 0),
             (self._compact, 1),
@@ -172,6 +174,14 @@ class User:
         await self._request(
             self._new_request(is_message=False),
             lambda claimed_by: DeleteQueuedMessage(queued_id),
+            may_claim=False,
+        )
+
+    async def _move(self) -> None:
+        queued_id, place = self._some_queued(), self._rng.randint(1, 4)
+        await self._request(
+            self._new_request(is_message=False),
+            lambda claimed_by: ChangeQueuedMessage(queued_id, place=place),
             may_claim=False,
         )
 

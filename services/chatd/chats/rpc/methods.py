@@ -1,6 +1,6 @@
 """What all methods of ChatService have in common: stores, the worker, and the caller's rights."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
@@ -67,6 +67,7 @@ class ChatMethods(ChatServiceServicer):
         created: Is called with every new chat.
         defaults: Completes requests from the configuration.
         changed: Is called with every chat whose turn setup may have changed.
+        propose_title: Returns a title for a chat as it is now, or raises TitleUnavailable.
         cursor_after: Returns where the stream of a chat goes on after a page of its history.
     """
 
@@ -81,6 +82,7 @@ class ChatMethods(ChatServiceServicer):
         spending: SpendAdmission,
         defaults: Defaults,
         cursor_after: Callable[[ChatId, PageVersions], str],
+        propose_title: Callable[[ChatId, Owner], Awaitable[str]],
         created: Callable[[NewChat], None] = ignore_event,
         changed: Callable[[ChatId], None] = lambda chat_id: None,
     ) -> None:
@@ -94,6 +96,7 @@ class ChatMethods(ChatServiceServicer):
         self._defaults = defaults
         self._changed = changed
         self._cursor_after = cursor_after
+        self._propose_title = propose_title
 
     async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
         """Return whether the caller may read a chat of another owner."""

@@ -12,6 +12,7 @@ from chatd.chats.store.metadata import Metadata
 from chatd.chats.store.ownership import Ownership
 from chatd.chats.store.reading import Reading
 from chatd.chats.store.shares import Shares
+from chatd.chats.store.text_search.hits import Search
 from chatd.chats.store.trees import ChatTrees
 from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool
@@ -24,6 +25,7 @@ class Stores:
     chats: PostgresChats
     reading: Reading
     listing: Listing
+    search: Search
     ownership: Ownership
     keys: Keys
     metadata: Metadata
@@ -46,6 +48,7 @@ class Stores:
             chats=chats,
             reading=Reading(pool),
             listing=Listing(pool),
+            search=Search(pool),
             ownership=Ownership(pool),
             keys=Keys(pool, chats),
             metadata=Metadata(pool, metadata_changed),

@@ -30,6 +30,7 @@ class SideCallRequest:
     Attributes:
         history_version: The history version that it is about, which its bill names.
         model: The chat's own model, if it is already resolved.
+        is_repeated: Whether there may be several of the same purpose and version; each is billed.
     """
 
     chat_id: ChatId
@@ -41,6 +42,7 @@ class SideCallRequest:
     call_s: float
     total_s: float
     model: ModelProfile | None = None
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,8 @@ class SideCalls:
     ) -> Generated:
         """Call the model once; usage is billed here or by the caller that stores the answer."""
         answer = Answer(ignore_part, self._clock)
-        episode = Fence(0, side_call.history_version, attempt)
+        number = int(self._clock.now().timestamp() * 1000) if side_call.is_repeated else 0
+        episode = Fence(0, side_call.history_version, number + attempt)
         request = _request(side_call, profile, attempt)
         call = MeteredCall(episode, side_call.purpose, profile, answer, request, alive_ms=lambda: 0)
         self._ports.calls.opened(call, side_call.chat_id, side_call.owner.id)

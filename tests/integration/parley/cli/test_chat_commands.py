@@ -57,6 +57,33 @@ def test_chats_are_listed_page_by_page(capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
+def test_words_are_found_page_by_page(capsys: pytest.CaptureFixture[str]) -> None:
+    excerpt = [
+        {"text": "order\n\x1b[2J ", "match": False},
+        {"text": "pens", "match": True},
+        {"text": " now", "match": False},
+    ]
+    said = {"chat_id": "c-1", "title": "Invoice", "message_id": 7, "excerpt": excerpt}
+    titled = {"chat_id": "c-2", "title": "Pens", "message_id": None, "excerpt": excerpt[1:2]}
+    pages = ({"items": [said], "next_cursor": "x"}, {"items": [titled], "next_cursor": None})
+    with fake_api(*(Answer(200, page) for page in pages)) as api:
+        assert parley(api, "search", "--chat", "c-1", "-n", "60", "blue", "pens") == 0
+    assert capsys.readouterr().out == (
+        "c-1 message 7  Invoice\n    order [2J pens now\nc-2 title  Pens\n    pens\n"
+    )
+    assert [request.path for request in api.requests] == [
+        "/api/v1/search?q=blue+pens&chat_id=c-1&limit=50",
+        "/api/v1/search?q=blue+pens&chat_id=c-1&limit=50&cursor=x",
+    ]
+
+
+def test_found_words_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(200, {"items": [], "next_cursor": None})) as api:
+        assert parley(api, "search", "--json", "pens") == 0
+    assert json.loads(capsys.readouterr().out) == {"items": []}
+    assert len(api.requests) == 1
+
+
 def test_a_list_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(Answer(200, {"items": [chat(1)], "next_cursor": "more"})) as api:
         assert parley(api, "ls", "--json", "-n", "1") == 0

@@ -63,6 +63,7 @@ LOOPS = {
         "replicas.look",
         "revocations.follow",
         "rows.expire",
+        "search.index",
         "servers.follow",
         "streams.access",
         "streams.poll",

@@ -181,6 +181,11 @@ class FixedPreviews:
         return checkpoint_pb2.RestoreReport(restored=1)
 
 
+async def propose_title(chat_id: ChatId, owner: Owner) -> str:
+    """Return the same title for every chat."""
+    return "A better title"
+
+
 def no_channel(address: Address) -> grpc.aio.Channel:
     """Refuse: no node is known."""
     raise AssertionError(address)
@@ -302,6 +307,7 @@ async def served_chats(
                 references=References(catalogue.store, servers, grantees),
                 spending=spending,
                 cursor_after=cursor_after,
+                propose_title=propose_title,
                 created=created.append,
             ),
             RevertServicer(stores, claims=claims, tasks=tasks, previews=FixedPreviews()),
