@@ -337,6 +337,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             created=worker.titles.title_writer.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
             cursor_after=cursor_after,
+            fork_workspace=workspaces.control.fork_of_chat,
             propose_title=worker.titles.title_writer.propose,
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),

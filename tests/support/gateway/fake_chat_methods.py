@@ -157,6 +157,9 @@ class FakeChatMethods(ChatServiceServicer):
         self._chat(request)
         return chats_api.ProposeTitleResponse(title="A better title")
 
+    async def ForkChat(self, request: Any, context: Any) -> chats_api.ForkChatResponse:  # noqa: N802
+        return chats_api.ForkChatResponse(chat=self._chat(request))
+
     async def Interrupt(self, request: Any, context: Any) -> chats_api.InterruptResponse:  # noqa: N802
         chat = self._chat(request)
         chat.status = chat_pb2.CHAT_STATUS_INTERRUPTING

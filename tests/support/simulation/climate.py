@@ -77,6 +77,6 @@ class Climate:
             faults=rng.choice((0.0, 0.4, 1.0)),
             chats=rng.choices(tuple(CHATS), tuple(CHATS.values()))[0],
             asking=rng.choice((1, 12)),
-            wishes=tuple(rng.choice((0, 1, 1, 4)) for _ in range(9)),
+            wishes=tuple(rng.choice((0, 1, 1, 4)) for _ in range(8)),
             people=rng.choice((0, 0, 8)),
         )

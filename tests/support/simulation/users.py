@@ -119,7 +119,6 @@ class User:
             (self._edit, 2),
             (self._interrupt, 3),
             (self._drop, 4 if is_queue else 1),
-            (self._move, 4 if is_queue else 1),
             (self._promote, 4 if is_queue else 1),
             (self._answer, 6 if self._chat.state.status is Status.REQUIRES_ACTION else 0),
             (self._compact, 1),
@@ -170,18 +169,16 @@ class User:
         )
 
     async def _drop(self) -> None:
-        queued_id = self._some_queued()
+        """Delete a message that waits, or move it: every third request about one does."""
+        queued_id, place = self._some_queued(), 1 + len(self.requests) % 4
+        is_moved = len(self.requests) % 3 == 0
         await self._request(
             self._new_request(is_message=False),
-            lambda claimed_by: DeleteQueuedMessage(queued_id),
-            may_claim=False,
-        )
-
-    async def _move(self) -> None:
-        queued_id, place = self._some_queued(), self._rng.randint(1, 4)
-        await self._request(
-            self._new_request(is_message=False),
-            lambda claimed_by: ChangeQueuedMessage(queued_id, place=place),
+            lambda claimed_by: (
+                ChangeQueuedMessage(queued_id, place=place)
+                if is_moved
+                else DeleteQueuedMessage(queued_id)
+            ),
             may_claim=False,
         )
 

@@ -6,6 +6,7 @@ from typing import Self
 
 from chatd.chats.store.attachments import Attachments
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.forks import Forks
 from chatd.chats.store.idempotency_keys import Keys
 from chatd.chats.store.listing import Listing
 from chatd.chats.store.metadata import Metadata
@@ -26,6 +27,7 @@ class Stores:
     reading: Reading
     listing: Listing
     search: Search
+    forks: Forks
     ownership: Ownership
     keys: Keys
     metadata: Metadata
@@ -49,6 +51,7 @@ class Stores:
             reading=Reading(pool),
             listing=Listing(pool),
             search=Search(pool),
+            forks=Forks(pool),
             ownership=Ownership(pool),
             keys=Keys(pool, chats),
             metadata=Metadata(pool, metadata_changed),

@@ -308,6 +308,7 @@ async def served_chats(
                 spending=spending,
                 cursor_after=cursor_after,
                 propose_title=propose_title,
+                fork_workspace=catalogue.control.fork_of_chat,
                 created=created.append,
             ),
             RevertServicer(stores, claims=claims, tasks=tasks, previews=FixedPreviews()),

@@ -47,6 +47,34 @@ BUSY_BEHAVIOR_INTERRUPT: BusyBehavior.ValueType  # 2
 """Interrupt the turn and go next."""
 Global___BusyBehavior: _TypeAlias = BusyBehavior  # noqa: Y015
 
+class _ForkWorkspaceUse:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ForkWorkspaceUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ForkWorkspaceUse.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FORK_WORKSPACE_USE_UNSPECIFIED: _ForkWorkspaceUse.ValueType  # 0
+    """The same as none."""
+    FORK_WORKSPACE_USE_NONE: _ForkWorkspaceUse.ValueType  # 1
+    """None: it gets a scratch workspace of its own when it needs one."""
+    FORK_WORKSPACE_USE_SAME: _ForkWorkspaceUse.ValueType  # 2
+    """The same workspace, if one was chosen for the chat; both then change the same files."""
+    FORK_WORKSPACE_USE_COPY: _ForkWorkspaceUse.ValueType  # 3
+    """A copy of the workspace as it is now."""
+
+class ForkWorkspaceUse(_ForkWorkspaceUse, metaclass=_ForkWorkspaceUseEnumTypeWrapper):
+    """In which files the copy of a chat works."""
+
+FORK_WORKSPACE_USE_UNSPECIFIED: ForkWorkspaceUse.ValueType  # 0
+"""The same as none."""
+FORK_WORKSPACE_USE_NONE: ForkWorkspaceUse.ValueType  # 1
+"""None: it gets a scratch workspace of its own when it needs one."""
+FORK_WORKSPACE_USE_SAME: ForkWorkspaceUse.ValueType  # 2
+"""The same workspace, if one was chosen for the chat; both then change the same files."""
+FORK_WORKSPACE_USE_COPY: ForkWorkspaceUse.ValueType  # 3
+"""A copy of the workspace as it is now."""
+Global___ForkWorkspaceUse: _TypeAlias = ForkWorkspaceUse  # noqa: Y015
+
 @_typing.final
 class CreateChatRequest(_message.Message):
     """Asks for a new chat."""
@@ -1501,6 +1529,68 @@ class MarkReadResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MarkReadResponse: _TypeAlias = MarkReadResponse  # noqa: Y015
+
+@_typing.final
+class ForkChatRequest(_message.Message):
+    """Copies a chat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
+    chat_id: _builtins.str
+    """The chat to copy."""
+    message_id: _builtins.int
+    """The last message that is copied; 0 for the newest."""
+    workspace: Global___ForkWorkspaceUse.ValueType
+    """In which files the copy works."""
+    title: _builtins.str
+    """Title, at most 200 characters; empty for that of the chat."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
+        message_id: _builtins.int = ...,
+        workspace: Global___ForkWorkspaceUse.ValueType = ...,
+        title: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "message_id", b"message_id", "request_id", b"request_id", "title", b"title", "workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForkChatRequest: _TypeAlias = ForkChatRequest  # noqa: Y015
+
+@_typing.final
+class ForkChatResponse(_message.Message):
+    """The copy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def chat(self) -> _chat_pb2.Chat:
+        """The chat."""
+
+    def __init__(
+        self,
+        *,
+        chat: _chat_pb2.Chat | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForkChatResponse: _TypeAlias = ForkChatResponse  # noqa: Y015
 
 @_typing.final
 class ProposeTitleRequest(_message.Message):

@@ -135,6 +135,11 @@ class ChatServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadResponse.FromString,
                 _registered_method=True)
+        self.ForkChat = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/ForkChat',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatResponse.FromString,
+                _registered_method=True)
         self.ProposeTitle = channel.unary_unary(
                 '/parley.api.chat.v1.ChatService/ProposeTitle',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ProposeTitleRequest.SerializeToString,
@@ -297,6 +302,13 @@ class ChatServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForkChat(self, request, context):
+        """Copy a chat up to a message into a new chat at rest, with its workspace, a copy of it, or without.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ProposeTitle(self, request, context):
         """Let a small model write a title for the chat as it is now, and use it if asked to.
         """
@@ -420,6 +432,11 @@ def add_ChatServiceServicer_to_server(servicer, server):
                     servicer.MarkRead,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadResponse.SerializeToString,
+            ),
+            'ForkChat': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForkChat,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatResponse.SerializeToString,
             ),
             'ProposeTitle': grpc.unary_unary_rpc_method_handler(
                     servicer.ProposeTitle,
@@ -978,6 +995,33 @@ class ChatService:
             '/parley.api.chat.v1.ChatService/MarkRead',
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForkChat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/ForkChat',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -57,6 +57,8 @@ class ChatServiceStub:
     """Bring a chat whose stored state is impossible to rest as an error."""
     MarkRead: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.MarkReadRequest, _chat_service_pb2.MarkReadResponse]
     """Remember how far the owner has read."""
+    ForkChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ForkChatRequest, _chat_service_pb2.ForkChatResponse]
+    """Copy a chat up to a message into a new chat at rest, with its workspace, a copy of it, or without."""
     ProposeTitle: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ProposeTitleRequest, _chat_service_pb2.ProposeTitleResponse]
     """Let a small model write a title for the chat as it is now, and use it if asked to."""
     GetShares: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetSharesRequest, _chat_service_pb2.GetSharesResponse]
@@ -208,6 +210,13 @@ class ChatServiceServicer:
         context: _aio.ServicerContext[_chat_service_pb2.MarkReadRequest, _abc.Awaitable[_chat_service_pb2.MarkReadResponse]],
     ) -> _abc.Awaitable[_chat_service_pb2.MarkReadResponse]:
         """Remember how far the owner has read."""
+
+    def ForkChat(
+        self,
+        request: _chat_service_pb2.ForkChatRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.ForkChatRequest, _abc.Awaitable[_chat_service_pb2.ForkChatResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ForkChatResponse]:
+        """Copy a chat up to a message into a new chat at rest, with its workspace, a copy of it, or without."""
 
     def ProposeTitle(
         self,
