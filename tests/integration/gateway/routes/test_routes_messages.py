@@ -101,6 +101,22 @@ async def test_a_title_is_proposed_or_regenerated(stack: GatewayStack) -> None:
         assert reply.json() == {"title": "A better title"}
 
 
+async def test_a_chat_is_forked_at_a_message(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    path = f"/api/v1/chats/{chat_id}/fork"
+
+    reply = await stack.owner.request("POST", path, {"message_id": 3, "workspace": "copy"}, KEY)
+
+    assert last_request(stack) == api.ForkChatRequest(
+        request_id="key-1",
+        chat_id=chat_id,
+        message_id=3,
+        workspace=api.FORK_WORKSPACE_USE_COPY,
+    )
+    assert (reply.status, reply.headers["location"]) == (201, f"/api/v1/chats/{chat_id}")
+    assert (await stack.owner.request("POST", path, {"workspace": "all"}, KEY)).status == 422
+
+
 async def test_words_are_searched_in_all_chats_or_in_one(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
     hit = api.SearchHit(

@@ -84,6 +84,19 @@ def test_found_words_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(api.requests) == 1
 
 
+def test_a_chat_is_copied_up_to_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(201, chat(2)), Answer(201, chat(3))) as api:
+        assert parley(api, "fork", "c-1", "7", "--workspace", "copy", "--title", "Other") == 0
+        assert parley(api, "fork", "c-1", "--json") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("chat-2\n{")
+    assert json.loads(out.removeprefix("chat-2\n")) == chat(3)
+    assert [(request.path, request.body) for request in api.requests] == [
+        ("/api/v1/chats/c-1/fork", {"workspace": "copy", "message_id": 7, "title": "Other"}),
+        ("/api/v1/chats/c-1/fork", {"workspace": "none"}),
+    ]
+
+
 def test_a_list_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(Answer(200, {"items": [chat(1)], "next_cursor": "more"})) as api:
         assert parley(api, "ls", "--json", "-n", "1") == 0
