@@ -23,11 +23,13 @@ from chatd.bus_handlers import (
     follow_workspaces,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.engine.search_indexing import SearchIndexing
 from chatd.chats.rpc.admission import SuspensionCheckedSpending
 from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
 from chatd.chats.store.housekeeping import PostgresHousekeeping
+from chatd.chats.store.text_search.index import SearchIndex
 from chatd.chats.wiring import ChatComponents, open_chats
 from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
@@ -51,6 +53,7 @@ from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.usage import PostgresUsage
 from chatd.spend.wiring import SpendComponents, open_spend
 from chatd.streams.engine.flush_timer import FlushTimer
+from chatd.streams.rpc.position import cursor_after
 from chatd.streams.wiring import StreamComponents, open_streams
 from chatd.turns.wiring import WorkerComponents, open_worker
 from chatd.users.clients.existence import GatewayGrantees
@@ -245,6 +248,9 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         process.clock,
         jitter=process.random.random,
     )
+    indexing = SearchIndexing(
+        SearchIndex(components.resources.pool), process.clock, jitter=process.random.random
+    )
     return {
         "quarantine.run": lambda: _quarantine(components),
         "labels.wait": worker.titles.debouncer.run,
@@ -258,16 +264,21 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
-        "users.follow": lambda: follow_users(bus, suspension, spend.groups),
+        "users.follow": lambda: follow_users(
+            bus, suspension, spend.groups, components.streams.feeds
+        ),
         "users.check": suspension.run,
         "audit_events.deliver": AuditDelivery(
             components.resources.pool, SCHEMA, components.resources.gateways, process.clock
         ).run,
-        "groups.follow": lambda: follow_groups(bus, spend.groups, spend.group_cleanup),
+        "groups.follow": lambda: follow_groups(
+            bus, spend.groups, spend.group_cleanup, components.streams.feeds
+        ),
         "groups.check": spend.group_cleanup.run,
         "ledger.enter": spend.bills.run,
         "partials.write": chats.writer.run,
         "rows.expire": housekeeping_loop.run,
+        "search.index": indexing.run,
         "timer.flush": components.flush_timer.run,
         **components.streams.loops(),
         "workspaces.follow": lambda: follow_workspaces(bus, workspaces.changes),
@@ -330,6 +341,9 @@ def _servicers(components: Components) -> tuple[object, ...]:
             spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
             created=worker.titles.title_writer.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
+            cursor_after=cursor_after,
+            fork_workspace=workspaces.control.fork_of_chat,
+            propose_title=worker.titles.title_writer.propose,
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
         RevertServicer(

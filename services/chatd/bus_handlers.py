@@ -134,28 +134,52 @@ async def follow_servers(bus: Bus, tools: McpTools) -> None:
             tools.forget_catalogues()
 
 
-async def follow_users(bus: Bus, suspension: UserSuspension, groups: CachedGroups) -> None:
+class MembershipListener(Protocol):
+    """Receives changes of the groups of users."""
+
+    def groups_changed(self, user_id: OwnerId) -> None:
+        """Called when the groups of a user may have changed."""
+        ...
+
+    def group_changed(self, group_id: str) -> None:
+        """Called when a group was deleted."""
+        ...
+
+    def on_groups_resync(self) -> None:
+        """Called when notices may have been lost."""
+        ...
+
+
+async def follow_users(
+    bus: Bus, suspension: UserSuspension, groups: CachedGroups, lists: MembershipListener
+) -> None:
     """Refresh the status and the groups of users that the gateway changed."""
     async with bus.subscribe(USERS_TOPIC) as notices:
         async for notice in notices:
             match notice:
                 case Notice(_, user_id):
                     groups.forget(OwnerId(user_id))
+                    lists.groups_changed(OwnerId(user_id))
                     await suspension.on_notice(OwnerId(user_id))
                 case Resync():
                     groups.mark_stale()
+                    lists.on_groups_resync()
 
 
-async def follow_groups(bus: Bus, groups: CachedGroups, group_cleanup: GroupCleanup) -> None:
+async def follow_groups(
+    bus: Bus, groups: CachedGroups, group_cleanup: GroupCleanup, lists: MembershipListener
+) -> None:
     """Drop a deleted group from the cached memberships, and remove the rows that name it."""
     async with bus.subscribe(GROUPS_TOPIC) as notices:
         async for notice in notices:
             match notice:
                 case Notice(_, group_id):
                     groups.forget_group(group_id)
+                    lists.group_changed(group_id)
                     await group_cleanup.on_notice(group_id)
                 case Resync():
                     groups.mark_stale()
+                    lists.on_groups_resync()
 
 
 async def _notify_runner(

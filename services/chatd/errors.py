@@ -21,6 +21,7 @@ from chatd.chats.domain.errors import (
     ResultProblem,
     RevertNotFound,
     RevertSuperseded,
+    TitleUnavailable,
     TransitionNotAllowed,
 )
 from chatd.chats.domain.writes import ActionOutcome
@@ -211,6 +212,14 @@ def _revert_not_found(error: RevertNotFound) -> Problem:
         "REVERT_NOT_FOUND",
         "There is no such revert of this chat that can be undone.",
         {"revert_id": error.revert_id},
+    )
+
+
+def _title_unavailable(error: TitleUnavailable) -> Problem:
+    return Problem.of(
+        "TITLE_UNAVAILABLE",
+        "No model could write a title; try again, or write one.",
+        {"chat_id": error.chat_id},
     )
 
 
@@ -435,6 +444,7 @@ ERRORS: ErrorTable = {
     NotEditable: _not_editable,
     RevertNotFound: _revert_not_found,
     RevertSuperseded: _revert_superseded,
+    TitleUnavailable: _title_unavailable,
     RestoreFailed: _files_unavailable,
     NothingToCompact: _nothing_to_compact,
     BadToolResult: _bad_tool_result,

@@ -107,7 +107,7 @@ async def open_streams(
         clock=process.clock,
     )
     stack.callback(relays.close)
-    feeds = Feeds(PostgresFeeds(pool), process.clock)
+    feeds = Feeds(PostgresFeeds(pool), groups, process.clock)
     hubs = Hubs(
         followings, live, relays=relays, tasks=tasks, clock=process.clock, on_activity=feeds.poke
     )

@@ -78,6 +78,13 @@ class FakeChatMethods(ChatServiceServicer):
         token = "more" if len(chats) > length else ""
         return chats_api.ListChatsResponse(chats=chats[:length], next_page_token=token)
 
+    async def SearchMessages(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> chats_api.SearchMessagesResponse:
+        self._fake.take(request)
+        answer: chats_api.SearchMessagesResponse = self._fake.answers["SearchMessages"]
+        return answer
+
     async def UpdateChat(self, request: Any, context: Any) -> chats_api.UpdateChatResponse:  # noqa: N802
         self._fake.take(request)
         chat = self._as_read(request.chat.id, request.chat.etag)
@@ -133,11 +140,25 @@ class FakeChatMethods(ChatServiceServicer):
         chat = self._chat(request)
         return chats_api.DeleteQueuedMessageResponse(chat=chat)
 
+    async def UpdateQueuedMessage(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> chats_api.UpdateQueuedMessageResponse:
+        self._chat(request)
+        queued = self._fake.queues.get(request.chat_id, [])
+        return chats_api.UpdateQueuedMessageResponse(queued_messages=queued)
+
     async def PromoteQueuedMessage(  # noqa: N802
         self, request: Any, context: Any
     ) -> chats_api.PromoteQueuedMessageResponse:
         chat = self._chat(request)
         return chats_api.PromoteQueuedMessageResponse(chat=chat)
+
+    async def ProposeTitle(self, request: Any, context: Any) -> chats_api.ProposeTitleResponse:  # noqa: N802
+        self._chat(request)
+        return chats_api.ProposeTitleResponse(title="A better title")
+
+    async def ForkChat(self, request: Any, context: Any) -> chats_api.ForkChatResponse:  # noqa: N802
+        return chats_api.ForkChatResponse(chat=self._chat(request))
 
     async def Interrupt(self, request: Any, context: Any) -> chats_api.InterruptResponse:  # noqa: N802
         chat = self._chat(request)

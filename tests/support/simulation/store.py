@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast
 
 from chatd.chats.domain.chat import NO_FACTS, ChatState, Claimed, Facts, Message
 from chatd.chats.domain.commands import (
+    ChangeQueuedMessage,
     Command,
     DeleteQueuedMessage,
     EditMessage,
@@ -31,7 +32,13 @@ from support.simulation.rules import Author
 T = TypeVar("T")
 
 DOWN = Twist(is_lost=True)
-NEEDS_FACTS = (DeleteQueuedMessage, PromoteQueuedMessage, EditMessage, RequestCompaction)
+NEEDS_FACTS = (
+    DeleteQueuedMessage,
+    ChangeQueuedMessage,
+    PromoteQueuedMessage,
+    EditMessage,
+    RequestCompaction,
+)
 
 
 class Line:

@@ -14,6 +14,7 @@ from chatd.chats.domain.commands import (
     AnswerAction,
     Approved,
     BusyBehavior,
+    ChangeQueuedMessage,
     Command,
     DeleteQueuedMessage,
     EditMessage,
@@ -168,10 +169,16 @@ class User:
         )
 
     async def _drop(self) -> None:
-        queued_id = self._some_queued()
+        """Delete a message that waits, or move it: every third request about one does."""
+        queued_id, place = self._some_queued(), 1 + len(self.requests) % 4
+        is_moved = len(self.requests) % 3 == 0
         await self._request(
             self._new_request(is_message=False),
-            lambda claimed_by: DeleteQueuedMessage(queued_id),
+            lambda claimed_by: (
+                ChangeQueuedMessage(queued_id, place=place)
+                if is_moved
+                else DeleteQueuedMessage(queued_id)
+            ),
             may_claim=False,
         )
 

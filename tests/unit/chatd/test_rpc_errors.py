@@ -21,6 +21,7 @@ from chatd.chats.domain.errors import (
     ResultProblem,
     RevertNotFound,
     RevertSuperseded,
+    TitleUnavailable,
     TransitionNotAllowed,
 )
 from chatd.chats.domain.writes import ActionOutcome
@@ -166,6 +167,12 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "FAILED_PRECONDITION",
         "REVERT_SUPERSEDED",
         {"revert_id": "r"},
+    ),
+    (
+        TitleUnavailable(ChatId("c")),
+        "FAILED_PRECONDITION",
+        "TITLE_UNAVAILABLE",
+        {"chat_id": "c"},
     ),
     (PlanNotFound("c"), "NOT_FOUND", "PLAN_NOT_FOUND", {"chat_id": "c"}),
     (

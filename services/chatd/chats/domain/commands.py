@@ -5,8 +5,9 @@ from enum import StrEnum
 
 from chatd.chats.domain.chat import NewMessage, PendingCall, Retry
 from chatd.content.domain.messages import ChatMode, TurnError
-from chatd.content.domain.parts import ToolCall, ToolResult
+from chatd.content.domain.parts import Part, ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import (
     ExecutionId,
     Fence,
@@ -73,6 +74,20 @@ class DeleteQueuedMessage:
     """Delete a queued message."""
 
     queued_message_id: QueuedMessageId
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeQueuedMessage:
+    """Replace the content or the choice of a queued message, or move it; None keeps each.
+
+    Attributes:
+        place: Its place in the queue, from 1; a place beyond the last is the last.
+    """
+
+    queued_message_id: QueuedMessageId
+    content: tuple[Part, ...] | None = None
+    choice: ModelChoice | None = None
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +287,7 @@ UserCommand = (
     | RevertChat
     | UndoRevert
     | DeleteQueuedMessage
+    | ChangeQueuedMessage
     | PromoteQueuedMessage
     | Interrupt
     | SubmitToolResults

@@ -13,6 +13,7 @@ ChatError
 ├── NotEditable             only live messages of a user can be edited
 ├── RevertNotFound          no such revert that could be undone
 ├── RevertSuperseded        messages were added since the revert
+├── TitleUnavailable        no model could write a title
 ├── ActionNotOpen           the chat does not wait for this action
 ├── NothingToCompact        there are no messages since the last summary
 ├── BadToolResult           a client's result does not match the calls
@@ -134,6 +135,14 @@ class RevertSuperseded(ChatError):
     def __init__(self, revert_id: RevertId) -> None:
         super().__init__(f"the chat went on after revert {revert_id}")
         self.revert_id = revert_id
+
+
+class TitleUnavailable(ChatError):
+    """No model could write a title."""
+
+    def __init__(self, chat_id: ChatId) -> None:
+        super().__init__(f"no model could write a title for chat {chat_id}; try again or write one")
+        self.chat_id = chat_id
 
 
 class ActionNotOpen(ChatError):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import (
     AnswerAction,
+    ChangeQueuedMessage,
     Command,
     CommitCompaction,
     CommitResults,
@@ -43,6 +44,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         RevertChat: (WAITING, RUNNING),
         UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (),  # The queue is empty; the command fails with not found.
+        ChangeQueuedMessage: (),
         PromoteQueuedMessage: (),
         Interrupt: (WAITING,),
         RequestCompaction: (RUNNING,),
@@ -54,6 +56,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         RevertChat: (WAITING, RUNNING),
         UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (ERROR,),
+        ChangeQueuedMessage: (ERROR,),
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (ERROR,),
         RequestCompaction: (RUNNING,),
@@ -63,6 +66,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         SendMessage: (RUNNING, INTERRUPTING),
         EditMessage: (RUNNING,),
         DeleteQueuedMessage: (RUNNING,),
+        ChangeQueuedMessage: (RUNNING,),
         PromoteQueuedMessage: (INTERRUPTING,),
         Interrupt: (INTERRUPTING, RUNNING),
         CommitStep: (RUNNING,),
@@ -80,6 +84,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         SendMessage: (INTERRUPTING,),
         EditMessage: (RUNNING,),
         DeleteQueuedMessage: (INTERRUPTING,),
+        ChangeQueuedMessage: (INTERRUPTING,),
         PromoteQueuedMessage: (INTERRUPTING,),
         Interrupt: (INTERRUPTING,),
         RecordResult: (INTERRUPTING,),
@@ -90,6 +95,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         SendMessage: (ASKING, RUNNING),
         EditMessage: (RUNNING,),
         DeleteQueuedMessage: (ASKING,),
+        ChangeQueuedMessage: (ASKING,),
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (WAITING, RUNNING, ASKING),
         SubmitToolResults: (RUNNING, ASKING),

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from chatd.chats.domain.chat import ChatState, Facts, Revert, RevertKind, Status
 from chatd.chats.domain.commands import (
+    ChangeQueuedMessage,
     DeleteQueuedMessage,
     FailTurn,
     FinishRevert,
@@ -41,6 +42,7 @@ from chatd.primitives.domain.ids import NO_MESSAGE, MessageId
 DURING_REVERT = (
     SendMessage,
     DeleteQueuedMessage,
+    ChangeQueuedMessage,
     Interrupt,
     Reconcile,
     RecordRetry,

@@ -34,6 +34,7 @@ from chatd.chats.domain.chat import (
 from chatd.chats.domain.commands import (
     AnswerAction,
     BusyBehavior,
+    ChangeQueuedMessage,
     Command,
     CommitCompaction,
     CommitResults,
@@ -92,6 +93,7 @@ from chatd.chats.domain.writes import (
     ActionOutcome,
     AnswerPending,
     AppendMessages,
+    ChangeQueued,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
@@ -206,6 +208,10 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
         case DeleteQueuedMessage(queued_message_id):
             _require_queued(moved, queued_message_id, facts)
             return Decision(queue_changed(moved, -1), (DropQueued(queued_message_id),))
+        case ChangeQueuedMessage(queued_message_id, content, choice, place):
+            _require_queued(moved, queued_message_id, facts)
+            change = ChangeQueued(queued_message_id, content, choice, place)
+            return Decision(queue_changed(moved, 0), (change,))
         case PromoteQueuedMessage():
             return _promote(moved, command, facts)
         case Interrupt(_, claimed_by):

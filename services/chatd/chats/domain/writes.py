@@ -7,8 +7,9 @@ from enum import StrEnum
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Revert, RevertKind
 from chatd.chats.domain.commands import AskedCall, BillingCommand, WorkerCommand
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import ToolResult
+from chatd.content.domain.parts import Part, ToolResult
 from chatd.content.domain.tools import Dispatch
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ExecutionId, MessageId, QueuedMessageId
 from chatd.spend.domain.ledger import LedgerEntry
 
@@ -120,6 +121,16 @@ class DropQueued:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeQueued:
+    """Change what one message of the queue says or chooses, or its place; None keeps each."""
+
+    queued_message_id: QueuedMessageId
+    content: tuple[Part, ...] | None
+    choice: ModelChoice | None
+    place: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class MoveToHead:
     """Move one message to the head of the queue."""
 
@@ -179,6 +190,7 @@ Write = (
     | SetMode
     | EnqueueMessage
     | DropQueued
+    | ChangeQueued
     | MoveToHead
     | PromoteHead
     | ClearQueue

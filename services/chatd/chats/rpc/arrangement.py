@@ -86,6 +86,20 @@ class ArrangementMethods(ChatMethods):
         return api.MarkReadResponse(last_message_id=mark)
 
     @with_read_only_errors
+    async def ProposeTitle(
+        self, request: api.ProposeTitleRequest, context: Context
+    ) -> api.ProposeTitleResponse:
+        """Let a model write a title, and use it if that is wanted."""
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        await self._stores.ownership.require(chat_id, owner.id)
+        title = await self._propose_title(chat_id, owner)
+        if request.use:
+            await self._stores.metadata.change(
+                chat_id, owner_id=owner.id, changes=ChatChanges(title=title)
+            )
+        return api.ProposeTitleResponse(title=title)
+
+    @with_read_only_errors
     async def GetShares(
         self, request: api.GetSharesRequest, context: Context
     ) -> api.GetSharesResponse:

@@ -1,6 +1,6 @@
 """What all methods of ChatService have in common: stores, the worker, and the caller's rights."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
@@ -13,10 +13,11 @@ from chatd.chats.rpc.convert import chat_to_proto
 from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.creation import NewChat
+from chatd.chats.store.reading import PageVersions
 from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner
-from chatd.primitives.domain.requests import Reader
+from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_reader
 from parley.api.chat.v1 import chat_pb2
@@ -66,6 +67,10 @@ class ChatMethods(ChatServiceServicer):
         created: Is called with every new chat.
         defaults: Completes requests from the configuration.
         changed: Is called with every chat whose turn setup may have changed.
+        propose_title: Returns a title for a chat as it is now, or raises TitleUnavailable.
+        fork_workspace: Copies the workspace of a chat, once for each key, and returns the id of the
+            copy; empty if the chat has none.
+        cursor_after: Returns where the stream of a chat goes on after a page of its history.
     """
 
     def __init__(
@@ -78,6 +83,9 @@ class ChatMethods(ChatServiceServicer):
         references: References,
         spending: SpendAdmission,
         defaults: Defaults,
+        cursor_after: Callable[[ChatId, PageVersions], str],
+        propose_title: Callable[[ChatId, Owner], Awaitable[str]],
+        fork_workspace: Callable[[ChatId, Owner, ClientKey], Awaitable[str]],
         created: Callable[[NewChat], None] = ignore_event,
         changed: Callable[[ChatId], None] = lambda chat_id: None,
     ) -> None:
@@ -90,6 +98,9 @@ class ChatMethods(ChatServiceServicer):
         self._created = created
         self._defaults = defaults
         self._changed = changed
+        self._cursor_after = cursor_after
+        self._propose_title = propose_title
+        self._fork_workspace = fork_workspace
 
     async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
         """Return whether the caller may read a chat of another owner."""

@@ -1,6 +1,6 @@
 """Methods that only read."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 
 from chatd.chats.domain.errors import MessageNotFound
 from chatd.chats.domain.views import ChatView
@@ -63,16 +63,23 @@ class ReadMethods(ChatMethods):
         before_id, after_id = request.before_id, request.after_id
         if before_id and after_id >= before_id:
             raise InvalidRequest("after_id", "is not below before_id")
+        if request.around_id and (before_id or after_id):
+            raise InvalidRequest("around_id", "is given without before_id and after_id")
         page = await self._stores.reading.page(
             chat_id,
             await caller_as_reader(self._groups),
-            Bounds(before_id, after_id, request.limit or PAGE_LENGTH),
+            Bounds(before_id, after_id, request.limit or PAGE_LENGTH, request.around_id),
         )
-        messages = _fitting(message_to_proto(chat_id, message) for message in page.messages)
+        messages = [message_to_proto(chat_id, message) for message in page.messages]
+        fitting = _fitting(messages, request.around_id)
+        is_older_left = bool(messages) and fitting[-1].id != messages[-1].id
+        is_newer_left = bool(messages) and fitting[0].id != messages[0].id
         return api.ListMessagesResponse(
-            messages=messages,
-            has_more=page.has_more or len(messages) < len(page.messages),
+            messages=fitting,
+            has_more=page.has_more or is_older_left,
             queued_messages=[queued_to_proto(queued) for queued in page.queue],
+            cursor="" if page.versions is None else self._cursor_after(chat_id, page.versions),
+            has_newer=page.has_newer or is_newer_left,
         )
 
     async def GetMessage(
@@ -108,13 +115,18 @@ class ReadMethods(ChatMethods):
         yield api.ExportChatResponse(complete=api.ExportComplete(message_count=count))
 
 
-def _fitting(messages: Iterable[message_pb2.Message]) -> list[message_pb2.Message]:
-    """Return the first messages of a page, as many as fit into one response, but at least one."""
-    fitting: list[message_pb2.Message] = []
+def _fitting(messages: Sequence[message_pb2.Message], around_id: int) -> list[message_pb2.Message]:
+    """Return the messages of a page that fit into one response, but at least one.
+
+    The first ones are kept, or those nearest to an id.
+    """
+    places = range(len(messages))
+    centre = next((place for place in places if messages[place].id <= around_id), 0)
+    fitting: list[int] = []
     left_bytes = PAGE_BYTES_MAX
-    for message in messages:
-        left_bytes -= message.ByteSize()
+    for place in sorted(places, key=lambda place: abs(place - centre)):
+        left_bytes -= messages[place].ByteSize()
         if left_bytes < 0 and fitting:
             break
-        fitting.append(message)
-    return fitting
+        fitting.append(place)
+    return [messages[place] for place in sorted(fitting)]

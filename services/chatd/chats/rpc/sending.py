@@ -5,7 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from chatd.chats.domain.chat import ChatState, NewMessage, QueuedMessage
-from chatd.chats.domain.commands import BusyBehavior, EditMessage, SendMessage
+from chatd.chats.domain.commands import (
+    BusyBehavior,
+    ChangeQueuedMessage,
+    EditMessage,
+    SendMessage,
+)
 from chatd.chats.rpc.claims import reserved
 from chatd.chats.rpc.content import (
     client_tools_from_proto,
@@ -25,11 +30,12 @@ from chatd.chats.rpc.references import all_known
 from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.applying import Applied
 from chatd.chats.store.creation import NewChat
+from chatd.chats.store.reading import Bounds
 from chatd.content.domain import parts
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Part
 from chatd.models.domain.errors import ModelNotFound
-from chatd.models.domain.profile import ModelChoice
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.models.rpc.convert import EFFORT_OF
 from chatd.primitives.domain.errors import (
     CheckUnavailable,
@@ -39,7 +45,7 @@ from chatd.primitives.domain.errors import (
     all_of,
 )
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
-from chatd.primitives.domain.requests import ClientKey
+from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -186,6 +192,32 @@ class SendMethods(ChatMethods):
             snapshot_version=chat.versions.snapshot,
         )
 
+    @with_read_only_errors
+    async def UpdateQueuedMessage(
+        self, request: api.UpdateQueuedMessageRequest, context: Context
+    ) -> api.UpdateQueuedMessageResponse:
+        """Change what a queued message says, its model or its place."""
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
+        key = fields.client_key_of(request, request.request_id)
+        content = content_from_proto(request.content) if request.content else None
+        wanted = _choice_of(request)
+        choice = None if wanted == NO_CHOICE else wanted
+        if content is None and choice is None and not request.place:
+            raise InvalidRequest("content", "give content, model_id, reasoning_effort or place")
+        await self._stores.ownership.require(chat_id, owner.id)
+        if choice is not None:
+            choice = await self._choice(choice, chat_id, key)
+        if content is not None and (file_ids := file_ids_of(content)):
+            content = await self._with_files(content, file_ids, owner.id)
+            await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
+        command = ChangeQueuedMessage(queued_id, content, choice, request.place or None)
+        await self._stores.keys.once(chat_id, command, key)
+        page = await self._stores.reading.page(chat_id, Reader(owner.id), Bounds(0, 0, 1))
+        return api.UpdateQueuedMessageResponse(
+            queued_messages=[queued_to_proto(queued) for queued in page.queue]
+        )
+
     async def _checked_chat(self, new: NewChat, key: ClientKey) -> NewChat:
         """Return a new chat, completed, after checking that its ids exist.
 
@@ -252,7 +284,12 @@ class SendMethods(ChatMethods):
 
 
 def _choice_of(
-    request: api.CreateChatRequest | api.SendMessageRequest | api.EditMessageRequest,
+    request: (
+        api.CreateChatRequest
+        | api.SendMessageRequest
+        | api.EditMessageRequest
+        | api.UpdateQueuedMessageRequest
+    ),
 ) -> ModelChoice:
     return ModelChoice(request.model_id.strip(), EFFORT_OF[request.reasoning_effort])
 

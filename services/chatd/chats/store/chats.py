@@ -13,6 +13,7 @@ from chatd.chats.domain.chat import (
     QueuedMessage,
 )
 from chatd.chats.domain.commands import (
+    ChangeQueuedMessage,
     Command,
     DeleteQueuedMessage,
     EditMessage,
@@ -123,7 +124,11 @@ class PostgresChats(Applier):
     async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
         """Read the inputs of `command` beside the state; the guard ensures that they still hold."""
         match command:
-            case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
+            case (
+                DeleteQueuedMessage(wanted)
+                | ChangeQueuedMessage(wanted)
+                | PromoteQueuedMessage(wanted, _)
+            ):
                 row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
                 assert row is not None  # An aggregate always returns a row.
                 return Facts(is_queued=row["is_queued"], is_queue_head=bool(row["is_head"]))

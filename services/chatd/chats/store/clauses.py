@@ -14,6 +14,7 @@ from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     CancelActions,
+    ChangeQueued,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
@@ -174,6 +175,27 @@ DROP_QUEUED = """
         DELETE FROM chat.chat_queue USING guard
         WHERE chat_queue.chat_id = guard.chat_id AND id = {p1}::uuid)
 """
+# Of the others the n-th gets the position 2n, so that odd positions are between them.
+CHANGE_QUEUED = """
+    changed AS (
+        UPDATE chat.chat_queue SET
+            position = CASE WHEN {p4}::integer IS NULL THEN chat_queue.position
+                ELSE placed.position END,
+            content = CASE WHEN placed.is_meant THEN coalesce({p2}::text::json, chat_queue.content)
+                ELSE chat_queue.content END,
+            content_version = CASE WHEN placed.is_meant AND {p2}::text IS NOT NULL
+                THEN {content_version} ELSE chat_queue.content_version END,
+            choice = CASE WHEN placed.is_meant THEN coalesce({p3}::text::json, chat_queue.choice)
+                ELSE chat_queue.choice END
+        FROM guard, LATERAL (
+            SELECT each.id, each.id = {p1}::uuid AS is_meant,
+                CASE WHEN each.id = {p1}::uuid THEN 2 * {p4}::integer - 1
+                    ELSE 2 * row_number() OVER (PARTITION BY each.id = {p1}::uuid
+                        ORDER BY each.position, each.id) END AS position
+            FROM chat.chat_queue each WHERE each.chat_id = guard.chat_id) placed
+        WHERE chat_queue.chat_id = guard.chat_id AND chat_queue.id = placed.id
+            AND (placed.is_meant OR {p4}::integer IS NOT NULL))
+"""
 MOVE_TO_HEAD = """
     reordered AS (
         UPDATE chat.chat_queue SET position = (SELECT min(position) - 1
@@ -259,6 +281,9 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, message.created_by, wish))
         case DropQueued(queued_message_id):
             return Clause(DROP_QUEUED, (queued_message_id,))
+        case ChangeQueued(queued_message_id, new, wanted, place):
+            text = None if new is None else parts_to_json(new)
+            return Clause(CHANGE_QUEUED, (queued_message_id, text, choice_to_json(wanted), place))
         case MoveToHead(queued_message_id):
             return Clause(MOVE_TO_HEAD, (queued_message_id,))
         case PromoteHead(head):

@@ -133,6 +133,11 @@ def stored_text(text: str) -> str:
     return _MARKED.sub(_unmark, text) if MARK in text else text
 
 
+def original_text(text: str) -> str:
+    """Return the original of a text that was read out of stored JSON."""
+    return _MARKED.sub(lambda found: MARK if found.group() == 2 * MARK else "\0", text)
+
+
 def _mark(found: re.Match[str]) -> str:
     match found.group():
         case "\\u0000":

@@ -132,6 +132,17 @@ class Keys:
             await self.require_used(chat_id, key, violation)
             return None
 
+    async def is_used(self, chat_id: ChatId, key: ClientKey) -> bool:
+        """Return whether the key was used for the same body.
+
+        Raises:
+            RequestIdReused: It was used for another body.
+        """
+        body_hash = await self._pool.fetchval(SELECT_BODY_HASH, chat_id, key.key)
+        if body_hash not in (None, key.body_hash):
+            raise RequestIdReused(key.key)
+        return body_hash is not None
+
     async def require_used(self, chat_id: ChatId, key: ClientKey, otherwise: Exception) -> None:
         """Require that the key was used for the same body.
 

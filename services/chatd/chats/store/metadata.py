@@ -38,7 +38,8 @@ SELECT_PINNABLE = """
 # May run: owner.
 MARK_READ = """
     UPDATE chat.chats c SET last_read_message_id
-        = greatest(c.last_read_message_id, least($3::bigint, e.next_message_id - 1))
+        = greatest(c.last_read_message_id,
+            least(coalesce(nullif($3::bigint, 0), e.next_message_id), e.next_message_id - 1))
     FROM chat.chat_exec e
     WHERE c.id = $1 AND c.owner_id = $2 AND e.chat_id = c.id RETURNING c.last_read_message_id
 """
@@ -105,7 +106,7 @@ class Metadata:
             self._metadata_changed(changed_id)
 
     async def mark_read(self, chat_id: ChatId, *, owner_id: OwnerId, message_id: int) -> MessageId:
-        """Move the read mark forward; return its position.
+        """Move the read mark forward, to the newest message if 0 is given; return its position.
 
         Raises:
             ChatNotFound: There is no such chat of this owner.

@@ -30,24 +30,49 @@ SELECT_CHILDREN = f"""
     WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE} ORDER BY c.created_at, c.id
 """
 
+# Messages that users see, between two ids.
+MESSAGES_BETWEEN = f"""
+    SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
+    WHERE chat_id = readable.id AND ({{before}} = 0 OR id < {{before}}) AND id > {{after}}
+        AND NOT is_deleted AND visibility <> 'model'
+    ORDER BY id {{order}} LIMIT $6
+"""
+DESCENDING = MESSAGES_BETWEEN.format(before="$4::bigint", after="$5::bigint", order="DESC")
+
 # A page of what users see, for a reader: no row means no chat, one empty row an empty page. The
-# first row has the queue, if it is requested.
+# first row has the queue, if it is requested, and the versions of the chat.
 # May run: reader.
 SELECT_PAGE = f"""
     WITH readable AS (
-        SELECT c.id, {{queue}} AS queue FROM chat.chats c WHERE c.id = $1 AND {READABLE})
-    SELECT page.*, CASE WHEN row_number() OVER (ORDER BY page.id {{order}}) = 1
+        SELECT c.id, {{queue}} AS queue, {{versions}} AS versions
+        FROM {{source}} WHERE c.id = $1 AND {READABLE})
+    SELECT page.*, readable.versions, CASE WHEN row_number() OVER (ORDER BY page.id {{order}}) = 1
         THEN readable.queue END AS queue
-    FROM readable LEFT JOIN LATERAL (
-        SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
-        WHERE chat_id = readable.id AND ($4::bigint = 0 OR id < $4) AND id > $5::bigint
-            AND NOT is_deleted AND visibility <> 'model'
-        ORDER BY id {{order}} LIMIT $6) page ON true
+    FROM readable LEFT JOIN LATERAL ({{messages}}) page ON true
     ORDER BY page.id {{order}}
 """
-SELECT_PAGE_ASCENDING = SELECT_PAGE.format(order="ASC", queue="NULL::text")
-SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC", queue="NULL::text")
-SELECT_NEWEST_PAGE = SELECT_PAGE.format(order="DESC", queue=queue_column("c.id"))
+WITHOUT_STATE = {"queue": "NULL::text", "versions": "NULL::bigint[]", "source": "chat.chats c"}
+WITH_STATE = {
+    "queue": queue_column("c.id"),
+    "versions": "ARRAY[e.snapshot_version, e.history_version, e.generation_attempt]",
+    "source": CHATS,
+}
+SELECT_PAGE_ASCENDING = SELECT_PAGE.format(
+    order="ASC",
+    messages=MESSAGES_BETWEEN.format(before="$4::bigint", after="$5::bigint", order="ASC"),
+    **WITHOUT_STATE,
+)
+SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC", messages=DESCENDING, **WITHOUT_STATE)
+SELECT_NEWEST_PAGE = SELECT_PAGE.format(order="DESC", messages=DESCENDING, **WITH_STATE)
+# As many messages before $4 as after $5, which is one less: the message between them is newer.
+SELECT_PAGE_AROUND = SELECT_PAGE.format(
+    order="DESC",
+    messages="({}) UNION ALL ({})".format(
+        MESSAGES_BETWEEN.format(before="$4::bigint", after="0", order="DESC"),
+        MESSAGES_BETWEEN.format(before="0", after="$5::bigint", order="ASC"),
+    ),
+    **WITH_STATE,
+)
 
 # The messages that one change deleted, for the owner.
 # May run: owner.
@@ -69,6 +94,7 @@ class Bounds:
     before_id: int
     after_id: int
     limit: int
+    around_id: int = 0
 
     @property
     def is_ascending(self) -> bool:
@@ -78,16 +104,27 @@ class Bounds:
     @property
     def is_unbounded(self) -> bool:
         """Return whether this is the page that includes the queue."""
-        return self.after_id == 0 and self.before_id == 0
+        return self.after_id == 0 and self.before_id == 0 and self.around_id == 0
+
+
+@dataclass(frozen=True, slots=True)
+class PageVersions:
+    """The versions of a chat to which a page belongs."""
+
+    snapshot: int
+    history: int
+    generation_attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a history, with the queue if it is unbounded."""
+    """A page of a history, with queue and versions if it is unbounded or around a message."""
 
     messages: tuple[Message, ...]
     has_more: bool
     queue: tuple[QueuedMessage, ...] = ()
+    versions: PageVersions | None = None
+    has_newer: bool = False
 
 
 class Reading:
@@ -119,6 +156,8 @@ class Reading:
         Raises:
             ChatNotFound: There is no such chat for this reader.
         """
+        if bounds.around_id:
+            return await self._page_around(chat_id, reader, bounds)
         statement = SELECT_PAGE_ASCENDING if bounds.is_ascending else SELECT_PAGE_DESCENDING
         if bounds.is_unbounded:
             statement = SELECT_NEWEST_PAGE
@@ -128,6 +167,24 @@ class Reading:
             messages[: bounds.limit],
             has_more=len(messages) > bounds.limit,
             queue=queue_of(rows[0]["queue"]),
+            versions=_versions_of(rows[0]),
+        )
+
+    async def _page_around(self, chat_id: ChatId, reader: Reader, bounds: Bounds) -> Page:
+        """Return the messages nearest to an id, as many on both sides as there are."""
+        sides = Bounds(bounds.around_id, bounds.around_id - 1, bounds.limit)
+        rows = await self._rows(SELECT_PAGE_AROUND, chat_id, reader, sides)
+        messages = _messages_of(rows)
+        newer = sum(message.id >= bounds.around_id for message in messages)
+        older = len(messages) - newer
+        newer_kept = min(newer, max((bounds.limit + 1) // 2, bounds.limit - older))
+        older_kept = min(older, bounds.limit - newer_kept)
+        return Page(
+            messages[newer - newer_kept : newer + older_kept],
+            has_more=older > older_kept,
+            queue=queue_of(rows[0]["queue"]),
+            versions=_versions_of(rows[0]),
+            has_newer=newer > newer_kept,
         )
 
     async def messages(self, chat_id: ChatId, reader: Reader) -> AsyncIterator[Message]:
@@ -170,3 +227,7 @@ class Reading:
 
 def _messages_of(rows: list[asyncpg.Record]) -> tuple[Message, ...]:
     return tuple(message_of(row) for row in rows if row["id"] is not None)
+
+
+def _versions_of(row: asyncpg.Record) -> PageVersions | None:
+    return None if row["versions"] is None else PageVersions(*row["versions"])

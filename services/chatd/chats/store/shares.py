@@ -26,13 +26,20 @@ SELECT_SHARES = """
     WHERE chat_id = $1 ORDER BY created_at, grantee_kind, grantee_id
 """
 
-# Delete shares that are no longer wanted; the owner was checked.
+# Delete shares that are no longer wanted; the owner was checked. Feeds read what was revoked.
 # May run: checked by LOCK_SHARED.
 DELETE_SHARES = """
-    DELETE FROM chat.chat_shares share WHERE share.chat_id = $1 AND NOT EXISTS (
-        SELECT 1 FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
-        WHERE wanted.kind = share.grantee_kind AND wanted.id = share.grantee_id)
-    RETURNING grantee_kind, grantee_id
+    WITH revoked AS (
+        DELETE FROM chat.chat_shares share WHERE share.chat_id = $1 AND NOT EXISTS (
+            SELECT 1 FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
+            WHERE wanted.kind = share.grantee_kind AND wanted.id = share.grantee_id)
+        RETURNING share.grantee_kind, share.grantee_id),
+    noted AS (
+        INSERT INTO chat.revoked_shares (chat_id, grantee_id, changed_xid, revoked_at)
+        SELECT $1, grantee_id, pg_current_xact_id(), clock_timestamp() FROM revoked
+        ON CONFLICT (chat_id, grantee_id) DO UPDATE SET changed_xid = excluded.changed_xid,
+            revoked_at = excluded.revoked_at)
+    SELECT grantee_kind, grantee_id FROM revoked
 """
 
 # Insert new shares; existing ones keep their time. The owner was checked.

@@ -6,12 +6,14 @@ from typing import Self
 
 from chatd.chats.store.attachments import Attachments
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.forks import Forks
 from chatd.chats.store.idempotency_keys import Keys
 from chatd.chats.store.listing import Listing
 from chatd.chats.store.metadata import Metadata
 from chatd.chats.store.ownership import Ownership
 from chatd.chats.store.reading import Reading
 from chatd.chats.store.shares import Shares
+from chatd.chats.store.text_search.hits import Search
 from chatd.chats.store.trees import ChatTrees
 from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool
@@ -24,6 +26,8 @@ class Stores:
     chats: PostgresChats
     reading: Reading
     listing: Listing
+    search: Search
+    forks: Forks
     ownership: Ownership
     keys: Keys
     metadata: Metadata
@@ -46,6 +50,8 @@ class Stores:
             chats=chats,
             reading=Reading(pool),
             listing=Listing(pool),
+            search=Search(pool),
+            forks=Forks(pool),
             ownership=Ownership(pool),
             keys=Keys(pool, chats),
             metadata=Metadata(pool, metadata_changed),

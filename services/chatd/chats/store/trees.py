@@ -33,7 +33,13 @@ LOCK_TREE = f"""
 # May run: owner.
 DELETE_TREE = """
     WITH gone AS (
-        DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id)
+        DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id),
+    revoked AS (
+        INSERT INTO chat.revoked_shares (chat_id, grantee_id, changed_xid, revoked_at)
+        SELECT gone.id, share.grantee_id, pg_current_xact_id(), clock_timestamp()
+        FROM gone JOIN chat.chat_shares share ON share.chat_id = gone.id
+        ON CONFLICT (chat_id, grantee_id) DO UPDATE SET changed_xid = excluded.changed_xid,
+            revoked_at = excluded.revoked_at)
     INSERT INTO chat.deleted_chats (chat_id, owner_id, changed_xid, deleted_at)
     SELECT id, owner_id, pg_current_xact_id(), clock_timestamp() FROM gone
     ON CONFLICT (chat_id) DO UPDATE SET changed_xid = excluded.changed_xid,

@@ -49,13 +49,18 @@ ASKING = """
         ORDER BY asking.id DESC LIMIT 1) END
 """
 
+CHILD_COUNT = """
+    (SELECT count(*) FROM chat.chats child
+        WHERE child.root_chat_id = c.root_chat_id AND child.parent_chat_id = c.id)
+"""
+
 VIEW_COLUMNS = f"""
     c.id AS view_id, c.owner_id, c.owner_role, c.title, c.has_own_title, c.parent_chat_id,
     c.root_chat_id, c.model_id, c.reasoning_effort, c.mode, c.workspace_id, c.mcp_server_ids,
     c.labels::text AS labels, c.pin_order, c.summary, c.last_turn_summary,
     c.client_tools::text AS client_tools, c.last_read_message_id, c.created_at AS chat_created_at,
     c.diff_status::text AS diff_status,
-    {HAS_UNREAD} AS has_unread,
+    {HAS_UNREAD} AS has_unread, {CHILD_COUNT} AS child_count,
     EXISTS (SELECT 1 FROM chat.chat_shares share WHERE share.chat_id = c.root_chat_id) AS is_shared,
     {PLACE_IN_LINE} AS place_in_line, {STATE_COLUMNS}
 """
@@ -89,6 +94,7 @@ def view_of(row: asyncpg.Record) -> ChatView:
         last_read_message_id=MessageId(row["last_read_message_id"]),
         has_unread=row["has_unread"],
         is_shared=row["is_shared"],
+        child_count=row["child_count"],
         place_in_line=row["place_in_line"],
         created_at=row["chat_created_at"],
         updated_at=row["changed_at"],

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.store.reading import PageVersions
 from chatd.primitives.domain.ids import ChatId
 from chatd.workers.domain import is_ownerless
 
@@ -25,6 +26,8 @@ NUMBER_MAX = 2**63 - 1
 MARK_CHARACTERS = 6
 # Above every message id; the events after the messages are numbered from here.
 TAIL = 10**15
+# How many kinds of events precede the status.
+AFTER_QUEUE = 1
 STATUS_SENT_SCALE = 10**17
 IN_LINE = 8
 
@@ -119,3 +122,14 @@ def status_sent_of(state: ChatState) -> int:
 def is_status_sent(status_sent: int, status: Status) -> bool:
     """Return whether a reader was sent this status."""
     return status_sent % IN_LINE == _CODES[status]
+
+
+def cursor_after(chat_id: ChatId, page: PageVersions) -> str:
+    """Return where a reader goes on that has read a page of the history and the queue.
+
+    It stands after the queue in the step to the version of the page: later messages follow, then
+    the status with what explains it, and all live parts of the open episode.
+    """
+    row = TAIL + AFTER_QUEUE
+    at = Position(0, page.snapshot, row, page.history, page.generation_attempt)
+    return f"{mark_of(chat_id)}{at}"

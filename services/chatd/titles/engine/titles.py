@@ -6,6 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from chatd.chats.domain.chat import Message, Status
+from chatd.chats.domain.errors import TitleUnavailable
 from chatd.chats.store.creation import NewChat
 from chatd.models.domain.language_model import ModelError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
@@ -19,6 +20,7 @@ from chatd.titles.domain.labels import (
     clean_label,
     clean_title,
     label_prompt,
+    later_title_prompt,
     title_prompt,
     title_source,
 )
@@ -121,6 +123,36 @@ class TitleWriter:
         is_at_rest = ended.state.status is not Status.RUNNING
         if is_at_rest and not (ended.model is not None and is_demo(ended.model)):
             self._debounce(ended.state.chat_id, partial(self._note, ended))
+
+    async def propose(self, chat_id: ChatId, owner: Owner) -> str:
+        """Return a title for a chat as it is now.
+
+        Raises:
+            TitleUnavailable: No model could write one.
+        """
+        facts = await self._title_store.facts(chat_id)
+        transcript = transcript_of(await self._title_store.newest(chat_id, MESSAGES_MAX))
+        if facts is None or not transcript:
+            raise TitleUnavailable(chat_id)
+        side_call = SideCallRequest(
+            chat_id,
+            owner,
+            facts.history_version,
+            CallPurpose.TITLE,
+            later_title_prompt(transcript),
+            tokens_max=TITLE_TOKENS_MAX,
+            call_s=TITLE_S,
+            total_s=TITLE_S,
+            is_repeated=True,
+        )
+        generated = await self._ask(side_call)
+        if generated is None:
+            raise TitleUnavailable(chat_id)
+        self._bill(generated.entry, owner.id)
+        title = clean_title(generated.text)
+        if title is None:
+            raise TitleUnavailable(chat_id)
+        return title
 
     async def _title(self, new: NewChat, source: str) -> None:
         side_call = SideCallRequest(

@@ -35,6 +35,7 @@ class SideCallRequest:
         choice: The model of its turn, if that is known and `model` is not.
         attempt_offset: Is added to the number of the attempt in its bill, so that the attempts of
             two owners of one chat are two calls.
+        is_repeated: Whether there may be several of the same purpose and version; each is billed.
         may_reason: Whether the model uses the reasoning effort that is configured for it.
         may_be_demo: Whether the scripted demo may answer.
     """
@@ -50,6 +51,7 @@ class SideCallRequest:
     model: ModelProfile | None = None
     choice: ModelChoice | None = None
     attempt_offset: int = 0
+    is_repeated: bool = False
     may_reason: bool = False
     may_be_demo: bool = False
 
@@ -170,7 +172,10 @@ class SideCalls:
                 listener.on_text(part.text)
 
         answer = Answer(show, self._clock)
-        episode = Fence(0, side_call.history_version, side_call.attempt_offset + attempt)
+        offset = side_call.attempt_offset
+        if side_call.is_repeated:
+            offset = int(self._clock.now().timestamp() * 1000)
+        episode = Fence(0, side_call.history_version, offset + attempt)
         request = _request(side_call, profile, attempt)
         call = MeteredCall(episode, side_call.purpose, profile, answer, request, alive_ms=lambda: 0)
         self._ports.calls.opened(call, side_call.chat_id, side_call.owner.id)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from chatd.primitives.domain.errors import InvalidRequest, NameTaken
-from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.requests import ClientKey
 from chatd.users.domain.groups import Groups, GroupsUnavailable
 from chatd.workspaces.domain.commands import NewFork, NewWorkspace, Remove, SetTtl, Start, Stop
 from chatd.workspaces.domain.errors import TemplateNotFound, WorkspaceNotReady
@@ -190,6 +191,20 @@ class Control:
             parent_id=source.id,
         )
         return await self._add(workspace, asked.body_hash, asked.chat_id, suffix)
+
+    async def fork_of_chat(self, chat_id: ChatId, owner: Owner, key: ClientKey) -> str:
+        """Copy the workspace of a chat, once for each key; return its id, empty for none.
+
+        Raises:
+            WorkspaceNotReady: it cannot be copied now.
+            QuotaExhausted: the owner has reached a limit.
+        """
+        found = await self.workspaces.of_chat(chat_id)
+        if found is None or found.workspace is None:
+            return ""
+        asked = NewFork(owner.id, f"chat {key.key}", key.body_hash, found.workspace.id)
+        copy, _ = await self.fork(asked)
+        return copy.id
 
     async def start(
         self,

@@ -47,7 +47,7 @@ async def test_only_news_is_kept_and_every_reader_sees_it(turns: BilledTurns, po
 
     assert await diffs.set(CHAT, STATUS) == state.snapshot_version
     assert (await Reading(pool).get(CHAT, Reader(ANN.id))).diff_status == STATUS
-    told = await feeds.changes([ANN.id], horizon, limit=10, is_thorough=True)
+    told = await feeds.changes([Reader(ANN.id)], horizon, limit=10, is_thorough=True)
     assert [chat.view.diff_status for chat in told.chats] == [STATUS]
 
     later = replace(STATUS, refreshed_at=STATUS.refreshed_at.replace(hour=5))

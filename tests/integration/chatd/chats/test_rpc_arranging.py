@@ -245,6 +245,21 @@ async def test_the_read_mark_moves_forward_only(served: ServedChats) -> None:
     assert not (await served.ann.get(chat_id)).has_unread
     await served.finish(chat_id)
     assert (await served.ann.get(chat_id)).has_unread
+    # Without a message everything is read.
+    assert await mark(0) == 4
+    chat = await served.ann.get(chat_id)
+    assert (chat.has_unread, chat.last_read_message_id) == (False, 4)
+
+
+async def test_a_title_is_proposed_and_used_only_if_asked_to(served: ServedChats) -> None:
+    chat_id = await resting(served)
+    before = (await served.ann.get(chat_id)).title
+    request = api.ProposeTitleRequest(request_id="t", chat_id=chat_id)
+    assert (await served.ann.ask(request)).title == "A better title"
+    assert (await served.ann.get(chat_id)).title == before
+    request.use = True
+    assert (await served.ann.ask(request)).title == "A better title"
+    assert (await served.ann.get(chat_id)).title == "A better title"
 
 
 async def test_shares_are_replaced_and_keep_their_times(served: ServedChats) -> None:

@@ -20,7 +20,7 @@ from chatd.content.domain.tools import PendingKind
 from chatd.primitives.domain.ids import ChatId, ExecutionId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-from support.chatd.chats.chat_people import ANN_ID
+from support.chatd.chats.chat_people import ANN_ID, text
 from support.chatd.chats.served_chats import ServedChats
 
 WAITING = chat_pb2.CHAT_STATUS_WAITING
@@ -292,3 +292,60 @@ async def test_an_impossible_chat_refuses_until_it_is_reconciled(served: ServedC
         ERROR,
         chat_pb2.ERROR_KIND_GENERIC,
     )
+
+
+async def test_a_queued_message_is_reworded_given_another_effort_and_moved(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create("runs")
+    for each in ("one", "two", "three"):
+        await served.ann.send(chat.id, each)
+    page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))
+    one, two, three = (each.id for each in page.queued_messages)
+
+    async def change(queued_id: str, key: str, **values: Any) -> list[str]:
+        answer = await served.ann.ask(
+            api.UpdateQueuedMessageRequest(
+                request_id=key, chat_id=chat.id, queued_message_id=queued_id, **values
+            )
+        )
+        return [each.content[0].text.text for each in answer.queued_messages]
+
+    assert await change(three, "a", place=1) == ["three", "one", "two"]
+    assert await change(three, "b", place=2) == ["one", "three", "two"]
+    assert await change(one, "c", place=99) == ["three", "two", "one"]
+    assert await change(two, "d", content=[text("second")]) == ["three", "second", "one"]
+    effort = chat_pb2.REASONING_EFFORT_HIGH
+    reworded = await change(two, "e", content=[text("2")], reasoning_effort=effort, place=1)
+    assert reworded == ["2", "three", "one"]
+    # A repeated request changes nothing.
+    assert await change(three, "a", place=1) == ["2", "three", "one"]
+    changed = (await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))).queued_messages[0]
+    assert (changed.id, changed.reasoning_effort) == (two, effort)
+    await served.ann.send(chat.id, "four")
+    await served.finish(chat.id, "done")
+    left = await queue_of(served, chat.id)
+    assert [each.content[0].text.text for each in left] == ["three", "one", "four"]
+    (newest, *_) = (await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))).messages
+    assert newest.content[0].text.text == "2"
+
+
+async def test_a_queued_message_that_runs_already_cannot_be_changed(served: ServedChats) -> None:
+    chat = await served.ann.create("runs")
+    await served.ann.send(chat.id, "one")
+    page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))
+    queued_id = page.queued_messages[0].id
+    await served.finish(chat.id, "done")
+    request = api.UpdateQueuedMessageRequest(
+        request_id="r", chat_id=chat.id, queued_message_id=queued_id, place=1
+    )
+    assert (await served.ann.refusal(request)).reason == "QUEUED_MESSAGE_NOT_FOUND"
+    request.place = 0
+    assert (await served.ann.refusal(request)).reason == "INVALID_REQUEST"
+    unknown = api.UpdateQueuedMessageRequest(
+        request_id="r2", chat_id=chat.id, queued_message_id=queued_id, model_id="none"
+    )
+    assert (await served.ann.refusal(unknown)).reason in {
+        "MODEL_NOT_FOUND",
+        "QUEUED_MESSAGE_NOT_FOUND",
+    }

@@ -19,10 +19,12 @@ ABSENT = "00000000-0000-0000-0000-00000000dead"
 METHODS = [
     method.name for method in chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].methods
 ]
-WITHOUT_CHAT = {"CreateChat", "ListChats"}
+WITHOUT_CHAT = {"CreateChat", "ListChats", "SearchMessages"}
 ABOUT_CHAT = [name for name in METHODS if name not in WITHOUT_CHAT]
 READS = {"GetChat", "GetMessage", "ListMessages", "ExportChat"}
-CHANGES = [name for name in METHODS if name not in READS | {"ListChats", "GetShares"}]
+CHANGES = [
+    name for name in METHODS if name not in READS | {"ListChats", "SearchMessages", "GetShares"}
+]
 
 
 def well_formed(method: str, chat_id: str) -> Any:
@@ -39,6 +41,7 @@ def well_formed(method: str, chat_id: str) -> Any:
         "GetMessage": {"message_id": 1},
         "DeleteQueuedMessage": {"queued_message_id": ABSENT},
         "PromoteQueuedMessage": {"queued_message_id": ABSENT},
+        "UpdateQueuedMessage": {"queued_message_id": ABSENT, "place": 1},
         "SubmitToolResults": {"results": [api.ClientToolResult(tool_call_id="c", output_json="1")]},
         "SetShares": {"shares": [api.Share(user_id=ABSENT)]},
     }

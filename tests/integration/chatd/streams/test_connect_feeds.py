@@ -13,7 +13,7 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
 from parley.identity import Role, User, UserId
 from parley.rpc import acting_for
-from support.chatd.chats.chat_people import BOB_ID, Person
+from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
 from support.chatd.chats.served_chats import ServedChats
 
 CREATED = event_pb2.FEED_CHANGE_CREATED
@@ -238,3 +238,114 @@ async def test_titles_and_the_like_are_told_at_once(served: ServedChats) -> None
     assert (shared.chat.shared, shared.chat.has_unread) == (True, True)
     assert not read.chat.has_unread
     assert served.clock.monotonic() < LOOK_S
+
+
+async def share(served: ServedChats, chat_id: str, *shares: api.Share) -> None:
+    await served.ann.ask(api.SetSharesRequest(request_id="s", chat_id=chat_id, shares=shares))
+
+
+async def heard(feed: Any, chat_id: str) -> event_pb2.FeedEvent:
+    """Return the next event of a chat."""
+    while True:
+        response = await feed.read()
+        assert response.HasField("event"), response
+        event: event_pb2.FeedEvent = response.event
+        if event.chat.id == chat_id:
+            return event
+
+
+async def with_feed(served: ServedChats, person: Person) -> Any:
+    """Return a feed that has sent something."""
+    feed = watch(person)
+    own = await person.create("own")
+    await heard(feed, own.id)
+    return feed
+
+
+async def test_a_chat_is_heard_of_from_when_it_is_shared_until_it_is_no_longer(
+    served: ServedChats, passing: None
+) -> None:
+    async with asyncio.timeout(30):
+        chat = await served.ann.create("ann's")
+        bobs, eves = await with_feed(served, served.bob), await with_feed(served, served.eve)
+        await share(served, chat.id, api.Share(user_id=BOB_ID), api.Share(group_id=EVES_GROUP))
+        shared = [await heard(feed, chat.id) for feed in (bobs, eves)]
+        await served.finish(chat.id, "done")
+        finished = [await heard(feed, chat.id) for feed in (bobs, eves)]
+        await share(served, chat.id, api.Share(group_id=EVES_GROUP))
+        revoked = await next_of(bobs, chat.id, DELETED)
+        await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=chat.id))
+        gone = await next_of(eves, chat.id, DELETED)
+        resumed = watch(served.bob, shared[0].cursor)
+        replayed = await next_of(resumed, chat.id, DELETED)
+        for feed in (bobs, eves, resumed):
+            feed.cancel()
+    assert [(each.change, each.chat.owner_id) for each in shared] == [(CREATED, ANN_ID)] * 2
+    assert [(each.change, each.chat.status) for each in finished] == [
+        (UPDATED, chat_pb2.CHAT_STATUS_WAITING)
+    ] * 2
+    assert {each.chat.title for each in (revoked, gone, replayed)} == {""}
+
+
+async def test_a_share_that_was_missed_is_told_after_resuming(
+    served: ServedChats, passing: None
+) -> None:
+    async with asyncio.timeout(30):
+        chat = await served.ann.create("ann's")
+        feed = watch(served.bob)
+        own = await served.bob.create("own")
+        cursor = (await heard(feed, own.id)).cursor
+        feed.cancel()
+        await share(served, chat.id, api.Share(user_id=BOB_ID))
+        again = watch(served.bob, cursor)
+        assert (await heard(again, chat.id)).change == CREATED
+        again.cancel()
+
+
+async def test_an_owner_does_not_lose_a_chat_that_a_group_of_theirs_loses(
+    served: ServedChats, passing: None
+) -> None:
+    async with asyncio.timeout(30):
+        chat = await served.ann.create("ann's")
+        served.groups.groups[ANN_ID] = (EVES_GROUP,)
+        feed = await with_feed(served, served.ann)
+        await share(served, chat.id, api.Share(group_id=EVES_GROUP))
+        changes = [(await heard(feed, chat.id)).change]
+        await share(served, chat.id)
+        while (event := await heard(feed, chat.id)).chat.shared:
+            changes.append(event.change)
+        changes.append(event.change)
+        feed.cancel()
+    assert DELETED not in changes
+
+
+async def test_a_user_whose_groups_change_reads_the_list_anew(
+    served: ServedChats, passing: None
+) -> None:
+    async with asyncio.timeout(30):
+        eves, bobs = await with_feed(served, served.eve), await with_feed(served, served.bob)
+        served.groups.groups[EVE_ID] = ()
+        served.feeds.group_changed(EVES_GROUP)
+        served.feeds.groups_changed(BOB_ID)
+        while not (told := await eves.read()).HasField("closed"):
+            pass
+        own = await served.bob.create("goes on")
+        await heard(bobs, own.id)
+        bobs.cancel()
+    assert told.closed.reason == stream_api.CLOSE_REASON_RESYNC
+
+
+async def test_a_parent_is_told_again_with_the_count_of_its_children(
+    served: ServedChats, passing: None
+) -> None:
+    async with asyncio.timeout(30):
+        feed = await with_feed(served, served.ann)
+        chat = await served.ann.create("root")
+        assert (await heard(feed, chat.id)).chat.child_count == 0
+        child_id = await served.add_child(chat.id)
+        served.feeds.poke()
+        assert (await heard(feed, child_id)).chat.parent_chat_id == chat.id
+        assert (await heard(feed, chat.id)).chat.child_count == 1
+        feed.cancel()
+    listed = (await served.ann.ask(api.ListChatsRequest())).chats
+    assert {each.id: each.child_count for each in listed}[chat.id] == 1

@@ -86,7 +86,23 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
         async def on_notice(self, user_id: OwnerId) -> None:
             """Look after nobody."""
 
+    class Lists:
+        """Remembers whose groups are said to have changed."""
+
+        def __init__(self) -> None:
+            self.changed: list[str] = []
+
+        def groups_changed(self, user_id: OwnerId) -> None:
+            self.changed.append(user_id)
+
+        def group_changed(self, group_id: str) -> None:
+            self.changed.append(group_id)
+
+        def on_groups_resync(self) -> None:
+            """Nothing was lost."""
+
     nobody: Any = None
+    lists = Lists()
     groups = CachedGroups(GatewayGroups(channels), FakeClock())
     group_cleanup = GroupCleanup(
         PostgresGroupCleanup(pool),
@@ -104,8 +120,8 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         following = [
-            tasks.create_task(follow_users(gateway.bus, NoBarring(nobody), groups)),
-            tasks.create_task(follow_groups(gateway.bus, groups, group_cleanup)),
+            tasks.create_task(follow_users(gateway.bus, NoBarring(nobody), groups, lists)),
+            tasks.create_task(follow_groups(gateway.bus, groups, group_cleanup, lists)),
         ]
         assert await told() == ()
         await asked(gateway, "PUT", membership)
@@ -119,6 +135,7 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
         for task in following:
             task.cancel()
     assert await groups.of(OwnerId(OTHER_GROUP)) == ()
+    assert {user["id"], group["id"]} <= set(lists.changed)
 
 
 async def test_without_a_gateway_nobody_knows_anything(

@@ -7,6 +7,7 @@ import grpc
 
 from chatd.workspaces.domain.commands import ConfirmPolicy, Warn
 from chatd.workspaces.domain.templates import SCRATCH_ID
+from parley.api.chat.v1 import chat_service_pb2 as chat_api
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import sandbox_pb2, template_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
@@ -154,6 +155,26 @@ async def test_a_fork_is_a_workspace_beside_its_source(
     ).node_id
     merge = api.MergeForkRequest(request_id="m", fork_workspace_id=made.workspace_id)
     assert (await served.ann.refusal(merge)).reason == "NOT_A_FORK"
+
+
+async def test_a_chat_is_forked_with_a_copy_of_its_workspace_or_with_the_same(
+    served: ServedChats, catalogue: Catalogue
+) -> None:
+    made = (await create(served.ann)).workspace.workspace_id
+    chat = await served.ann.create("one", workspace_id=made)
+    request = chat_api.ForkChatRequest(
+        request_id="f", chat_id=chat.id, workspace=chat_api.FORK_WORKSPACE_USE_COPY
+    )
+    assert (await served.ann.refusal(request)).reason == "WORKSPACE_NOT_READY"
+    await catalogue.drive()
+    fork = (await served.ann.ask(request)).chat
+    copy = await catalogue.store.get(fork.workspace_id)
+    assert (copy.parent_id, copy.owner_id) == (made, served.ann.id)
+    assert (await served.ann.ask(request)).chat.workspace_id == copy.id
+    same = chat_api.ForkChatRequest(
+        request_id="g", chat_id=chat.id, workspace=chat_api.FORK_WORKSPACE_USE_SAME
+    )
+    assert (await served.ann.ask(same)).chat.workspace_id == made
 
 
 async def test_an_administrator_changes_what_a_workspace_may_do_while_it_runs(

@@ -57,7 +57,107 @@ async def test_a_page_has_bounds_and_tells_the_queue(stack: GatewayStack) -> Non
         "messages": [{"id": 1, "chat_id": chat_id, **NEW_MESSAGE_JSON}],
         "has_more": False,
         "queued_messages": [QUEUED_JSON],
+        "cursor": None,
+        "has_newer": False,
     }
+
+
+async def test_a_page_around_a_message_is_asked_for(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+
+    reply = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/messages?around_id=17")
+
+    assert last_request(stack) == api.ListMessagesRequest(chat_id=chat_id, around_id=17)
+    assert reply.status == 200
+
+
+async def test_a_queued_message_is_changed_and_moved(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    stack.chatd.queues[chat_id] = [queued()]
+
+    reply = await stack.owner.request(
+        "PATCH", f"/api/v1/chats/{chat_id}/queue/{QUEUED_ID}", HELLO | {"place": 2}, KEY
+    )
+
+    assert last_request(stack) == api.UpdateQueuedMessageRequest(
+        request_id="key-1",
+        chat_id=chat_id,
+        queued_message_id=QUEUED_ID,
+        content=HELLO_PARTS,
+        place=2,
+    )
+    assert reply.json() == {"queued_messages": [QUEUED_JSON]}
+
+
+async def test_a_title_is_proposed_or_regenerated(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    for verb, use in (("propose", False), ("regenerate", True)):
+        reply = await stack.owner.request(
+            "POST", f"/api/v1/chats/{chat_id}/title/{verb}", None, KEY
+        )
+        assert last_request(stack) == api.ProposeTitleRequest(
+            request_id="key-1", chat_id=chat_id, use=use
+        )
+        assert reply.json() == {"title": "A better title"}
+
+
+async def test_a_chat_is_forked_at_a_message(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    path = f"/api/v1/chats/{chat_id}/fork"
+
+    reply = await stack.owner.request("POST", path, {"message_id": 3, "workspace": "copy"}, KEY)
+
+    assert last_request(stack) == api.ForkChatRequest(
+        request_id="key-1",
+        chat_id=chat_id,
+        message_id=3,
+        workspace=api.FORK_WORKSPACE_USE_COPY,
+    )
+    assert (reply.status, reply.headers["location"]) == (201, f"/api/v1/chats/{chat_id}")
+    assert (await stack.owner.request("POST", path, {"workspace": "all"}, KEY)).status == 422
+
+
+async def test_words_are_searched_in_all_chats_or_in_one(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    hit = api.SearchHit(
+        chat_id=chat_id,
+        root_chat_id=chat_id,
+        owner_id="o",
+        title="A chat",
+        excerpt=[
+            api.ExcerptPart(text="blue ", match=False),
+            api.ExcerptPart(text="pens", match=True),
+        ],
+    )
+    stack.chatd.answers["SearchMessages"] = api.SearchMessagesResponse(
+        hits=[hit], next_page_token="more"
+    )
+
+    reply = await stack.owner.request(
+        "GET", f"/api/v1/search?q=blue%20pens&chat_id={chat_id}&limit=5&cursor=c"
+    )
+
+    assert last_request(stack) == api.SearchMessagesRequest(
+        query="blue pens", chat_id=chat_id, page_size=5, page_token="c"
+    )
+    assert reply.json() == {
+        "items": [
+            {
+                "chat_id": chat_id,
+                "root_chat_id": chat_id,
+                "owner_id": "o",
+                "title": "A chat",
+                "archived": False,
+                "message_id": None,
+                "role": None,
+                "at": None,
+                "excerpt": [{"text": "blue ", "match": False}, {"text": "pens", "match": True}],
+            }
+        ],
+        "next_cursor": "more",
+    }
+    assert (await stack.owner.request("GET", "/api/v1/search")).status == 422
+    assert (await stack.owner.request("GET", "/api/v1/search?q=a&limit=51")).status == 422
 
 
 async def test_a_message_is_sent_with_its_model_and_effort(stack: GatewayStack) -> None:

@@ -57,6 +57,46 @@ def test_chats_are_listed_page_by_page(capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
+def test_words_are_found_page_by_page(capsys: pytest.CaptureFixture[str]) -> None:
+    excerpt = [
+        {"text": "order\n\x1b[2J ", "match": False},
+        {"text": "pens", "match": True},
+        {"text": " now", "match": False},
+    ]
+    said = {"chat_id": "c-1", "title": "Invoice", "message_id": 7, "excerpt": excerpt}
+    titled = {"chat_id": "c-2", "title": "Pens", "message_id": None, "excerpt": excerpt[1:2]}
+    pages = ({"items": [said], "next_cursor": "x"}, {"items": [titled], "next_cursor": None})
+    with fake_api(*(Answer(200, page) for page in pages)) as api:
+        assert parley(api, "search", "--chat", "c-1", "-n", "60", "blue", "pens") == 0
+    assert capsys.readouterr().out == (
+        "c-1 message 7  Invoice\n    order [2J pens now\nc-2 title  Pens\n    pens\n"
+    )
+    assert [request.path for request in api.requests] == [
+        "/api/v1/search?q=blue+pens&chat_id=c-1&limit=50",
+        "/api/v1/search?q=blue+pens&chat_id=c-1&limit=50&cursor=x",
+    ]
+
+
+def test_found_words_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(200, {"items": [], "next_cursor": None})) as api:
+        assert parley(api, "search", "--json", "pens") == 0
+    assert json.loads(capsys.readouterr().out) == {"items": []}
+    assert len(api.requests) == 1
+
+
+def test_a_chat_is_copied_up_to_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(201, chat(2)), Answer(201, chat(3))) as api:
+        assert parley(api, "fork", "c-1", "7", "--workspace", "copy", "--title", "Other") == 0
+        assert parley(api, "fork", "c-1", "--json") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("chat-2\n{")
+    assert json.loads(out.removeprefix("chat-2\n")) == chat(3)
+    assert [(request.path, request.body) for request in api.requests] == [
+        ("/api/v1/chats/c-1/fork", {"workspace": "copy", "message_id": 7, "title": "Other"}),
+        ("/api/v1/chats/c-1/fork", {"workspace": "none"}),
+    ]
+
+
 def test_a_list_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(Answer(200, {"items": [chat(1)], "next_cursor": "more"})) as api:
         assert parley(api, "ls", "--json", "-n", "1") == 0

@@ -64,6 +64,7 @@ LOOPS = {
         "replicas.look",
         "revocations.follow",
         "rows.expire",
+        "search.index",
         "servers.follow",
         "streams.access",
         "streams.poll",

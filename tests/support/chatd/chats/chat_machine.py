@@ -21,6 +21,7 @@ from chatd.chats.domain.commands import (
     Approved,
     AskedCall,
     BusyBehavior,
+    ChangeQueuedMessage,
     Command,
     CommitCompaction,
     CommitResults,
@@ -52,7 +53,7 @@ from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Rol
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.models.domain.price import ModelUse, Price
-from chatd.models.domain.profile import ModelChoice, ReasoningEffort
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ReasoningEffort
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -194,6 +195,24 @@ class ChatMachine(RuleBasedStateMachine):
         wanted = queue[place % len(queue)] if queue else None
         wanted_id = wanted.id if wanted else queued_id(0)
         if self.apply(DeleteQueuedMessage(wanted_id)) is not None and wanted:
+            self.withdrawn.add(text_of(wanted.content))
+
+    @rule(
+        place=st.integers(0, 30),
+        to=st.sampled_from((None, 1, 2, 3, 30)),
+        is_reworded=st.booleans(),
+        choice=st.one_of(st.none(), CHOICES),
+    )
+    def change_queued(
+        self, place: int, to: int | None, is_reworded: bool, choice: ModelChoice | None
+    ) -> None:
+        queue = self.chat.queue
+        wanted = queue[place % len(queue)] if queue else None
+        content = self.user_message(NO_CHOICE).content if is_reworded else None
+        wanted_id = wanted.id if wanted else queued_id(0)
+        changed = self.apply(ChangeQueuedMessage(wanted_id, content, choice, to))
+        if changed is not None and wanted and is_reworded:
+            self.accepted.add(f"message {self.sent}")
             self.withdrawn.add(text_of(wanted.content))
 
     @rule(claimed_by=CLAIMS, place=st.integers(0, 30))

@@ -16,6 +16,7 @@ from chatd.chats.domain.chat import (
 )
 from chatd.chats.domain.commands import (
     AskedCall,
+    ChangeQueuedMessage,
     Command,
     DeleteQueuedMessage,
     EditMessage,
@@ -32,6 +33,7 @@ from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     CancelActions,
+    ChangeQueued,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
@@ -162,7 +164,11 @@ class InMemoryChats:
 def facts_for(chat: StoredChat, command: Command) -> Facts:
     """Return what `command` depends on beside the state."""
     match command:
-        case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
+        case (
+            DeleteQueuedMessage(wanted)
+            | ChangeQueuedMessage(wanted)
+            | PromoteQueuedMessage(wanted, _)
+        ):
             ids = [queued.id for queued in chat.queue]
             return Facts(is_queued=wanted in ids, is_queue_head=ids[:1] == [wanted])
         case EditMessage(message_id) | RevertChat(_, message_id):
@@ -246,6 +252,18 @@ class _Writer:
                 self._chat.queue.append(queued)
             case DropQueued(queued_message_id):
                 self._chat.queue.remove(self._queued(queued_message_id))
+            case ChangeQueued(queued_message_id, content, choice, to):
+                queued = self._queued(queued_message_id)
+                at = self._chat.queue.index(queued)
+                self._chat.queue.remove(queued)
+                self._chat.queue.insert(
+                    at if to is None else to - 1,
+                    replace(
+                        queued,
+                        content=queued.content if content is None else content,
+                        choice=queued.choice if choice is None else choice,
+                    ),
+                )
             case MoveToHead(queued_message_id):
                 queued = self._queued(queued_message_id)
                 self._chat.queue.remove(queued)

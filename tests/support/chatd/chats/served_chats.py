@@ -40,6 +40,7 @@ from chatd.streams.engine.live import LiveChats
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.feeds import Feeds
+from chatd.streams.rpc.position import cursor_after
 from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.requests import Streams
@@ -139,6 +140,7 @@ class ServedChats:
     state_changed: list[ChatState]
     live: LiveChats
     hubs: Hubs
+    feeds: Feeds
     clock: FakeClock
     created: list[NewChat]
     groups: KnownGroups
@@ -179,6 +181,11 @@ class FixedPreviews:
         return checkpoint_pb2.RestoreReport(restored=1)
 
 
+async def propose_title(chat_id: ChatId, owner: Owner) -> str:
+    """Return the same title for every chat."""
+    return "A better title"
+
+
 def no_channel(address: Address) -> grpc.aio.Channel:
     """Refuse: no node is known."""
     raise AssertionError(address)
@@ -198,7 +205,7 @@ class _Telling:
     @classmethod
     def over(cls, pool: Pool, groups: KnownGroups, tasks: Starter) -> "_Telling":
         clock, live, followings = FakeClock(), LiveChats(), PostgresStreamReads(pool)
-        feeds = Feeds(PostgresFeeds(pool), clock)
+        feeds = Feeds(PostgresFeeds(pool), groups, clock)
         hubs = Hubs(
             followings, live, relays=NoRelays(), tasks=tasks, clock=clock, on_activity=feeds.poke
         )
@@ -299,6 +306,9 @@ async def served_chats(
                 defaults=NoDefaults(),
                 references=References(catalogue.store, servers, grantees),
                 spending=spending,
+                cursor_after=cursor_after,
+                propose_title=propose_title,
+                fork_workspace=catalogue.control.fork_of_chat,
                 created=created.append,
             ),
             RevertServicer(
@@ -333,6 +343,7 @@ async def served_chats(
             state_changed=state_changed,
             live=telling.live,
             hubs=telling.hubs,
+            feeds=telling.feeds,
             clock=telling.clock,
             created=created,
             groups=groups,

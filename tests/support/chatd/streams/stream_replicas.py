@@ -232,7 +232,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
             clock=town.clock,
         )
         stack.callback(relays.close)
-        feeds = Feeds(PostgresFeeds(town.pool), town.clock)
+        feeds = Feeds(PostgresFeeds(town.pool), town.groups, town.clock)
         hubs = Hubs(
             reads, live, relays=relays, tasks=tasks, clock=town.clock, on_activity=feeds.poke
         )

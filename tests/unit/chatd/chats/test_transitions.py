@@ -15,6 +15,7 @@ from chatd.chats.domain.chat import (
 from chatd.chats.domain.commands import (
     AnswerAction,
     BusyBehavior,
+    ChangeQueuedMessage,
     Command,
     CommitCompaction,
     CommitResults,
@@ -108,6 +109,7 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "revert with files": lambda _: RevertChat(OTHER_REVERT, TARGET.id, True, OTHER),
     "undo revert": lambda _: UndoRevert(OTHER_REVERT, REVERT.revert_id, OTHER),
     "drop queued": lambda _: DeleteQueuedMessage(QUEUED),
+    "change queued": lambda _: ChangeQueuedMessage(QUEUED, HELLO.content, None, 2),
     "promote": lambda _: PromoteQueuedMessage(QUEUED, OTHER),
     "interrupt": lambda _: Interrupt(MessageId(0), OTHER),
     "answer": lambda _: SubmitToolResults((ANSWERED,), "ann", OTHER),
@@ -148,6 +150,7 @@ OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "revert with files": dict.fromkeys(("W", "E0", "E1"), "V0"),
     "undo revert": dict.fromkeys(("W", "E0", "E1"), "W"),
     "drop queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1")},
+    "change queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1")},
     "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1"},
     "interrupt": {
         "W": "=", "E0": "=", "E1": "=", "R0": "I0", "R1": "I1", "I0": "=", "I1": "=",
@@ -222,15 +225,15 @@ def test_every_command_in_every_state_does_what_the_matrix_says(name: str, comma
 def refusal_of(state: ChatState, command: str) -> type[ChatError]:
     if state.archived and command in {
         "send", "send urgently", "edit", "revert", "revert with files", "undo revert",
-        "drop queued", "promote", "interrupt", "answer", "compact", "answer as person",
-        "answer what is over", "expire", "expire what is over",
+        "drop queued", "change queued", "promote", "interrupt", "answer", "compact",
+        "answer as person", "answer what is over", "expire", "expire what is over",
     }:  # fmt: skip
         return ChatArchived
     if command == "promote" and state.revert is not None:
         return TransitionNotAllowed
     if command == "answer what is over" and state.status is Status.REQUIRES_ACTION:
         return ActionNotOpen
-    if command in {"drop queued", "promote"}:
+    if command in {"drop queued", "change queued", "promote"}:
         return QueuedMessageNotFound
     return TransitionNotAllowed
 

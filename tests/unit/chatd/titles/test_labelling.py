@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from chatd.chats.domain.chat import ChatState, Message, NewMessage, Status
+from chatd.chats.domain.errors import TitleUnavailable
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import File, Text
@@ -80,6 +81,7 @@ class Desk:
         self.billed: list[LedgerEntry] = []
         self.changed: list[tuple[ChatId, int]] = []
         self.jobs = JobQueue()
+        self.clock = FakeClock()
         side_calls = SideCalls(
             SideCallPorts(
                 self.model,
@@ -89,7 +91,7 @@ class Desk:
                 self._bill,
                 NoCallObserver(),
             ),
-            clock=FakeClock(),
+            clock=self.clock,
             jitter=lambda: 0.0,
         )
         self.title_writer = TitleWriter(
@@ -231,3 +233,18 @@ async def test_a_child_is_summarised_by_its_report_alone() -> None:
     async with desk.working():
         desk.title_writer.ended(replace(ENDED, text="Found **it**.\n\nDetails."))
     assert (desk.notes.summary, desk.notes.label, desk.asked) == ("Found it.", "", [])
+
+
+async def test_a_title_is_proposed_from_what_was_said_and_billed_each_time() -> None:
+    desk = Desk(notes=InMemoryNotes(messages=(LONG,)))
+    for _ in range(2):
+        assert await desk.title_writer.propose(NEW.id, NEW.owner) == KINDS["title"]
+        desk.clock.advance(1)
+    assert len({entry.generation_attempt for entry in desk.billed}) == 2
+
+
+@pytest.mark.parametrize("play", [useless, broken])
+async def test_without_a_usable_answer_there_is_no_title(play: Play) -> None:
+    desk = Desk(play, notes=InMemoryNotes(messages=(LONG,)))
+    with pytest.raises(TitleUnavailable):
+        await desk.title_writer.propose(NEW.id, NEW.owner)

@@ -578,6 +578,8 @@ class Chat(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     REQUIRED_ACTION_FIELD_NUMBER: _builtins.int
     CHILDREN_FIELD_NUMBER: _builtins.int
+    CHILD_COUNT_FIELD_NUMBER: _builtins.int
+    LAST_READ_MESSAGE_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUIDv7."""
     owner_id: _builtins.str
@@ -616,6 +618,10 @@ class Chat(_message.Message):
     """Whether it is shared with anyone."""
     etag: _builtins.str
     """Another one after every change of what its owner arranges or of its execution."""
+    child_count: _builtins.int
+    """Child chats that it has itself, not counting those of its children."""
+    last_read_message_id: _builtins.int
+    """The newest message that its owner has read; 0 for none."""
     @_builtins.property
     def last_error(self) -> Global___ChatError:
         """Why the last turn failed; absent unless the status is error."""
@@ -693,10 +699,12 @@ class Chat(_message.Message):
         etag: _builtins.str = ...,
         required_action: Global___RequiredAction | None = ...,
         children: _abc.Iterable[Global___Chat] | None = ...,
+        child_count: _builtins.int = ...,
+        last_read_message_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -47,6 +47,34 @@ BUSY_BEHAVIOR_INTERRUPT: BusyBehavior.ValueType  # 2
 """Interrupt the turn and go next."""
 Global___BusyBehavior: _TypeAlias = BusyBehavior  # noqa: Y015
 
+class _ForkWorkspaceUse:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ForkWorkspaceUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ForkWorkspaceUse.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FORK_WORKSPACE_USE_UNSPECIFIED: _ForkWorkspaceUse.ValueType  # 0
+    """The same as none."""
+    FORK_WORKSPACE_USE_NONE: _ForkWorkspaceUse.ValueType  # 1
+    """None: it gets a scratch workspace of its own when it needs one."""
+    FORK_WORKSPACE_USE_SAME: _ForkWorkspaceUse.ValueType  # 2
+    """The same workspace, if one was chosen for the chat; both then change the same files."""
+    FORK_WORKSPACE_USE_COPY: _ForkWorkspaceUse.ValueType  # 3
+    """A copy of the workspace as it is now."""
+
+class ForkWorkspaceUse(_ForkWorkspaceUse, metaclass=_ForkWorkspaceUseEnumTypeWrapper):
+    """In which files the copy of a chat works."""
+
+FORK_WORKSPACE_USE_UNSPECIFIED: ForkWorkspaceUse.ValueType  # 0
+"""The same as none."""
+FORK_WORKSPACE_USE_NONE: ForkWorkspaceUse.ValueType  # 1
+"""None: it gets a scratch workspace of its own when it needs one."""
+FORK_WORKSPACE_USE_SAME: ForkWorkspaceUse.ValueType  # 2
+"""The same workspace, if one was chosen for the chat; both then change the same files."""
+FORK_WORKSPACE_USE_COPY: ForkWorkspaceUse.ValueType  # 3
+"""A copy of the workspace as it is now."""
+Global___ForkWorkspaceUse: _TypeAlias = ForkWorkspaceUse  # noqa: Y015
+
 @_typing.final
 class CreateChatRequest(_message.Message):
     """Asks for a new chat."""
@@ -568,6 +596,7 @@ class ListMessagesRequest(_message.Message):
     BEFORE_ID_FIELD_NUMBER: _builtins.int
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    AROUND_ID_FIELD_NUMBER: _builtins.int
     chat_id: _builtins.str
     """The chat."""
     before_id: _builtins.int
@@ -576,6 +605,8 @@ class ListMessagesRequest(_message.Message):
     """Only messages after this id; 0 for no bound. Alone it lists oldest first."""
     limit: _builtins.int
     """Messages wanted, 1 to 200; 0 means 50."""
+    around_id: _builtins.int
+    """Messages on both sides of this id, and the message itself if it is still there; 0 for none. Not with before_id or after_id."""
     def __init__(
         self,
         *,
@@ -583,10 +614,11 @@ class ListMessagesRequest(_message.Message):
         before_id: _builtins.int = ...,
         after_id: _builtins.int = ...,
         limit: _builtins.int = ...,
+        around_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_id", b"after_id", "before_id", b"before_id", "chat_id", b"chat_id", "limit", b"limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_id", b"after_id", "around_id", b"around_id", "before_id", b"before_id", "chat_id", b"chat_id", "limit", b"limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -601,15 +633,21 @@ class ListMessagesResponse(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     HAS_MORE_FIELD_NUMBER: _builtins.int
     QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
+    CURSOR_FIELD_NUMBER: _builtins.int
+    HAS_NEWER_FIELD_NUMBER: _builtins.int
     has_more: _builtins.bool
-    """Whether there are more in that direction."""
+    """Whether there are more in that direction; around an id, whether there are older ones."""
+    cursor: _builtins.str
+    """Where the stream of the chat goes on after this page: what changed since, then the current status. Only where the queue is."""
+    has_newer: _builtins.bool
+    """Around an id: whether there are newer messages than these."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
         """The messages: newest first, or oldest first when only after_id was given."""
 
     @_builtins.property
     def queued_messages(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.QueuedMessage]:
-        """The queue; only on the page without bounds."""
+        """The queue; only on the page without bounds and around an id."""
 
     def __init__(
         self,
@@ -617,10 +655,12 @@ class ListMessagesResponse(_message.Message):
         messages: _abc.Iterable[_message_pb2.Message] | None = ...,
         has_more: _builtins.bool = ...,
         queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
+        cursor: _builtins.str = ...,
+        has_newer: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_more", b"has_more", "messages", b"messages", "queued_messages", b"queued_messages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "has_more", b"has_more", "has_newer", b"has_newer", "messages", b"messages", "queued_messages", b"queued_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -675,6 +715,152 @@ class GetMessageResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetMessageResponse: _TypeAlias = GetMessageResponse  # noqa: Y015
+
+@_typing.final
+class SearchMessagesRequest(_message.Message):
+    """Searches messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    query: _builtins.str
+    """Words that must all occur; "quoted words" in that order, -word not, `or` between alternatives. The last word may be a beginning."""
+    chat_id: _builtins.str
+    """Only in this chat; empty for all that the caller may read."""
+    page_size: _builtins.int
+    """Entries wanted, 1 to 50; 0 means 20."""
+    page_token: _builtins.str
+    """Where to go on, from the previous response; empty for the beginning."""
+    def __init__(
+        self,
+        *,
+        query: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "page_size", b"page_size", "page_token", b"page_token", "query", b"query"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMessagesRequest: _TypeAlias = SearchMessagesRequest  # noqa: Y015
+
+@_typing.final
+class ExcerptPart(_message.Message):
+    """A piece of an excerpt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    MATCH_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The text."""
+    match: _builtins.bool
+    """Whether it is a word that was searched for."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        match: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["match", b"match", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExcerptPart: _TypeAlias = ExcerptPart  # noqa: Y015
+
+@_typing.final
+class SearchHit(_message.Message):
+    """A message or a title with the words."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    ROOT_CHAT_ID_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    ARCHIVED_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    EXCERPT_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    root_chat_id: _builtins.str
+    """Root of its tree; its own id for a root."""
+    owner_id: _builtins.str
+    """Who owns the chat."""
+    title: _builtins.str
+    """Title of the chat."""
+    archived: _builtins.bool
+    """Whether the chat is archived."""
+    message_id: _builtins.int
+    """The message; absent if the words are in the title."""
+    role: _message_pb2.Role.ValueType
+    """Who wrote the message; absent for a title."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """When the message was written, or the chat last changed."""
+
+    @_builtins.property
+    def excerpt(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExcerptPart]:
+        """The words with some text around them."""
+
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        root_chat_id: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
+        title: _builtins.str = ...,
+        archived: _builtins.bool = ...,
+        message_id: _builtins.int = ...,
+        role: _message_pb2.Role.ValueType = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+        excerpt: _abc.Iterable[Global___ExcerptPart] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "at", b"at", "chat_id", b"chat_id", "excerpt", b"excerpt", "message_id", b"message_id", "owner_id", b"owner_id", "role", b"role", "root_chat_id", b"root_chat_id", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchHit: _TypeAlias = SearchHit  # noqa: Y015
+
+@_typing.final
+class SearchMessagesResponse(_message.Message):
+    """A page of hits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HITS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Where the next page begins; empty at the end."""
+    @_builtins.property
+    def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___SearchHit]:
+        """The hits."""
+
+    def __init__(
+        self,
+        *,
+        hits: _abc.Iterable[Global___SearchHit] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMessagesResponse: _TypeAlias = SearchMessagesResponse  # noqa: Y015
 
 @_typing.final
 class SendMessageRequest(_message.Message):
@@ -925,6 +1111,78 @@ class DeleteQueuedMessageResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteQueuedMessageResponse: _TypeAlias = DeleteQueuedMessageResponse  # noqa: Y015
+
+@_typing.final
+class UpdateQueuedMessageRequest(_message.Message):
+    """Changes a queued message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    QUEUED_MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    MODEL_ID_FIELD_NUMBER: _builtins.int
+    REASONING_EFFORT_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
+    chat_id: _builtins.str
+    """The chat."""
+    queued_message_id: _builtins.str
+    """The queue entry."""
+    model_id: _builtins.str
+    """Model that will answer; with neither model nor effort both are kept, otherwise an empty one is the chat's."""
+    reasoning_effort: _chat_pb2.ReasoningEffort.ValueType
+    """How hard it will think."""
+    place: _builtins.int
+    """Its place in the queue, from 1; beyond the last is the last, 0 keeps it."""
+    @_builtins.property
+    def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
+        """What it says instead, as in SendMessageRequest; empty keeps it."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
+        queued_message_id: _builtins.str = ...,
+        content: _abc.Iterable[_message_pb2.Part] | None = ...,
+        model_id: _builtins.str = ...,
+        reasoning_effort: _chat_pb2.ReasoningEffort.ValueType = ...,
+        place: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "content", b"content", "model_id", b"model_id", "place", b"place", "queued_message_id", b"queued_message_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateQueuedMessageRequest: _TypeAlias = UpdateQueuedMessageRequest  # noqa: Y015
+
+@_typing.final
+class UpdateQueuedMessageResponse(_message.Message):
+    """The queue after it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def queued_messages(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.QueuedMessage]:
+        """All messages that wait, in order."""
+
+    def __init__(
+        self,
+        *,
+        queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["queued_messages", b"queued_messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateQueuedMessageResponse: _TypeAlias = UpdateQueuedMessageResponse  # noqa: Y015
 
 @_typing.final
 class PromoteQueuedMessageRequest(_message.Message):
@@ -1234,7 +1492,7 @@ class MarkReadRequest(_message.Message):
     chat_id: _builtins.str
     """The chat."""
     last_message_id: _builtins.int
-    """The newest message read; the mark never moves back."""
+    """The newest message read; 0 for all that there are. The mark never moves back."""
     def __init__(
         self,
         *,
@@ -1271,6 +1529,120 @@ class MarkReadResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MarkReadResponse: _TypeAlias = MarkReadResponse  # noqa: Y015
+
+@_typing.final
+class ForkChatRequest(_message.Message):
+    """Copies a chat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
+    chat_id: _builtins.str
+    """The chat to copy."""
+    message_id: _builtins.int
+    """The last message that is copied; 0 for the newest."""
+    workspace: Global___ForkWorkspaceUse.ValueType
+    """In which files the copy works."""
+    title: _builtins.str
+    """Title, at most 200 characters; empty for that of the chat."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
+        message_id: _builtins.int = ...,
+        workspace: Global___ForkWorkspaceUse.ValueType = ...,
+        title: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "message_id", b"message_id", "request_id", b"request_id", "title", b"title", "workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForkChatRequest: _TypeAlias = ForkChatRequest  # noqa: Y015
+
+@_typing.final
+class ForkChatResponse(_message.Message):
+    """The copy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def chat(self) -> _chat_pb2.Chat:
+        """The chat."""
+
+    def __init__(
+        self,
+        *,
+        chat: _chat_pb2.Chat | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForkChatResponse: _TypeAlias = ForkChatResponse  # noqa: Y015
+
+@_typing.final
+class ProposeTitleRequest(_message.Message):
+    """Asks for a title."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    USE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters. A repetition asks a model again."""
+    chat_id: _builtins.str
+    """The chat."""
+    use: _builtins.bool
+    """Whether it becomes the title of the chat."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
+        use: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "request_id", b"request_id", "use", b"use"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProposeTitleRequest: _TypeAlias = ProposeTitleRequest  # noqa: Y015
+
+@_typing.final
+class ProposeTitleResponse(_message.Message):
+    """A title."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TITLE_FIELD_NUMBER: _builtins.int
+    title: _builtins.str
+    """The title, at most 80 characters."""
+    def __init__(
+        self,
+        *,
+        title: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProposeTitleResponse: _TypeAlias = ProposeTitleResponse  # noqa: Y015
 
 @_typing.final
 class Share(_message.Message):

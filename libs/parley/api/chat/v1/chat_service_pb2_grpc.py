@@ -80,6 +80,11 @@ class ChatServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.FromString,
                 _registered_method=True)
+        self.SearchMessages = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/SearchMessages',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesResponse.FromString,
+                _registered_method=True)
         self.SendMessage = channel.unary_unary(
                 '/parley.api.chat.v1.ChatService/SendMessage',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SendMessageRequest.SerializeToString,
@@ -94,6 +99,11 @@ class ChatServiceStub:
                 '/parley.api.chat.v1.ChatService/DeleteQueuedMessage',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.DeleteQueuedMessageRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.DeleteQueuedMessageResponse.FromString,
+                _registered_method=True)
+        self.UpdateQueuedMessage = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/UpdateQueuedMessage',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.UpdateQueuedMessageRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.UpdateQueuedMessageResponse.FromString,
                 _registered_method=True)
         self.PromoteQueuedMessage = channel.unary_unary(
                 '/parley.api.chat.v1.ChatService/PromoteQueuedMessage',
@@ -124,6 +134,16 @@ class ChatServiceStub:
                 '/parley.api.chat.v1.ChatService/MarkRead',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadResponse.FromString,
+                _registered_method=True)
+        self.ForkChat = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/ForkChat',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatResponse.FromString,
+                _registered_method=True)
+        self.ProposeTitle = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/ProposeTitle',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ProposeTitleRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ProposeTitleResponse.FromString,
                 _registered_method=True)
         self.GetShares = channel.unary_unary(
                 '/parley.api.chat.v1.ChatService/GetShares',
@@ -204,6 +224,13 @@ class ChatServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SearchMessages(self, request, context):
+        """Find words in titles and in what users and models wrote, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SendMessage(self, request, context):
         """Take one user message; on a busy chat it is queued, or interrupts if asked to.
         """
@@ -221,6 +248,13 @@ class ChatServiceServicer:
 
     def DeleteQueuedMessage(self, request, context):
         """Drop a queued message.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateQueuedMessage(self, request, context):
+        """Change what a queued message says, the model that answers it, or its place in the queue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -263,6 +297,20 @@ class ChatServiceServicer:
 
     def MarkRead(self, request, context):
         """Remember how far the owner has read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForkChat(self, request, context):
+        """Copy a chat up to a message into a new chat at rest, with its workspace, a copy of it, or without.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProposeTitle(self, request, context):
+        """Let a small model write a title for the chat as it is now, and use it if asked to.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -330,6 +378,11 @@ def add_ChatServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.SerializeToString,
             ),
+            'SearchMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchMessages,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesResponse.SerializeToString,
+            ),
             'SendMessage': grpc.unary_unary_rpc_method_handler(
                     servicer.SendMessage,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SendMessageRequest.FromString,
@@ -344,6 +397,11 @@ def add_ChatServiceServicer_to_server(servicer, server):
                     servicer.DeleteQueuedMessage,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.DeleteQueuedMessageRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.DeleteQueuedMessageResponse.SerializeToString,
+            ),
+            'UpdateQueuedMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateQueuedMessage,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.UpdateQueuedMessageRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.UpdateQueuedMessageResponse.SerializeToString,
             ),
             'PromoteQueuedMessage': grpc.unary_unary_rpc_method_handler(
                     servicer.PromoteQueuedMessage,
@@ -374,6 +432,16 @@ def add_ChatServiceServicer_to_server(servicer, server):
                     servicer.MarkRead,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadResponse.SerializeToString,
+            ),
+            'ForkChat': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForkChat,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatResponse.SerializeToString,
+            ),
+            'ProposeTitle': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProposeTitle,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ProposeTitleRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ProposeTitleResponse.SerializeToString,
             ),
             'GetShares': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShares,
@@ -641,6 +709,33 @@ class ChatService:
             _registered_method=True)
 
     @staticmethod
+    def SearchMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/SearchMessages',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def SendMessage(request,
             target,
             options=(),
@@ -711,6 +806,33 @@ class ChatService:
             '/parley.api.chat.v1.ChatService/DeleteQueuedMessage',
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.DeleteQueuedMessageRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.DeleteQueuedMessageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateQueuedMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/UpdateQueuedMessage',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.UpdateQueuedMessageRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.UpdateQueuedMessageResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -873,6 +995,60 @@ class ChatService:
             '/parley.api.chat.v1.ChatService/MarkRead',
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.MarkReadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForkChat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/ForkChat',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ForkChatResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProposeTitle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/ProposeTitle',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ProposeTitleRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ProposeTitleResponse.FromString,
             options,
             channel_credentials,
             insecure,

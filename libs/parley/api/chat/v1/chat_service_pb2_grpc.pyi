@@ -33,6 +33,8 @@ class ChatServiceStub:
     """Read a page of the history."""
     GetMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetMessageRequest, _chat_service_pb2.GetMessageResponse]
     """Read one message of the history."""
+    SearchMessages: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SearchMessagesRequest, _chat_service_pb2.SearchMessagesResponse]
+    """Find words in titles and in what users and models wrote, newest first."""
     SendMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]
     """Take one user message; on a busy chat it is queued, or interrupts if asked to."""
     EditMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.EditMessageRequest, _chat_service_pb2.EditMessageResponse]
@@ -41,6 +43,8 @@ class ChatServiceStub:
     """
     DeleteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteQueuedMessageRequest, _chat_service_pb2.DeleteQueuedMessageResponse]
     """Drop a queued message."""
+    UpdateQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.UpdateQueuedMessageRequest, _chat_service_pb2.UpdateQueuedMessageResponse]
+    """Change what a queued message says, the model that answers it, or its place in the queue."""
     PromoteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.PromoteQueuedMessageRequest, _chat_service_pb2.PromoteQueuedMessageResponse]
     """Send a queued message now, interrupting what runs."""
     Interrupt: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.InterruptRequest, _chat_service_pb2.InterruptResponse]
@@ -53,6 +57,10 @@ class ChatServiceStub:
     """Bring a chat whose stored state is impossible to rest as an error."""
     MarkRead: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.MarkReadRequest, _chat_service_pb2.MarkReadResponse]
     """Remember how far the owner has read."""
+    ForkChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ForkChatRequest, _chat_service_pb2.ForkChatResponse]
+    """Copy a chat up to a message into a new chat at rest, with its workspace, a copy of it, or without."""
+    ProposeTitle: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ProposeTitleRequest, _chat_service_pb2.ProposeTitleResponse]
+    """Let a small model write a title for the chat as it is now, and use it if asked to."""
     GetShares: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetSharesRequest, _chat_service_pb2.GetSharesResponse]
     """Read with whom a root chat is shared."""
     SetShares: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SetSharesRequest, _chat_service_pb2.SetSharesResponse]
@@ -124,6 +132,13 @@ class ChatServiceServicer:
     ) -> _abc.Awaitable[_chat_service_pb2.GetMessageResponse]:
         """Read one message of the history."""
 
+    def SearchMessages(
+        self,
+        request: _chat_service_pb2.SearchMessagesRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.SearchMessagesRequest, _abc.Awaitable[_chat_service_pb2.SearchMessagesResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.SearchMessagesResponse]:
+        """Find words in titles and in what users and models wrote, newest first."""
+
     def SendMessage(
         self,
         request: _chat_service_pb2.SendMessageRequest,
@@ -146,6 +161,13 @@ class ChatServiceServicer:
         context: _aio.ServicerContext[_chat_service_pb2.DeleteQueuedMessageRequest, _abc.Awaitable[_chat_service_pb2.DeleteQueuedMessageResponse]],
     ) -> _abc.Awaitable[_chat_service_pb2.DeleteQueuedMessageResponse]:
         """Drop a queued message."""
+
+    def UpdateQueuedMessage(
+        self,
+        request: _chat_service_pb2.UpdateQueuedMessageRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.UpdateQueuedMessageRequest, _abc.Awaitable[_chat_service_pb2.UpdateQueuedMessageResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.UpdateQueuedMessageResponse]:
+        """Change what a queued message says, the model that answers it, or its place in the queue."""
 
     def PromoteQueuedMessage(
         self,
@@ -188,6 +210,20 @@ class ChatServiceServicer:
         context: _aio.ServicerContext[_chat_service_pb2.MarkReadRequest, _abc.Awaitable[_chat_service_pb2.MarkReadResponse]],
     ) -> _abc.Awaitable[_chat_service_pb2.MarkReadResponse]:
         """Remember how far the owner has read."""
+
+    def ForkChat(
+        self,
+        request: _chat_service_pb2.ForkChatRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.ForkChatRequest, _abc.Awaitable[_chat_service_pb2.ForkChatResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ForkChatResponse]:
+        """Copy a chat up to a message into a new chat at rest, with its workspace, a copy of it, or without."""
+
+    def ProposeTitle(
+        self,
+        request: _chat_service_pb2.ProposeTitleRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.ProposeTitleRequest, _abc.Awaitable[_chat_service_pb2.ProposeTitleResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ProposeTitleResponse]:
+        """Let a small model write a title for the chat as it is now, and use it if asked to."""
 
     def GetShares(
         self,

@@ -96,6 +96,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The history was changed since the revert. Metadata: {"revert_id": "..."}."""
     ERROR_REASON_FILES_UNAVAILABLE: _ErrorReason.ValueType  # 72
     """The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_TITLE_UNAVAILABLE: _ErrorReason.ValueType  # 73
+    """No model could write a title. Metadata: {"chat_id": "..."}."""
     ERROR_REASON_ACTION_NOT_FOUND: _ErrorReason.ValueType  # 44
     """No such action in the chat. Metadata: {"chat_id": "...", "action_id": "..."}."""
     ERROR_REASON_ACTION_ENDED: _ErrorReason.ValueType  # 45
@@ -182,6 +184,8 @@ ERROR_REASON_REVERT_SUPERSEDED: ErrorReason.ValueType  # 71
 """The history was changed since the revert. Metadata: {"revert_id": "..."}."""
 ERROR_REASON_FILES_UNAVAILABLE: ErrorReason.ValueType  # 72
 """The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_TITLE_UNAVAILABLE: ErrorReason.ValueType  # 73
+"""No model could write a title. Metadata: {"chat_id": "..."}."""
 ERROR_REASON_ACTION_NOT_FOUND: ErrorReason.ValueType  # 44
 """No such action in the chat. Metadata: {"chat_id": "...", "action_id": "..."}."""
 ERROR_REASON_ACTION_ENDED: ErrorReason.ValueType  # 45

@@ -1,0 +1,1 @@
+"""The index of what was written, and searches in it."""
