@@ -194,6 +194,11 @@ async def _open_components(
         tasks=tasks,
     )
     _connect(chats, worker, streams)
+    catalogue.configuration.follow_settings(
+        lambda changed: worker.worker.limit_running_per_user(
+            changed.running_chats_per_user_max or resources.settings.running_chats_per_user_max
+        )
+    )
     return Components(
         resources,
         chats,

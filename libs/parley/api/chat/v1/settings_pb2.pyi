@@ -48,7 +48,9 @@ class InstallationSettings(_message.Message):
     retention_days: _builtins.int
     """Days after which an archived chat is deleted; 0 never."""
     running_chats_per_user_max: _builtins.int
-    """Chats of one user that may run at once; 0 for no limit."""
+    """Chats of one user that may run at once, in all processes together; 0 for CHATD_RUNNING_CHATS_PER_USER_MAX. More wait in
+    line.
+    """
     untrusted_repositories: _builtins.bool
     """Whether files of cloned repositories count as content from outside, after which calls that could carry data out need an
     approval.
