@@ -39,6 +39,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.commands.approvals",
         "Let tool calls run, ask first, or refuse them.",
     ),
+    "retention": (
+        "parley.cli.chats.retention",
+        "Show what happens to old chats, done or to come.",
+    ),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),

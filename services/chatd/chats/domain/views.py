@@ -60,6 +60,8 @@ class ChatView:
     created_at: datetime
     updated_at: datetime
     diff_status: DiffStatus | None = None
+    archives_at: datetime | None = None
+    purges_at: datetime | None = None
     asking: tuple["OpenAction", ...] = ()  # What it waits for, if that was read.
 
     @property

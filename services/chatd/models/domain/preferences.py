@@ -24,6 +24,7 @@ class InstallationSettings:
             processes were started with.
         untrusted_repositories: Whether files of cloned repositories are content from outside, after
             which calls that could carry data out need an approval.
+        retention_notice_days: How many days before its end the owner of a chat is told.
     """
 
     system_prompt: str = ""
@@ -35,6 +36,7 @@ class InstallationSettings:
     retention_days: int = 0
     running_chats_per_user_max: int = 0
     untrusted_repositories: bool = False
+    retention_notice_days: int = 7
 
     @property
     def has_default_prompt(self) -> bool:

@@ -62,6 +62,7 @@ LOOPS = {
         "quarantine.run",
         "replicas.look",
         "revocations.follow",
+        "retention.run",
         "rows.expire",
         "servers.follow",
         "streams.access",

@@ -26,7 +26,7 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/chat/v1/settings.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a$parley/api/contract/v1/options.proto\"\xab\x03\n\x14InstallationSettings\x12*\n\rsystem_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12-\n\x1dinclude_default_system_prompt\x18\x02 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x16plan_mode_instructions\x18\x03 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12%\n\x15\x63ompact_on_final_step\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\'\n\x10workspace_ttl_ms\x18\x05 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12+\n\x11\x61uto_archive_days\x18\x06 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12(\n\x0eretention_days\x18\x07 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x1arunning_chats_per_user_max\x18\x08 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\x90N(\x00\xc2\xc1\x18\x02\x08\x01\x12&\n\x16untrusted_repositories\x18\t \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x8b\x02\n\x0cUserSettings\x12*\n\rcustom_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12\x8a\x01\n\x1d\x63ompaction_threshold_percents\x18\x02 \x03(\x0b\x32\x41.parley.api.chat.v1.UserSettings.CompactionThresholdPercentsEntryB \xbaH\x17\x9a\x01\x14\x10\xe8\x07\"\x07r\x05\x10\x01\x18\x80\x01*\x06\x1a\x04\x18\x64(\x00\xc2\xc1\x18\x02\x08\x01\x1a\x42\n CompactionThresholdPercentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/chat/v1/settings.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a$parley/api/contract/v1/options.proto\"\xdc\x03\n\x14InstallationSettings\x12*\n\rsystem_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12-\n\x1dinclude_default_system_prompt\x18\x02 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x16plan_mode_instructions\x18\x03 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12%\n\x15\x63ompact_on_final_step\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\'\n\x10workspace_ttl_ms\x18\x05 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12+\n\x11\x61uto_archive_days\x18\x06 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12(\n\x0eretention_days\x18\x07 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x1arunning_chats_per_user_max\x18\x08 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\x90N(\x00\xc2\xc1\x18\x02\x08\x01\x12&\n\x16untrusted_repositories\x18\t \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12/\n\x15retention_notice_days\x18\n \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xed\x02(\x00\xc2\xc1\x18\x02\x08\x01\"\x8b\x02\n\x0cUserSettings\x12*\n\rcustom_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12\x8a\x01\n\x1d\x63ompaction_threshold_percents\x18\x02 \x03(\x0b\x32\x41.parley.api.chat.v1.UserSettings.CompactionThresholdPercentsEntryB \xbaH\x17\x9a\x01\x14\x10\xe8\x07\"\x07r\x05\x10\x01\x18\x80\x01*\x06\x1a\x04\x18\x64(\x00\xc2\xc1\x18\x02\x08\x01\x1a\x42\n CompactionThresholdPercentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,6 +51,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INSTALLATIONSETTINGS'].fields_by_name['running_chats_per_user_max']._serialized_options = b'\272H\007\032\005\030\220N(\000\302\301\030\002\010\001'
   _globals['_INSTALLATIONSETTINGS'].fields_by_name['untrusted_repositories']._loaded_options = None
   _globals['_INSTALLATIONSETTINGS'].fields_by_name['untrusted_repositories']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_INSTALLATIONSETTINGS'].fields_by_name['retention_notice_days']._loaded_options = None
+  _globals['_INSTALLATIONSETTINGS'].fields_by_name['retention_notice_days']._serialized_options = b'\272H\007\032\005\030\355\002(\000\302\301\030\002\010\001'
   _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._loaded_options = None
   _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_options = b'8\001'
   _globals['_USERSETTINGS'].fields_by_name['custom_prompt']._loaded_options = None
@@ -58,9 +60,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_USERSETTINGS'].fields_by_name['compaction_threshold_percents']._loaded_options = None
   _globals['_USERSETTINGS'].fields_by_name['compaction_threshold_percents']._serialized_options = b'\272H\027\232\001\024\020\350\007\"\007r\005\020\001\030\200\001*\006\032\004\030d(\000\302\301\030\002\010\001'
   _globals['_INSTALLATIONSETTINGS']._serialized_start=125
-  _globals['_INSTALLATIONSETTINGS']._serialized_end=552
-  _globals['_USERSETTINGS']._serialized_start=555
-  _globals['_USERSETTINGS']._serialized_end=822
-  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_start=756
-  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_end=822
+  _globals['_INSTALLATIONSETTINGS']._serialized_end=601
+  _globals['_USERSETTINGS']._serialized_start=604
+  _globals['_USERSETTINGS']._serialized_end=871
+  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_start=805
+  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_end=871
 # @@protoc_insertion_point(module_scope)
