@@ -13,6 +13,7 @@ from gateway.http.application import Application, ApplicationDependencies, serve
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
+from gateway.http.limits.rates import RateQuotas
 from gateway.http.server import serve_http
 from gateway.identity.engine.oidc_issuers import OidcIssuer, read_issuers
 from gateway.identity.engine.revocation_feed import RevocationFeed
@@ -187,6 +188,11 @@ def _admission(settings: GatewaySettings, process: Process) -> Admission:
         user_long_running_max=settings.user_long_running_requests_max,
         user_calls_max=settings.user_calls_max,
         shared_user_calls_max=settings.shared_user_calls_max,
+        quotas=RateQuotas(
+            settings.address_requests_per_minute,
+            settings.user_requests_per_minute,
+            settings.key_requests_per_minute,
+        ),
     )
     return Admission(limits, process.clock, process.telemetry.meter)
 
