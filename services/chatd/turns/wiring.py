@@ -100,6 +100,7 @@ async def open_worker(
     offered = await open_tools(
         resources, stack, locator=workspaces.locator, lifecycle=workspaces.tools
     )
+    suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
         TurnPorts(
             chats=chats.chats,
