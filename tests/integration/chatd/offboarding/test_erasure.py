@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chatd.content.domain.tools import ExecutorUnreachable
+from chatd.content.domain.tools import Executor, ExecutorUnreachable
 from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.primitives.domain.ids import ExecutionId
 from chatd.users.domain.status import UserStatus
@@ -134,7 +134,7 @@ async def test_a_chat_waits_until_the_journal_of_its_calls_answers(served: Serve
     await fill(served)
 
     async def unreachable(generation: str, execution_ids: Sequence[ExecutionId]) -> None:
-        raise ExecutorUnreachable("mcpgateway")
+        raise ExecutorUnreachable(Executor.MCPGATEWAY)
 
     suspension = deleting(served)
     suspension.connect(unreachable)
