@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 
 from gateway.api.contract import access_table
+from gateway.exports.runner import ExportRunner
 from gateway.http.access_log import AccessLog
 from gateway.http.addresses import HttpAddress
 from gateway.http.application import Application, ApplicationDependencies, served_operation
@@ -23,7 +24,7 @@ from gateway.identity.store.schema import MIGRATIONS, SCHEMA
 from gateway.identity.store.second_factors import STORED_KEYS
 from gateway.identity.wiring import Identity, open_identity
 from gateway.routes.table import routes
-from gateway.routes.wiring import Dependencies, open_handlers
+from gateway.routes.wiring import Dependencies, Handlers, open_handlers
 from gateway.settings import GatewaySettings
 from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
@@ -117,7 +118,10 @@ async def gateway(
         )
         behind = await _open_dependencies(settings, process, neighbours, identity, stack)
         addresses = ClientAddresses(settings.trusted_proxies)
-        app = _application(settings, process, behind, addresses, limits or StreamLimits())
+        handlers = open_handlers(
+            behind, process, login_token=settings.login_token, limits=limits or StreamLimits()
+        )
+        app = _application(settings, process, behind, addresses, handlers)
         server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
         http = await stack.enter_async_context(
             serve_http(
@@ -127,7 +131,9 @@ async def gateway(
                 open_connections=_open_connections(settings, process, addresses),
             )
         )
-        await stack.enter_async_context(_running(identity, behind.streams, bus, process))
+        await stack.enter_async_context(
+            _running(identity, behind.streams, bus, process, handlers.export_runner)
+        )
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
             yield running
@@ -202,9 +208,8 @@ def _application(
     process: Process,
     behind: Dependencies,
     addresses: ClientAddresses,
-    limits: StreamLimits,
+    handlers: Handlers,
 ) -> Application:
-    handlers = open_handlers(behind, process, login_token=settings.login_token, limits=limits)
     around = ApplicationDependencies(
         authentication=behind.identity.authentication,
         telemetry=process.telemetry,
@@ -234,7 +239,11 @@ async def _linked(channels: Channels, signer: Signer, process: Process) -> Async
 
 @asynccontextmanager
 async def _running(
-    identity: Identity, streams: OpenStreams, bus: Bus, process: Process
+    identity: Identity,
+    streams: OpenStreams,
+    bus: Bus,
+    process: Process,
+    exports: ExportRunner,
 ) -> AsyncIterator[None]:
     """Run the background tasks that refresh caches until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
@@ -242,6 +251,7 @@ async def _running(
         tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
         tasks.keep("sign_ins.check", identity.sign_ins.run)
         tasks.keep("streams.time", streams.run)
+        tasks.keep("exports.run", exports.run)
         yield
 
 

@@ -34,7 +34,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
     "logout": ("parley.cli.accounts.login", "Sign out of it."),
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
-    "users": ("parley.cli.accounts.users", "List users, invite them, reset passwords."),
+    "users": ("parley.cli.accounts.users", "List, invite, export and delete users."),
+    "account": ("parley.cli.accounts.account", "Export all that is one's own."),
     "approvals": (
         "parley.cli.commands.approvals",
         "Let tool calls run, ask first, or refuse them.",

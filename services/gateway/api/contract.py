@@ -24,6 +24,7 @@ from parley.api.chat.v1 import (
 )
 from parley.api.contract.v1 import options_pb2
 from parley.api.identity.v1 import (
+    account_export_service_pb2,
     api_key_service_pb2,
     group_service_pb2,
     second_factor_service_pb2,
@@ -57,6 +58,7 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     token_service_pb2.DESCRIPTOR,
     sign_in_service_pb2.DESCRIPTOR,
     session_service_pb2.DESCRIPTOR,
+    account_export_service_pb2.DESCRIPTOR,
     api_key_service_pb2.DESCRIPTOR,
     second_factor_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,

@@ -19,6 +19,7 @@ from parley.cli.errors import CliError
 REQUEST_S_MAX = 30.0
 EVENTS = "text/event-stream"
 PROBLEM_BYTES_MAX = 64 * 1024
+PIECE_BYTES = 256 * 1024
 
 
 class Unreachable(CliError):
@@ -107,6 +108,20 @@ class Api:
         if needs is not None and not (isinstance(found, dict) and needs in found):
             raise NotParley(self._server.url, f"without {needs!r}")
         return found, response.headers
+
+    def download(self, path: str, kind: str) -> Iterator[bytes]:
+        """Yield the bytes of a file of one media type.
+
+        Raises:
+            Unreachable: the answer was cut off.
+            ApiRefused: the answer is a problem.
+            NotParley: the answer is of another media type.
+        """
+        with self._exchange("GET", path, None, {"Accept": kind}, REQUEST_S_MAX) as (response, _):
+            if _kind(response) != kind:
+                raise NotParley(self._server.url, f"{_kind(response)!r} and no {kind}")
+            while piece := response.read(PIECE_BYTES):
+                yield piece
 
     @contextmanager
     def stream(

@@ -79,6 +79,7 @@ LOOPS = {
     },
     "gateway": {
         *BUS,
+        "exports.run",
         "keys.follow",
         "replicas.follow",
         "revocations.read",
