@@ -69,6 +69,15 @@ HEADERS: Mapping[str, Schema] = {
         "schema": {"type": "string", "const": "true"},
     },
     "Retry-After": RETRY_AFTER,
+    "RateLimit-Policy": {
+        "description": "Each quota that applies: requests `q` in `w` seconds.",
+        "schema": {"type": "string"},
+    },
+    "RateLimit": {
+        "description": "Of each quota, the requests `r` that are left now, and in how many seconds "
+        "`t` it is whole again.",
+        "schema": {"type": "string"},
+    },
 }
 #: Query parameters of routes that the gateway serves itself.
 QUERY: Mapping[str, tuple[Schema, str]] = {

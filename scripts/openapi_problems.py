@@ -72,7 +72,8 @@ def _response(status: str, text: str) -> Schema:
     listed = f" Codes: {', '.join(codes)}." if codes else ""
     response: Schema = {"description": f"{text}{listed}", "content": content}
     if status in RETRIED:
-        response["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
+        names = ("Retry-After", *(("RateLimit-Policy", "RateLimit") if status == "429" else ()))
+        response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
     return response
 
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from chatd.actions.engine.dispatching import CallDispatcher
 from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
@@ -36,6 +37,7 @@ from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
 from chatd.housekeeping import HousekeepingLoop
+from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.rpc.servicer import ModelServicer
 from chatd.models.rpc.settings_servicer import SettingsServicer
@@ -45,6 +47,7 @@ from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources, open_resources
+from chatd.retention.wiring import RetentionComponents, open_retention
 from chatd.reverts.clients.restores import NodeRestores
 from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.schema import SCHEMA
@@ -93,6 +96,7 @@ class Components:
     workspaces: WorkspaceComponents
     worker: WorkerComponents
     streams: StreamComponents
+    retention: RetentionComponents
     flush_timer: FlushTimer
     tasks: BackgroundTasks
 
@@ -199,7 +203,8 @@ async def _open_components(
         tasks=tasks,
     )
     _connect(chats, worker, streams)
-    return Components(
+    retention = open_retention(resources, chats, catalogue)
+    components = Components(
         resources,
         chats,
         approvals,
@@ -209,9 +214,20 @@ async def _open_components(
         workspaces,
         worker,
         streams,
+        retention,
         flush_timer,
         tasks,
     )
+    catalogue.configuration.follow_settings(partial(_follow_settings, components))
+    return components
+
+
+def _follow_settings(components: Components, changed: InstallationSettings) -> None:
+    """Apply settings of the installation that take effect outside of turns."""
+    default = components.resources.settings.running_chats_per_user_max
+    limit = changed.running_chats_per_user_max or default
+    components.worker.worker.limit_running_per_user(limit)
+    components.retention.rounds.follow(changed)
 
 
 def _connect(chats: ChatComponents, worker: WorkerComponents, streams: StreamComponents) -> None:
@@ -277,6 +293,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "groups.check": spend.group_cleanup.run,
         "ledger.enter": spend.bills.run,
         "partials.write": chats.writer.run,
+        "retention.run": components.retention.rounds.run,
         "rows.expire": housekeeping_loop.run,
         "search.index": indexing.run,
         "timer.flush": components.flush_timer.run,
@@ -357,6 +374,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         FileServicer(StoredFiles(resources.pool), spend.groups),
         WorkerServicer(worker.endings),
         ApprovalServicer(components.approvals.rules),
+        components.retention.servicer,
         ModelServicer(catalogue.ports),
         ActionServicer(_action_ports(components)),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),

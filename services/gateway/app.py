@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from gateway.api.contract import access_table
 from gateway.audit_log.wiring import AuditComponents, open_audit_log
+from gateway.exports.runner import ExportRunner
 from gateway.http.access_log import AccessLog
 from gateway.http.addresses import HttpAddress
 from gateway.http.application import Application, ApplicationDependencies, served_operation
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
+from gateway.http.limits.rates import RateQuotas
 from gateway.http.server import serve_http
 from gateway.identity.engine.oidc_issuers import OidcIssuer, read_issuers
 from gateway.identity.engine.revocation_feed import RevocationFeed
@@ -23,7 +25,7 @@ from gateway.identity.store.schema import MIGRATIONS, SCHEMA
 from gateway.identity.store.second_factors import STORED_KEYS
 from gateway.identity.wiring import Identity, open_identity
 from gateway.routes.table import routes
-from gateway.routes.wiring import Dependencies, open_handlers
+from gateway.routes.wiring import Dependencies, Handlers, open_handlers
 from gateway.settings import GatewaySettings
 from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
@@ -118,7 +120,10 @@ async def gateway(
         )
         behind = await _open_dependencies(settings, process, neighbours, identity, stack)
         addresses = ClientAddresses(settings.trusted_proxies)
-        app = _application(settings, process, behind, addresses, limits or StreamLimits())
+        handlers = open_handlers(
+            behind, process, login_token=settings.login_token, limits=limits or StreamLimits()
+        )
+        app = _application(settings, process, behind, addresses, handlers)
         server = await stack.enter_async_context(_serve_grpc(neighbours, identity))
         http = await stack.enter_async_context(
             serve_http(
@@ -128,7 +133,9 @@ async def gateway(
                 open_connections=_open_connections(settings, process, addresses),
             )
         )
-        await stack.enter_async_context(_running(identity, audit, behind.streams, bus, process))
+        await stack.enter_async_context(
+            _running(identity, audit, behind.streams, bus, process, handlers.export_runner)
+        )
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
             yield running
@@ -189,6 +196,11 @@ def _admission(settings: GatewaySettings, process: Process) -> Admission:
         user_long_running_max=settings.user_long_running_requests_max,
         user_calls_max=settings.user_calls_max,
         shared_user_calls_max=settings.shared_user_calls_max,
+        quotas=RateQuotas(
+            settings.address_requests_per_minute,
+            settings.user_requests_per_minute,
+            settings.key_requests_per_minute,
+        ),
     )
     return Admission(limits, process.clock, process.telemetry.meter)
 
@@ -198,9 +210,8 @@ def _application(
     process: Process,
     behind: Dependencies,
     addresses: ClientAddresses,
-    limits: StreamLimits,
+    handlers: Handlers,
 ) -> Application:
-    handlers = open_handlers(behind, process, login_token=settings.login_token, limits=limits)
     around = ApplicationDependencies(
         authentication=behind.identity.authentication,
         telemetry=process.telemetry,
@@ -235,6 +246,7 @@ async def _running(
     streams: OpenStreams,
     bus: Bus,
     process: Process,
+    exports: ExportRunner,
 ) -> AsyncIterator[None]:
     """Run the background tasks that refresh caches until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
@@ -244,6 +256,7 @@ async def _running(
         tasks.keep("streams.time", streams.run)
         if audit.signer is not None:
             tasks.keep("audit_log.sign", audit.signer.run)
+        tasks.keep("exports.run", exports.run)
         yield
 
 

@@ -52,6 +52,22 @@ class GatewaySettings(ServiceSettings):
         default=4,
         at_least=1,
     )
+    address_requests_per_minute: int = setting(
+        "Requests of one client address in a minute, whoever sends them; further ones are answered "
+        "429. 0 for no limit.",
+        default=120_000,
+        at_least=0,
+    )
+    user_requests_per_minute: int = setting(
+        "Requests of one user in a minute; further ones are answered 429. 0 for no limit.",
+        default=60_000,
+        at_least=0,
+    )
+    key_requests_per_minute: int = setting(
+        "Requests with one API key in a minute; further ones are answered 429. 0 for no limit.",
+        default=60_000,
+        at_least=0,
+    )
     trusted_proxies: tuple[ProxyNetwork, ...] = setting(
         "Addresses and networks of proxies whose X-Forwarded-For tells the client's address; from "
         "all others it is ignored.",

@@ -37,7 +37,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
     "logout": ("parley.cli.accounts.login", "Sign out of it."),
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
-    "users": ("parley.cli.accounts.users", "List users, invite them, reset passwords."),
+    "users": ("parley.cli.accounts.users", "List, invite, export and delete users."),
+    "account": ("parley.cli.accounts.account", "Export all that is one's own."),
     "approvals": (
         "parley.cli.administration.approvals",
         "Let tool calls run, ask first, or refuse them.",
@@ -45,6 +46,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "advisor": (
         "parley.cli.administration.advisor",
         "Let agents ask a model without tools for advice.",
+    ),
+    "retention": (
+        "parley.cli.chats.retention",
+        "Show what happens to old chats, done or to come.",
     ),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),

@@ -106,6 +106,7 @@ async def open_worker(
         locator=workspaces.locator,
         local=_local_tools(workspaces, catalogue, spend, side_calls),
     )
+    suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
         TurnPorts(
             chats=chats.chats,

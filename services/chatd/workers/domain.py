@@ -5,7 +5,7 @@ from typing import Protocol
 
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, WorkerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId, WorkerId
 
 # A turn with so many deaths since its last progress is run in quarantine only, alone in a process.
 SUSPECT_TAKEOVERS = 2
@@ -67,6 +67,14 @@ class SweepLimits:
     may_take_orphans: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class UserLoad:
+    """How many processes run chats, and the users who run as many as they may."""
+
+    replicas: int = 1
+    at_limit: frozenset[OwnerId] = frozenset()
+
+
 class WorkerEnded(Exception):
     """The row of this worker was marked as ended: its chats belong to others, and it must exit."""
 
@@ -112,6 +120,10 @@ class Claims(Protocol):
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim chats without a live owner: interrupting ones first, then the oldest change."""
+        ...
+
+    async def user_load(self, running_per_user_max: int) -> UserLoad:
+        """Return the users whose running chats have reached a limit, in all processes together."""
         ...
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:

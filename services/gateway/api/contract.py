@@ -16,6 +16,7 @@ from parley.api.chat.v1 import (
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
+    retention_service_pb2,
     revert_service_pb2,
     settings_service_pb2,
     stream_service_pb2,
@@ -23,6 +24,7 @@ from parley.api.chat.v1 import (
 )
 from parley.api.contract.v1 import options_pb2
 from parley.api.identity.v1 import (
+    account_export_service_pb2,
     api_key_service_pb2,
     audit_log_service_pb2,
     group_service_pb2,
@@ -47,6 +49,7 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     stream_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,
+    retention_service_pb2.DESCRIPTOR,
     revert_service_pb2.DESCRIPTOR,
     settings_service_pb2.DESCRIPTOR,
     action_service_pb2.DESCRIPTOR,
@@ -56,6 +59,7 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     token_service_pb2.DESCRIPTOR,
     sign_in_service_pb2.DESCRIPTOR,
     session_service_pb2.DESCRIPTOR,
+    account_export_service_pb2.DESCRIPTOR,
     api_key_service_pb2.DESCRIPTOR,
     second_factor_service_pb2.DESCRIPTOR,
     audit_log_service_pb2.DESCRIPTOR,

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.http.access_log import AccessLog, RequestLogEntry
 from gateway.http.addresses import PublicUrl
-from gateway.http.authentication import Authentication, Principal
+from gateway.http.authentication import Authentication, Credential, Principal
 from gateway.http.limits.admission import Admission, Duration, Requester
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.problems.errors import (
@@ -59,6 +59,8 @@ ROUTE: Final = "parley.route"
 ASKED: Final = "parley.asked"
 USER_ID: Final = "parley.user_id"
 ADDRESS: Final = "parley.address"
+#: Headers that every response to the request has.
+HEADERS: Final = "parley.headers"
 SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
 TOO_OLD: Final = (
     "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
@@ -198,7 +200,7 @@ class Application:
             kind=SpanKind.SERVER,
             attributes={"http.request.method": scope["method"]},
         ) as span:
-            headers = {**self._headers, "x-request-id": request_id}
+            headers = scope[HEADERS] = {**self._headers, "x-request-id": request_id}
             sending = _ResponseSender(send, headers, scope["http_version"])
             started_at = time.perf_counter()
             try:
@@ -292,14 +294,20 @@ class _PathEndpoint:
         scope[ASKED] = RouteInputs(route.path, route.query, route.body)
         _check_upgrade(scope, route)
         request = Request(scope, receive)
+        address, headers = self._address(request), scope[HEADERS]
+        self._admission.count("address", address, headers)
         match route:
             case OpenRoute(handle=handle):
-                async with self._admission.admitted(self._requester(request, ""), Duration.STREAM):
+                requester = Requester("", address, scope.get(PRESENCE))
+                async with self._admission.admitted(requester, Duration.STREAM):
                     response = await handle(request)
                     await response(scope, receive, send)
             case UserRoute(handle=handle_user):
                 principal = await self._principal(route, request)
-                requester = self._requester(request, principal.user.id)
+                self._admission.count("user", principal.user.id, headers)
+                if principal.credential is Credential.API_KEY:
+                    self._admission.count("key", principal.credential_id, headers)
+                requester = Requester(principal.user.id, address, scope.get(PRESENCE))
                 duration = self._access[route.method, route.path].duration
                 async with self._admission.admitted(requester, duration) as is_open:
                     response = await handle_user(request, principal)
@@ -318,12 +326,12 @@ class _PathEndpoint:
         request.scope[USER_ID] = principal.user.id
         return principal
 
-    def _requester(self, request: Request, user_id: str) -> Requester:
+    def _address(self, request: Request) -> str:
         peer = "" if request.client is None else request.client.host
         address = self._addresses.of(peer, request.headers.getlist("x-forwarded-for"))
         request.scope[ADDRESS] = address
         set_client_address(address)
-        return Requester(user_id, address, request.scope.get(PRESENCE))
+        return address
 
 
 class _ResponseSender:

@@ -286,6 +286,14 @@ class ApiKeyNotFound(IdentityError):
         self.key_id = key_id
 
 
+class ExportNotFound(IdentityError):
+    """No such export of the user that can be read."""
+
+    def __init__(self, export_id: str) -> None:
+        super().__init__("there is no such export, or it is not complete yet, or has expired")
+        self.export_id = export_id
+
+
 class SecretAlreadyShown(IdentityError):
     """The request id has already made a key or a link."""
 

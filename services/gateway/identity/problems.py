@@ -6,6 +6,7 @@ from typing import Any
 from gateway.audit_log.errors import AuditFilterInvalid
 from gateway.identity.errors import (
     ApiKeyNotFound,
+    ExportNotFound,
     FeedStopped,
     GroupNameTaken,
     GroupNotFound,
@@ -106,6 +107,9 @@ ERRORS: ErrorTable = {
     LinkInvalid: _telling("SIGN_IN_LINK_INVALID", lambda error: {"state": error.state}),
     LinkNotFound: _telling("SIGN_IN_LINK_NOT_FOUND", lambda error: {"link_id": error.link_id}),
     SessionNotFound: _telling("SESSION_NOT_FOUND", lambda error: {"session_id": error.session_id}),
+    ExportNotFound: _telling(
+        "ACCOUNT_EXPORT_NOT_FOUND", lambda error: {"export_id": error.export_id}
+    ),
     ApiKeyNotFound: _telling("API_KEY_NOT_FOUND", lambda error: {"api_key_id": error.key_id}),
     SecretAlreadyShown: _telling("SECRET_ALREADY_SHOWN", lambda error: {"id": error.made_id}),
     TooManyApiKeys: _telling(

@@ -7,6 +7,7 @@ from gateway.audit_log.rpc.servicer import AuditLogServicer
 from gateway.audit_log.wiring import AuditComponents
 from gateway.http.authentication import Authentication
 from gateway.http.sign_in_watch import SignInWatch
+from gateway.identity.engine.account_exports import AccountExports
 from gateway.identity.engine.api_key_cache import ApiKeyCache
 from gateway.identity.engine.api_keys import ApiKeys
 from gateway.identity.engine.attempts import Attempts
@@ -23,6 +24,7 @@ from gateway.identity.engine.service_tokens import ServiceTokens
 from gateway.identity.engine.sign_in import SignIns
 from gateway.identity.engine.sign_in_links import SignInLinks
 from gateway.identity.engine.users import Users
+from gateway.identity.rpc.account_exports import AccountExportServicer
 from gateway.identity.rpc.api_keys import ApiKeyServicer
 from gateway.identity.rpc.groups import GroupServicer
 from gateway.identity.rpc.second_factors import SecondFactorServicer
@@ -30,6 +32,7 @@ from gateway.identity.rpc.service_tokens import ServiceTokenServicer
 from gateway.identity.rpc.sessions import SessionServicer, SignInLinkServicer
 from gateway.identity.rpc.sign_in import SignInServicer
 from gateway.identity.rpc.users import UserServicer
+from gateway.identity.store.account_exports import ExportStore
 from gateway.identity.store.api_keys import ApiKeyStore
 from gateway.identity.store.attempts import AttemptStore
 from gateway.identity.store.credentials import IdentityStore
@@ -61,6 +64,7 @@ class Servicers:
     api_keys: ApiKeyServicer
     second_factors: SecondFactorServicer
     audit_log: AuditLogServicer
+    account_exports: AccountExportServicer
 
     @property
     def all(self) -> tuple[object, ...]:
@@ -81,6 +85,8 @@ class Identity:
     sign_in: SignIns
     own_sessions: OwnSessions
     oidc: OidcSignIns
+    exports: AccountExports
+    export_store: ExportStore
     servicers: Servicers
 
 
@@ -139,6 +145,8 @@ def open_identity(
         people, session_store, passwords=passwords, attempts=attempts, clock=clock
     )
     links = _links(link_store, session_store, users, settings, process)
+    export_store = ExportStore(database)
+    exports = AccountExports(export_store, users, clock=clock, new_id=new_id)
     api_keys = _api_keys(ApiKeyStore(database, audit_log), users, scopes, keys, process)
     return Identity(
         people,
@@ -150,6 +158,8 @@ def open_identity(
         sign_in,
         own_sessions,
         oidc,
+        exports,
+        export_store,
         Servicers(
             UserServicer(people, users, group_store),
             GroupServicer(group_store, groups, people),
@@ -160,6 +170,7 @@ def open_identity(
             ApiKeyServicer(api_keys),
             SecondFactorServicer(factors, passkeys),
             audit.servicer,
+            AccountExportServicer(exports, export_store),
         ),
     )
 

@@ -10,6 +10,7 @@ from parley.rpc import serving
 
 #: Service -> its servicer in `Servicers`.
 SERVICERS: Final[Mapping[str, str]] = {
+    "parley.api.identity.v1.AccountExportService": "account_exports",
     "parley.api.identity.v1.ApiKeyService": "api_keys",
     "parley.api.identity.v1.AuditLogService": "audit_log",
     "parley.api.identity.v1.GroupService": "groups",
@@ -37,6 +38,14 @@ class IdentityCalls:
             IdentityError: The call is refused.
         """
         return await self._answer(call.method, call.request, call.user, call.timeout_s)
+
+    async def for_user(self, method: str, request: Any, user: User) -> Any:
+        """Return the response of a method to a user.
+
+        Raises:
+            IdentityError: The call is refused.
+        """
+        return await self._answer(method, request, user, None)
 
     async def for_nobody(self, method: str, request: Any) -> Any:
         """Return the response of a method that is called without a user.

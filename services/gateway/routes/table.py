@@ -1,6 +1,7 @@
 """The routing table: what the protos declare, and what the gateway serves itself."""
 
 from gateway.http.application import AnyRoute, OpenRoute, UserRoute
+from gateway.routes.account_exports import AccountExportRoutes
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.sign_in import (
@@ -49,6 +50,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_workspace_events(handlers.workspaces),
         *_files(handlers.files),
         UserRoute("GET", f"{API}/audit-log/export", handlers.audit_log.export, answers_head=False),
+        *_account_exports(handlers.account_exports),
     )
     return (*handlers.declared, *served)
 
@@ -144,6 +146,14 @@ def _terminals(terminal: TerminalRoutes) -> tuple[AnyRoute, ...]:
             (f"{workspace}/{process}", terminal.attach_in_workspace, attached),
             (f"{workspace}/terminal", terminal.open_shell, ("workdir", "rows", "columns")),
         )
+    )
+
+
+def _account_exports(exports: AccountExportRoutes) -> tuple[AnyRoute, ...]:
+    path = "exports/{export_id}/archive"
+    return (
+        UserRoute("GET", f"{API}/me/{path}", exports.own, answers_head=False),
+        UserRoute("GET", f"{API}/users/{{user_id}}/{path}", exports.of_user, answers_head=False),
     )
 
 

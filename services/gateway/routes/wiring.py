@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 from gateway.api.contract import contract_routes
 from gateway.api.transcoded_route import Calls
+from gateway.exports.collection import Collection
+from gateway.exports.runner import ExportRunner
 from gateway.http.application import UserRoute
 from gateway.identity.wiring import Identity
+from gateway.routes.account_exports import AccountExportRoutes
 from gateway.routes.audit_log import AuditLogRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
@@ -74,6 +77,8 @@ class Handlers:
     workspaces: WorkspaceRoutes
     files: FileRoutes
     audit_log: AuditLogRoutes
+    account_exports: AccountExportRoutes
+    export_runner: ExportRunner
 
 
 def open_handlers(
@@ -118,6 +123,13 @@ def open_handlers(
         workspaces=WorkspaceRoutes(chatd, stream=events.stream),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
         audit_log=AuditLogRoutes(identity_calls),
+        account_exports=AccountExportRoutes(identity.exports, identity.export_store),
+        export_runner=ExportRunner(
+            identity.export_store,
+            identity.people,
+            lambda user, known: Collection(user, chatd, identity_calls.for_user, known),
+            process.clock,
+        ),
     )
 
 

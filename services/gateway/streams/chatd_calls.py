@@ -13,6 +13,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.ChatService": "chats",
     "parley.api.chat.v1.FileService": "files",
     "parley.api.chat.v1.ModelService": "models",
+    "parley.api.chat.v1.RetentionService": "retention",
     "parley.api.chat.v1.RevertService": "reverts",
     "parley.api.chat.v1.SettingsService": "settings",
     "parley.api.chat.v1.ActionService": "actions",

@@ -19,6 +19,7 @@ from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageR
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
+from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -56,6 +57,7 @@ class Stubs:
     files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
+    retention: RetentionServiceStub
     reverts: RevertServiceStub
     approvals: ApprovalServiceStub
     settings: SettingsServiceStub
@@ -154,6 +156,7 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                retention=RetentionServiceStub(channel),
                 reverts=RevertServiceStub(channel),
                 approvals=ApprovalServiceStub(channel),
                 settings=SettingsServiceStub(channel),

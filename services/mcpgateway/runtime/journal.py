@@ -84,7 +84,8 @@ _ASK_CANCEL_OF_SERVER = """
 """
 # May run: service.
 _ACKNOWLEDGE = """
-    UPDATE mcp.calls SET acknowledged_at = coalesce(acknowledged_at, now()), parts = NULL
+    UPDATE mcp.calls SET acknowledged_at = coalesce(acknowledged_at, now()), parts = NULL,
+        message = ''
     WHERE execution_id = ANY($1) AND caller = $2 AND finished_at IS NOT NULL
     RETURNING execution_id
 """

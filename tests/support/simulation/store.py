@@ -20,7 +20,7 @@ from chatd.content.domain.tools import StoredExecution
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
 from chatd.primitives.domain.requests import ClientKey
-from chatd.workers.domain import DueAction, NamedChat, SweepLimits
+from chatd.workers.domain import DueAction, NamedChat, SweepLimits, UserLoad
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.simulation.database import KeyUsed, SimulatedDatabase, Written
@@ -281,6 +281,11 @@ class ConnectedWorkers:
         """Return whether a suspect waits for a worker that takes it."""
         database, workers = self._database, self._workers
         return await self._line.ask(lambda: database.read(workers.needs_quarantine()))
+
+    async def user_load(self, running_per_user_max: int) -> UserLoad:
+        """Return the users who run as many chats as they may."""
+        database, workers = self._database, self._workers
+        return await self._line.ask(lambda: database.read(workers.user_load(running_per_user_max)))
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
         """Extend a lease."""

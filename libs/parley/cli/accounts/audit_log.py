@@ -1,7 +1,6 @@
 """`parley audit log`: reads, exports and verifies the audit log."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +14,7 @@ from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.text_table import text_table
 
+NDJSON = "application/x-ndjson"
 PATH = "/api/v1/audit-log"
 COLUMNS = ("seq", "at", "action", "outcome", "actor", "subject", "object", "address", "details")
 PAGE_MAX = 200
@@ -139,9 +139,10 @@ def _export(api: Api, target: Path) -> None:
     """Write the log to a file that only its owner can read; an incomplete one is removed."""
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
-        with api.download(f"{PATH}/export") as answer, unfinished.open("xb") as file:
+        with unfinished.open("xb") as file:
             unfinished.chmod(0o600)
-            shutil.copyfileobj(answer, file)
+            for piece in api.download(f"{PATH}/export", NDJSON):
+                file.write(piece)
         unfinished.replace(target)
     except OSError as error:
         raise CliError(f"{target} cannot be written: {error.strerror}") from error

@@ -2,11 +2,13 @@
 
 import json
 import uuid
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
 
+from parley.cli.accounts.exports import save_export
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
@@ -21,7 +23,7 @@ ROLES = ("member", "admin", "auditor", "owner")
 
 @click.group(cls=HomeGroup)
 def users() -> None:
-    """List users, invite new ones and let them set new passwords."""
+    """List users, let them in, export what is theirs and delete them."""
 
 
 @users.command()
@@ -70,10 +72,39 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
 def reset(name: str, as_json: bool) -> None:
     """Print a link by which the user NAME sets a new password."""
     api = _api()
+    _print_link(api, _known(api, name), "password_reset", as_json)
+
+
+@users.command()
+@click.argument("name")
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+def export(name: str, path: Path) -> None:
+    """Write all that belongs to the deactivated user NAME to the ZIP file PATH."""
+    api = _api()
+    save_export(api, f"{PATH}/{_known(api, name)['id']}/exports", path)
+
+
+@users.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(name: str, yes: bool) -> None:
+    """Deactivate the user NAME and delete all that is theirs, for good."""
+    api = _api()
+    user = _known(api, name)
+    if not yes:
+        click.confirm(f"Delete {name} and all their chats, files and workspaces?", abort=True)
+    path = f"{PATH}/{user['id']}"
+    if user["state"] == "active":
+        api.call("POST", f"{path}/deactivate", None, _key())
+    api.call("DELETE", path, None, _key())
+    click.echo(f"Deleted {name}; their chats, files and workspaces go within minutes.")
+
+
+def _known(api: Api, name: str) -> Any:
     user = _find(api, name)
     if user is None:
         raise CliError(f"there is no user {name}: see `{current().hint('users ls')}`")
-    _print_link(api, user, "password_reset", as_json)
+    return user
 
 
 def _print_link(api: Api, user: Any, purpose: str, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from parley.cli.errors import CliError
 REQUEST_S_MAX = 30.0
 EVENTS = "text/event-stream"
 PROBLEM_BYTES_MAX = 64 * 1024
+PIECE_BYTES = 256 * 1024
 
 #: The code of a wrong login, password or second factor, which no API key mends.
 SIGN_IN_REFUSED = "SIGN_IN_REFUSED"
@@ -111,6 +112,20 @@ class Api:
             raise NotParley(self._server.url, f"without {needs!r}")
         return found, response.headers
 
+    def download(self, path: str, kind: str) -> Iterator[bytes]:
+        """Yield the bytes of a file of one media type.
+
+        Raises:
+            Unreachable: the answer was cut off.
+            ApiRefused: the answer is a problem.
+            NotParley: the answer is of another media type.
+        """
+        with self._exchange("GET", path, None, {"Accept": kind}, REQUEST_S_MAX) as (response, _):
+            if _kind(response) != kind:
+                raise NotParley(self._server.url, f"{_kind(response)!r} and no {kind}")
+            while piece := response.read(PIECE_BYTES):
+                yield piece
+
     @contextmanager
     def stream(
         self, path: str, headers: Mapping[str, str], *, open_s: float
@@ -127,17 +142,6 @@ class Api:
             if _kind(response) != EVENTS:
                 raise NotParley(self._server.url, f"{_kind(response)!r} and no events")
             yield response, opened
-
-    @contextmanager
-    def download(self, path: str) -> Iterator[HTTPResponse]:
-        """Yield the open answer to a GET.
-
-        Raises:
-            Unreachable: it could not be opened, or was cut off.
-            ApiRefused: the answer is a problem.
-        """
-        with self._exchange("GET", path, None, {}, REQUEST_S_MAX) as (response, _):
-            yield response
 
     @contextmanager
     def _exchange(

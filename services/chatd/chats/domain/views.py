@@ -61,6 +61,8 @@ class ChatView:
     updated_at: datetime
     diff_status: DiffStatus | None = None
     child_count: int = 0
+    archives_at: datetime | None = None
+    purges_at: datetime | None = None
     asking: tuple["OpenAction", ...] = ()  # What it waits for, if that was read.
 
     @property

@@ -90,6 +90,8 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
         ],
         diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
         etag=chat.etag,
+        archives_at=optional_time(chat.archives_at),
+        purges_at=optional_time(chat.purges_at),
         required_action=(required_action_to_proto(state, chat.asking) if chat.asking else None),
         child_count=chat.child_count,
         last_read_message_id=chat.last_read_message_id,

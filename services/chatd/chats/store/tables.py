@@ -5,6 +5,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Date,
     Double,
     ForeignKeyConstraint,
     Index,
@@ -62,6 +63,9 @@ chats = Table(
     Column(
         "created_xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")
     ),
+    time_column("archives_at", nullable=True),
+    time_column("purges_at", nullable=True),
+    time_column("retention_noticed_at", nullable=True),
     PrimaryKeyConstraint("id", name=Constraint.CHATS_PKEY),
     ForeignKeyConstraint(
         ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT_FKEY, ondelete="CASCADE"
@@ -74,6 +78,14 @@ chats = Table(
     CheckConstraint(
         "pin_order = 0 OR (pin_order > 0 AND parent_chat_id IS NULL)",
         name=Constraint.CHATS_ONLY_ROOTS_ARE_PINNED,
+    ),
+    CheckConstraint(
+        "num_nonnulls(archives_at, purges_at) = num_nonnulls(retention_noticed_at)",
+        name=Constraint.CHATS_ONE_ENDING_IS_NOTICED,
+    ),
+    CheckConstraint(
+        "retention_noticed_at IS NULL OR parent_chat_id IS NULL",
+        name=Constraint.CHATS_ONLY_ROOTS_ARE_NOTICED,
     ),
     CheckConstraint("jsonb_typeof(labels) = 'object'", name=Constraint.CHATS_LABELS_ARE_AN_OBJECT),
     Index("chats_by_owner", "owner_id", "id", postgresql_where=text("parent_chat_id IS NULL")),
@@ -482,6 +494,17 @@ revoked_shares = Table(
     time_column("revoked_at"),
     PrimaryKeyConstraint("chat_id", "grantee_id", name=Constraint.REVOKED_SHARES_PKEY),
     Index("revoked_shares_by_grantee", "grantee_id", "changed_xid"),
+)
+
+retention_counts = Table(
+    "retention_counts",
+    metadata,
+    Column("day", Date, nullable=False),
+    *(
+        Column(name, BigInteger, nullable=False, server_default=text("0"))
+        for name in ("noticed", "withdrawn", "archived", "purged")
+    ),
+    PrimaryKeyConstraint("day", name=Constraint.RETENTION_COUNTS_PKEY),
 )
 
 deleted_chats = Table(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import SetArchived
 from chatd.chats.domain.transitions import decide
+from chatd.chats.store.expiry import take_notice
 from chatd.chats.store.pins import leave_pins, lock_pins, move_pin, return_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.rows import state_of
@@ -66,7 +67,6 @@ class ChatTrees:
         self._pool = pool
         self._state_changed = state_changed
 
-    # May run: checked by SELECT_IS_ROOT.
     async def set_archived(
         self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
     ) -> None:
@@ -80,24 +80,43 @@ class ChatTrees:
             TransitionNotAllowed: One of them runs; none was changed.
             VersionConflict: The root has another etag.
         """
-        written: list[ChatState] = []
         async with self._pool.acquire() as connection, connection.transaction():
             await lock_pins(connection, owner_id)
             tree = await self._lock(connection, chat_id, owner_id)
             await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-            for seen in tree:
-                decision = decide(seen, SetArchived(archived))
-                if decision.state is seen:
-                    continue
-                statement = decision_statement(seen, decision)
-                await connection.execute(statement.text, *statement.arguments)
-                written.append(decision.state)
+            written = await _set_archived(connection, tree, archived=archived)
             repinned = (
                 await leave_pins(connection, owner_id=owner_id)
                 if archived
                 else await return_pin(connection, owner_id=owner_id, chat_id=chat_id)
             )
         self._tell(written, repinned)
+
+    async def archive_expired(self, chat_id: ChatId, *, owner_id: OwnerId) -> None:
+        """Archive a tree that nobody used since its owner was told.
+
+        Raises:
+            ChatNotFound: There is no such chat of this owner.
+            VersionConflict: It was used since, or is pinned.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            tree = await self._lock(connection, chat_id, owner_id)
+            await take_notice(connection, chat_id, owner_id=owner_id, is_purge=False)
+            written = await _set_archived(connection, tree, archived=True)
+        self._tell(written, ())
+
+    async def delete_expired(self, chat_id: ChatId, *, owner_id: OwnerId) -> None:
+        """Delete an archived tree that nobody used since its owner was told.
+
+        Raises:
+            ChatNotFound: There is no such chat of this owner.
+            VersionConflict: It was used since, or is pinned.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            tree = await self._lock(connection, chat_id, owner_id)
+            await take_notice(connection, chat_id, owner_id=owner_id, is_purge=True)
+            await connection.execute(DELETE_TREE, chat_id, owner_id)
+        self._tell([_gone(state) for state in tree], ())
 
     async def delete(self, chat_id: ChatId, *, owner_id: OwnerId, etag: str = "") -> None:
         """Delete a root chat and its children permanently, whatever their status.
@@ -135,6 +154,22 @@ class ChatTrees:
         if not is_root:
             raise InvalidRequest("chat_id", "is a child; name the root of its family")
         return tuple(map(state_of, await connection.fetch(LOCK_TREE, chat_id)))
+
+
+# May run: checked by SELECT_IS_ROOT.
+async def _set_archived(
+    connection: Connection, tree: Iterable[ChatState], *, archived: bool
+) -> list[ChatState]:
+    """Archive or unarchive the chats of a locked tree; return the states that were written."""
+    written: list[ChatState] = []
+    for seen in tree:
+        decision = decide(seen, SetArchived(archived))
+        if decision.state is seen:
+            continue
+        statement = decision_statement(seen, decision)
+        await connection.execute(statement.text, *statement.arguments)
+        written.append(decision.state)
+    return written
 
 
 def _gone(state: ChatState) -> ChatState:

@@ -41,6 +41,11 @@ PLACE_IN_LINE = """
                 < (e.status <> 'interrupting', e.changed_at, e.chat_id)) ELSE 0 END
 """
 
+# The notice of an ending by age, while nothing happened since.
+NOTICE_HOLDS = """
+    c.pin_order = 0 AND e.status IN ('waiting', 'error') AND e.changed_at <= c.retention_noticed_at
+"""
+
 # The message whose calls a client or a person has to answer.
 ASKING = """
     CASE WHEN e.status = 'requires_action' THEN (
@@ -62,6 +67,8 @@ VIEW_COLUMNS = f"""
     c.diff_status::text AS diff_status,
     {HAS_UNREAD} AS has_unread, {CHILD_COUNT} AS child_count,
     EXISTS (SELECT 1 FROM chat.chat_shares share WHERE share.chat_id = c.root_chat_id) AS is_shared,
+    CASE WHEN {NOTICE_HOLDS} THEN c.archives_at END AS archives_at,
+    CASE WHEN {NOTICE_HOLDS} THEN c.purges_at END AS purges_at,
     {PLACE_IN_LINE} AS place_in_line, {STATE_COLUMNS}
 """
 
@@ -99,6 +106,8 @@ def view_of(row: asyncpg.Record) -> ChatView:
         created_at=row["chat_created_at"],
         updated_at=row["changed_at"],
         diff_status=diff_status_of(row["diff_status"]),
+        archives_at=row["archives_at"],
+        purges_at=row["purges_at"],
     )
 
 

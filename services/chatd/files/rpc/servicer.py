@@ -28,6 +28,8 @@ Context = grpc.aio.ServicerContext
 CHUNK_BYTES_MAX: Final = 256 * 1024
 #: Bytes that a download holds in memory; for each read the database reads the file from its start.
 RANGE_BYTES: Final = 2 * 1024 * 1024
+PAGE_SIZE: Final = 50
+FIRST_ID: Final = "00000000-0000-0000-0000-000000000000"
 #: Each upload holds a file in memory.
 UPLOADS_MAX: Final = 16
 
@@ -59,6 +61,17 @@ class FileServicer(FileServiceServicer):
         file_id = _file_id_of(request.file_id)
         file = await self._files.get(file_id, await caller_as_reader(self._groups))
         return api.GetFileResponse(file=_file_to_proto(file))
+
+    async def ListFiles(
+        self, request: api.ListFilesRequest, context: Context
+    ) -> api.ListFilesResponse:
+        """Return a page of the caller's files."""
+        after = fields.uuid_of(request.page_token or FIRST_ID, "page_token")
+        size = request.page_size or PAGE_SIZE
+        files = await self._files.own(caller_as_owner().id, after, size + 1)
+        page = files[:size]
+        token = page[-1].id if len(files) > size else ""
+        return api.ListFilesResponse(files=map(_file_to_proto, page), next_page_token=token)
 
     async def DownloadFile(
         self, request: api.DownloadFileRequest, context: Context

@@ -31,6 +31,12 @@ VISIBLE = f"""
 # May run: owner.
 SELECT_OWN = f"SELECT {COLUMNS} FROM chat.files f WHERE f.id = $1 AND f.owner_id = $2"
 
+# Files of an owner, in the order of their ids.
+# May run: owner.
+SELECT_ALL_OWN = f"""
+    SELECT {COLUMNS} FROM chat.files f WHERE f.owner_id = $1 AND f.id > $2 ORDER BY f.id LIMIT $3
+"""
+
 # A file, for a reader.
 # May run: reader.
 SELECT_VISIBLE = f"SELECT {COLUMNS} FROM chat.files f WHERE {VISIBLE}"
@@ -54,6 +60,11 @@ class StoredFiles:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+
+    async def own(self, owner_id: OwnerId, after: str, files_max: int) -> tuple[StoredFile, ...]:
+        """Return files of an owner behind an id, without their bytes."""
+        rows = await self._pool.fetch(SELECT_ALL_OWN, owner_id, after, files_max)
+        return tuple(map(_file_of, rows))
 
     async def put(
         self, file_id: str, owner_id: OwnerId, file: FileData, *, request_id: str

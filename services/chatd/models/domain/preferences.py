@@ -48,10 +48,12 @@ class InstallationSettings:
         workspace_ttl_ms: Lifetime of a workspace that a chat makes; 0 for its template's.
         auto_archive_days: After how many days an unused chat is archived; 0 never.
         retention_days: After how many days an archived chat is deleted; 0 never.
-        running_chats_per_user_max: Chats of one user that run at once; 0 for no limit.
+        running_chats_per_user_max: Chats of one user that run at once; 0 for the limit that the
+            processes were started with.
         untrusted_repositories: Whether files of cloned repositories are content from outside, after
             which calls that could carry data out need an approval.
         advisor: The settings of the advisor.
+        retention_notice_days: How many days before its end the owner of a chat is told.
     """
 
     system_prompt: str = ""
@@ -64,6 +66,7 @@ class InstallationSettings:
     running_chats_per_user_max: int = 0
     untrusted_repositories: bool = False
     advisor: AdvisorSettings = AdvisorSettings()
+    retention_notice_days: int = 7
 
     @property
     def has_default_prompt(self) -> bool:

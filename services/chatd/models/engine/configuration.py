@@ -7,10 +7,11 @@ One caller reads and the others wait for it; a read that started before a notice
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from chatd.models.domain.catalogue import Catalogue, merged
-from chatd.models.domain.preferences import AdvisorSettings
+from chatd.models.domain.preferences import AdvisorSettings, InstallationSettings
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
 from chatd.models.store.config_version import CATALOGUE
 from chatd.primitives.domain.ids import ChatId, OwnerId
@@ -74,6 +75,7 @@ class ConfigurationCache:
         self._changed = asyncio.Event()
         self._users: BoundedCache[str, UserConfig] = BoundedCache(USERS_MAX)
         self._chats: BoundedCache[str, ChatFacts] = BoundedCache(CHATS_MAX)
+        self._follow: Callable[[InstallationSettings], None] = lambda _: None
 
     async def current(self) -> Snapshot:
         """Return the catalogue.
@@ -112,6 +114,12 @@ class ConfigurationCache:
             ChatNotFound: There is no such chat.
         """
         return await self._chats.get_or_read(chat_id, lambda: self._stored.chat(chat_id))
+
+    def follow_settings(self, follow: Callable[[InstallationSettings], None]) -> None:
+        """Call `follow` with the settings of the installation, now and after each read."""
+        self._follow = follow
+        if self._snapshot is not None:
+            follow(self._snapshot.catalogue.settings)
 
     def add_discovered(self, given: Catalogue) -> None:
         """Update the catalogue of the environment, for example with listed models."""
@@ -165,6 +173,7 @@ class ConfigurationCache:
         values = KeyValues(read.values.sealed, self._given_values.given, read.values.box)
         self._snapshot = Snapshot(merged(read.catalogue, self._given), values)
         self._is_fresh = generation == self._generation
+        self._follow(self._snapshot.catalogue.settings)
         return self._snapshot
 
     def _outdate(self) -> None:

@@ -151,6 +151,7 @@ def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[s
         "retention_days": given.retention_days,
         "running_chats_per_user_max": given.running_chats_per_user_max,
         "untrusted_repositories": given.untrusted_repositories,
+        "retention_notice_days": given.retention_notice_days,
     }
 
 
@@ -165,6 +166,7 @@ def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSe
         retention_days=settings.retention_days,
         running_chats_per_user_max=settings.running_chats_per_user_max,
         untrusted_repositories=settings.untrusted_repositories,
+        retention_notice_days=settings.retention_notice_days,
     )
 
 

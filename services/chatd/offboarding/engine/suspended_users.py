@@ -6,17 +6,18 @@ and may run in several processes at once.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from chatd.chats.domain.commands import Command, Interrupt
 from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.tools import ExecutorUnreachable
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.profile import ModelChoice
 from chatd.offboarding.store.suspended_users import PostgresSuspendedUsers
 from chatd.primitives.domain.errors import ChatError, ChatNotFound
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.turn import TurnSetup
 from chatd.users.domain.status import UserStatus, UserStatuses, UserSuspended
@@ -26,9 +27,18 @@ from parley.postgres import DatabaseUnavailable
 CHECK_S = 3600.0
 SETTLE_S = 60.0
 OWNERS_PER_REQUEST = 500
+CALLS_PER_REQUEST = 500
 FIRST_ID = OwnerId("00000000-0000-0000-0000-000000000000")
 
 logger = logging.getLogger(__name__)
+
+
+#: Drops the results of executions from the journal of a generation, or raises ExecutorUnreachable.
+DropResults = Callable[[str, Sequence[ExecutionId]], Awaitable[None]]
+
+
+async def _dropped_elsewhere(generation: str, execution_ids: Sequence[ExecutionId]) -> None:
+    """Drop nothing: no executor is connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,11 @@ class UserSuspension:
     def __init__(self, ports: UserSuspensionPorts) -> None:
         self._ports = ports
         self._suspended: frozenset[OwnerId] = frozenset()
+        self._drop_results: DropResults = _dropped_elsewhere
+
+    def connect(self, drop_results: DropResults) -> None:
+        """Set how the results of a deleted user's calls are dropped from the executor's journal."""
+        self._drop_results = drop_results
 
     def check(self, owner_id: OwnerId) -> None:
         """Raise an error if the user is suspended.
@@ -68,7 +83,7 @@ class UserSuspension:
                     await self._check_all_users()
                     checked_s = now_s
                 await self._settle()
-            except DatabaseUnavailable as error:
+            except (DatabaseUnavailable, ExecutorUnreachable) as error:
                 logger.warning("locked-out users were not looked after: %s", error)
             await self._ports.clock.sleep(SETTLE_S)
 
@@ -77,7 +92,7 @@ class UserSuspension:
         try:
             await self._note(await self._ports.statuses.of((user_id,)))
             await self._settle()
-        except DatabaseUnavailable as error:
+        except (DatabaseUnavailable, ExecutorUnreachable) as error:
             logger.warning("a user's change waits for the next look: %s", error)
 
     async def _check_all_users(self) -> None:
@@ -116,6 +131,10 @@ class UserSuspension:
 
     async def _delete(self, chat_id: ChatId, owner_id: OwnerId) -> None:
         try:
+            for generation, ids in (await self._ports.store.journaled_calls(chat_id)).items():
+                for start in range(0, len(ids), CALLS_PER_REQUEST):
+                    batch = ids[start : start + CALLS_PER_REQUEST]
+                    await self._drop_results(generation, batch)
             await self._ports.delete(chat_id, owner_id)
         except ChatNotFound:
             # Another process deleted it first.

@@ -5,7 +5,7 @@ These statements have no authorisation: they run for the offboarding, not for a 
 
 from dataclasses import dataclass
 
-from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, OwnerId
 from parley.postgres import Pool
 
 BATCH_MAX = 100
@@ -28,7 +28,12 @@ SELECT_SUSPENDED = "SELECT user_id FROM chat.suspended_users"
 # May run: process.
 SELECT_OWNERS = """
     SELECT owner_id FROM chat.chats WHERE owner_id > $1
-    UNION SELECT owner_id FROM chat.workspaces WHERE owner_id > $1 AND state <> 'deleted'
+    UNION SELECT owner_id FROM chat.workspaces WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.files WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.secrets WHERE owner_id > $1
+    UNION SELECT user_id FROM chat.provider_keys WHERE user_id > $1
+    UNION SELECT user_id FROM chat.approval_rules WHERE user_id > $1
+    UNION SELECT scope FROM chat.settings WHERE scope > $1
     ORDER BY owner_id LIMIT $2
 """
 
@@ -47,13 +52,32 @@ SELECT_ROOTS_OF_DELETED = """
     WHERE b.is_deleted LIMIT $1
 """
 
-# Rows that refer to the user and to no chat. A file that another user's chat holds is kept.
+# Calls of a chat tree whose results the journal of mcpgateway may still have, by journal.
+# May run: process.
+SELECT_JOURNALED = """
+    SELECT t.journal_generation, array_agg(t.execution_id::text ORDER BY t.execution_id) AS ids
+    FROM chat.chats c JOIN chat.tool_calls t ON t.chat_id = c.id
+    WHERE c.root_chat_id = $1 AND t.executor = 'mcpgateway' GROUP BY t.journal_generation
+"""
+
+# Rows that refer to the user and to no chat. A file that another user's chat holds is kept. So is
+# a removed workspace whose node is lost and may still have files, without what its owner called it.
 # May run: process.
 DELETE_REST = """
     WITH gone AS (SELECT user_id FROM chat.suspended_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone
         WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
+    own_rules AS (DELETE FROM chat.approval_rules r USING gone WHERE r.user_id = gone.user_id),
+    own_limits AS (DELETE FROM chat.spend_limits l USING gone
+        WHERE l.subject_kind = 'user' AND l.subject_id = gone.user_id),
+    own_uses AS (DELETE FROM chat.secret_uses u USING gone WHERE u.owner_id = gone.user_id),
+    removed AS (DELETE FROM chat.workspaces w USING gone
+        WHERE w.owner_id = gone.user_id AND w.state = 'deleted' AND NOT EXISTS (
+            SELECT 1 FROM chat.nodes n WHERE n.id = w.node_id AND n.state = 'lost')),
+    renamed AS (UPDATE chat.workspaces w SET name = 'removed', parameters = '{}'
+        FROM gone, chat.nodes n WHERE w.owner_id = gone.user_id AND w.state = 'deleted'
+            AND n.id = w.node_id AND n.state = 'lost' AND w.name <> 'removed'),
     own_keys AS (DELETE FROM chat.provider_keys k USING gone WHERE k.user_id = gone.user_id),
     own_secrets AS (DELETE FROM chat.secrets s USING gone WHERE s.owner_id = gone.user_id)
     DELETE FROM chat.files f USING gone WHERE f.owner_id = gone.user_id
@@ -102,6 +126,11 @@ class PostgresSuspendedUsers:
         """Return a batch of root chats of deleted users, with their owners."""
         rows = await self._pool.fetch(SELECT_ROOTS_OF_DELETED, BATCH_MAX)
         return tuple((ChatId(str(row["id"])), OwnerId(str(row["owner_id"]))) for row in rows)
+
+    async def journaled_calls(self, chat_id: ChatId) -> dict[str, tuple[ExecutionId, ...]]:
+        """Return the calls of a chat tree to MCP servers, by the generation of their journal."""
+        rows = await self._pool.fetch(SELECT_JOURNALED, chat_id)
+        return {row["journal_generation"]: tuple(map(ExecutionId, row["ids"])) for row in rows}
 
     async def delete_rest(self) -> None:
         """Delete the data of deleted users that belongs to no chat."""

@@ -24,6 +24,7 @@ from chatd.workers.domain import (
     NamedChat,
     Replica,
     SweepLimits,
+    UserLoad,
     WorkerEnded,
 )
 from parley.postgres import Pool, Session, typed_outages
@@ -144,6 +145,20 @@ SWEEP = f"""
         FROM picked WHERE e.chat_id = picked.chat_id
         RETURNING {STATE_COLUMNS}, picked.owner_id, picked.owner_role, picked.place)
     SELECT * FROM taken ORDER BY place
+"""
+
+# One row without a user: nobody has reached the limit.
+# May run: process.
+USER_LOAD = """
+    WITH alive AS (
+        SELECT id FROM chat.workers WHERE lease_until > clock_timestamp() AND NOT is_quarantine),
+    busy AS (
+        SELECT c.owner_id
+        FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
+        JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
+        WHERE e.status = 'running' GROUP BY c.owner_id HAVING count(*) >= $1::int)
+    SELECT replicas.count, busy.owner_id
+    FROM (SELECT count(*) FROM alive) AS replicas LEFT JOIN busy ON true
 """
 
 # May run: process.
@@ -296,6 +311,14 @@ class PostgresWorkers:
             limits.may_take_orphans,
         )
         return tuple(map(_claimed_of, rows))
+
+    async def user_load(self, running_per_user_max: int) -> UserLoad:
+        """Return the users whose running chats have reached a limit, in all processes together."""
+        rows = await self._pool.fetch(USER_LOAD, running_per_user_max)
+        at_limit = (row["owner_id"] for row in rows if row["owner_id"] is not None)
+        return UserLoad(
+            max(1, rows[0]["count"]), frozenset(OwnerId(str(owner_id)) for owner_id in at_limit)
+        )
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
         """End the turns that killed two owners in quarantine."""

@@ -23,7 +23,7 @@ from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import Apply, Runner, WorkerLimits, WorkerPorts
-from chatd.workers.domain import Claims
+from chatd.workers.domain import Claims, UserLoad
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from parley.postgres import DatabaseUnavailable
 from parley.tasks import Starter
@@ -55,7 +55,7 @@ class Slots:
 
     def __init__(self, slots_max: int) -> None:
         self._slots_max = slots_max
-        self._reserved: set[Slot] = set()
+        self._reserved: dict[Slot, OwnerId | None] = {}
         self._used: set[Slot] = set()
         self._is_unreserved = asyncio.Event()
         self._is_unreserved.set()
@@ -65,14 +65,18 @@ class Slots:
         """How many more can be reserved."""
         return self._slots_max - len(self._reserved) - len(self._used)
 
-    def reserve(self) -> Slot | None:
+    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
         """Return a slot for a claim that is about to be made, or None when all are in use."""
         if self.free <= 0:
             return None
         slot = Slot()
-        self._reserved.add(slot)
+        self._reserved[slot] = owner_id
         self._is_unreserved.clear()
         return slot
+
+    def reserved_of(self, owner_id: OwnerId) -> int:
+        """Return how many are reserved for claims of a user."""
+        return sum(reserved_for == owner_id for reserved_for in self._reserved.values())
 
     def is_reserved(self, slot: Slot) -> bool:
         """Return whether a slot is still reserved for its claim."""
@@ -80,13 +84,13 @@ class Slots:
 
     def use(self, slot: Slot) -> None:
         """Turn a reservation into a slot used by a runner."""
-        self._reserved.remove(slot)
+        del self._reserved[slot]
         self._used.add(slot)
         self._note_reservations()
 
     def release(self, slot: Slot) -> None:
         """Release a slot, reserved or used; idempotent."""
-        self._reserved.discard(slot)
+        self._reserved.pop(slot, None)
         self._used.discard(slot)
         self._note_reservations()
 
@@ -110,7 +114,7 @@ class Runners:
         apply: Apply,
         claims: Claims,
         slots: Slots,
-        release: Callable[[Slot], None],
+        release: Callable[[Slot, OwnerId], None],
     ) -> None:
         self._worker_id = worker_id
         self._run_chat = run_chat
@@ -165,7 +169,7 @@ class Runners:
         if before is not None:
             before.mailbox.put(state)
         if is_known or state.worker_id != self._worker_id or self._group is None:
-            self._release(slot)
+            self._release(slot, claimed.owner.id)
             return
         mailbox = Mailbox(state)
         if (undelivered := self._undelivered.pop(state.chat_id, None)) is not None:
@@ -219,7 +223,7 @@ class Runners:
         if self._running.get(running.claimed.state.chat_id) is running:
             self._forget(running)
         self._tasks.discard(task)
-        self._release(running.slot)
+        self._release(running.slot, running.claimed.owner.id)
         if not self._tasks:
             self._is_idle.set()
 
@@ -295,6 +299,7 @@ class SlotPool:
         runners: The runners in them.
         sweep_requested: Set to request a sweep.
         is_draining: Whether no more chats are claimed.
+        running_per_user_max: How many chats of one user run at once, in all processes together.
     """
 
     def __init__(
@@ -308,12 +313,13 @@ class SlotPool:
             apply=ports.apply,
             claims=ports.claims,
             slots=self.slots,
-            release=self.release,
+            release=self._release_of,
         )
         self.sweep_requested = asyncio.Event()
         self.is_draining = False
         self._keeper = keeper
-        self._running_per_user_max = limits.running_per_user_max
+        self.running_per_user_max = limits.running_per_user_max
+        self._load = UserLoad()
         self._was_refused = False
 
     def may_claim(self) -> bool:
@@ -323,16 +329,30 @@ class SlotPool:
     def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
         """Return a slot for a claim, or None: then the chat waits for a sweep.
 
-        With `owner_id` the user's limit applies too, as far as it is used in this process.
+        With `owner_id` the user's limit applies too. A process claims its share of the limit by
+        itself; the rest is left to sweeps, which count the chats of all processes.
         """
         if not self.may_claim():
             return None
         slot = None
-        users = 0 if owner_id is None else self.runners.count_of(owner_id)
-        if users < self._running_per_user_max:
-            slot = self.slots.reserve()
+        if owner_id is None or self._has_room(owner_id):
+            slot = self.slots.reserve(owner_id)
         self._was_refused |= slot is None
         return slot
+
+    def note_load(self, load: UserLoad) -> None:
+        """Keep which users have reached the limit, as the last sweep found them."""
+        self._load = load
+
+    def _has_room(self, owner_id: OwnerId) -> bool:
+        here = self.runners.count_of(owner_id) + self.slots.reserved_of(owner_id)
+        share = self.running_per_user_max // self._load.replicas
+        return owner_id not in self._load.at_limit and here < share
+
+    def _release_of(self, slot: Slot, owner_id: OwnerId) -> None:
+        """Release the slot of a user; if they were at their limit, another chat may wait for it."""
+        self._was_refused |= owner_id in self._load.at_limit
+        self.release(slot)
 
     def reserve_many(self, wanted: int) -> list[Slot]:
         """Return as many of `wanted` slots as are free, for a sweep over all users."""

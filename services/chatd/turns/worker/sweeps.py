@@ -103,7 +103,7 @@ class Sweeper:
             return
         limits = SweepLimits(
             len(slots),
-            self._limits.running_per_user_max,
+            self._slot_pool.running_per_user_max,
             is_quarantine=self._limits.is_quarantine,
             may_take_orphans=self._keeper.may_take_over(),
         )
@@ -118,5 +118,8 @@ class Sweeper:
         finally:
             for slot in slots:
                 self._slot_pool.release_if_reserved(slot)
+        self._slot_pool.note_load(
+            await self._ports.claims.user_load(self._slot_pool.running_per_user_max)
+        )
         if len(taken) == len(slots) and self._slot_pool.slots.free:
             self._slot_pool.sweep_requested.set()

@@ -82,7 +82,7 @@ class Worker:
     def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
         """Return a slot for a claim on write, or None: then the chat waits for a sweep.
 
-        With `owner_id` the user's limit applies too, as far as it is used in this process.
+        With `owner_id` the user's limit applies too.
         """
         return None if self._limits.is_quarantine else self._slot_pool.reserve(owner_id)
 
@@ -112,6 +112,12 @@ class Worker:
         is_here = state.worker_id == self.worker_id
         if self._limits.is_quarantine and is_here and not is_suspect(state):
             self._slot_pool.runners.hand_over(state)
+
+    def limit_running_per_user(self, chats_max: int) -> None:
+        """Change how many chats of one user run at once; those that run go on."""
+        if chats_max != self._slot_pool.running_per_user_max:
+            self._slot_pool.running_per_user_max = chats_max
+            self.poke()
 
     def poke(self) -> None:
         """Sweep now: a chat may wait for an owner."""

@@ -1,4 +1,7 @@
-"""Admission of requests: limits and fair queueing per user.
+"""Admission of requests: rates, limits and fair queueing per user.
+
+Requests of an address, a user and an API key are counted by the minute; the address before the
+credential is checked, so that guessing keys is slow too.
 
 Every request of a user occupies a place while it lasts, streams included, and a user gets a fair
 share of the places. Each long-running request holds a call to another service, so their number is
@@ -10,7 +13,7 @@ them delays the requests of the others.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -20,6 +23,7 @@ from opentelemetry.metrics import Meter
 
 from gateway.http.limits.connections import ADDRESS_MULTIPLE
 from gateway.http.limits.fair_share import FairShare
+from gateway.http.limits.rates import NO_QUOTAS, RateQuotas, Rates
 from gateway.http.problems.errors import HttpProblem
 from parley.clock import Clock
 
@@ -53,6 +57,7 @@ class AdmissionLimits:
         user_long_running_max: Long-running ones of one user.
         user_calls_max: Of one user that run concurrently.
         shared_user_calls_max: The same, while other users are active.
+        quotas: Requests of one address, user and API key in a minute.
     """
 
     requests_max: int = 20_000
@@ -61,6 +66,7 @@ class AdmissionLimits:
     user_long_running_max: int = 200
     user_calls_max: int = 64
     shared_user_calls_max: int = 4
+    quotas: RateQuotas = NO_QUOTAS
 
 
 class Presence(Protocol):
@@ -107,6 +113,7 @@ class Admission:
     def __init__(self, limits: AdmissionLimits, clock: Clock, meter: Meter | None = None) -> None:
         self._limits = limits
         self._clock = clock
+        self._rates = Rates(limits.quotas)
         #: The time of each user's last request, the oldest first.
         self._active: OrderedDict[str, float] = OrderedDict()
         self._users = FairShare(limits.requests_max, each_max=limits.user_requests_max)
@@ -126,6 +133,17 @@ class Admission:
                 description="Requests that were refused because there were too many, by reason.",
             )
         )
+
+    def count(self, policy: str, subject: str, headers: MutableMapping[str, str]) -> None:
+        """Count a request for a rate ("address", "user" or "key"), and tell in the headers.
+
+        Raises:
+            HttpProblem: The subject has made too many within a minute (429).
+        """
+        try:
+            self._rates.count(policy, subject, self._clock.monotonic(), headers)
+        except HttpProblem as refusal:
+            raise self._counted(refusal) from None
 
     @asynccontextmanager
     async def admitted(

@@ -6,6 +6,13 @@ from enum import StrEnum
 class Constraint(StrEnum):
     """Every constraint and unique index of the schema, by its name there."""
 
+    ACCOUNT_EXPORT_ENTRIES_EXPORT_FKEY = "account_export_entries_export_fkey"
+    ACCOUNT_EXPORT_ENTRIES_PKEY = "account_export_entries_pkey"
+    ACCOUNT_EXPORTS_COMPLETE_ONES_EXPIRE = "account_exports_complete_ones_expire"
+    ACCOUNT_EXPORTS_ONE_RUNS = "account_exports_one_runs"
+    ACCOUNT_EXPORTS_PKEY = "account_exports_pkey"
+    ACCOUNT_EXPORTS_REQUESTED_BY_USER_ID_FKEY = "account_exports_requested_by_user_id_fkey"
+    ACCOUNT_EXPORTS_USER_ID_FKEY = "account_exports_user_id_fkey"
     API_KEYS_CREATED_BY_USER_ID_FKEY = "api_keys_created_by_user_id_fkey"
     API_KEYS_DIGEST_LENGTH = "api_keys_digest_length"
     API_KEYS_PKEY = "api_keys_pkey"

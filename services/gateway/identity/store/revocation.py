@@ -6,6 +6,7 @@ from sqlalchemy import delete, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.identity.store.schema import (
+    account_exports,
     api_keys,
     known_devices,
     linked_identities,
@@ -62,6 +63,7 @@ async def erase_credentials(connection: AsyncConnection, user_id: str) -> None:
         sign_in_links,
         known_devices,
         linked_identities,
+        account_exports,
     ):
         await connection.execute(delete(table).where(table.c.user_id == user_id))
     await erase_second_factors(connection, user_id)

@@ -353,6 +353,48 @@ service_tokens = Table(
     Index("service_tokens_by_expiry", "expires_at"),
 )
 
+# Exports of all that is a person's; a gateway makes one while it holds the claim.
+account_exports = Table(
+    "account_exports",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    _user_id("user_id", Constraint.ACCOUNT_EXPORTS_USER_ID_FKEY, ondelete="CASCADE"),
+    _user_id("requested_by_user_id", Constraint.ACCOUNT_EXPORTS_REQUESTED_BY_USER_ID_FKEY),
+    _time("created_at"),
+    _time("completed_at", nullable=True),
+    _time("expires_at", nullable=True),
+    _time("claimed_until"),
+    CheckConstraint(
+        "(completed_at IS NULL) = (expires_at IS NULL)",
+        name=Constraint.ACCOUNT_EXPORTS_COMPLETE_ONES_EXPIRE,
+    ),
+    Index(
+        Constraint.ACCOUNT_EXPORTS_ONE_RUNS,
+        "user_id",
+        unique=True,
+        postgresql_where=text("completed_at IS NULL"),
+    ),
+)
+
+# The files of an archive, each written once it is whole, so that an export goes on after them.
+account_export_entries = Table(
+    "account_export_entries",
+    metadata,
+    Column(
+        "export_id",
+        UUID(as_uuid=False),
+        ForeignKey(
+            "identity.account_exports.id",
+            name=Constraint.ACCOUNT_EXPORT_ENTRIES_EXPORT_FKEY,
+            ondelete="CASCADE",
+        ),
+        primary_key=True,
+    ),
+    Column("name", Text, primary_key=True),
+    Column("sha256", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
 # One row. Locking it orders revocations, so that no number becomes visible after a higher one.
 revocation_head = Table(
     "revocation_head",

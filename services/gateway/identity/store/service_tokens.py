@@ -217,3 +217,11 @@ def _record(row: Mapping[Any, Any]) -> ServiceTokenRecord:
         revoked_at=row["revoked_at"],
         signing_key_id=row["signing_key_id"],
     )
+
+
+# May run: administrator.
+async def forget_names(connection: AsyncConnection, user_id: str) -> None:
+    """Clear the names of a deleted user's tokens; the rows stay, so that none is accepted again."""
+    await connection.execute(
+        update(service_tokens).where(service_tokens.c.user_id == user_id).values(name="")
+    )

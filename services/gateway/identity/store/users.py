@@ -27,7 +27,7 @@ from gateway.identity.store.revocation import (
     revoke_links,
 )
 from gateway.identity.store.schema import users
-from gateway.identity.store.service_tokens import revoke_all
+from gateway.identity.store.service_tokens import forget_names, revoke_all
 from parley.audit_log import AuditAction, AuditEvent
 from parley.identity import Role
 from parley.postgres import Database
@@ -158,6 +158,7 @@ class UserStore:
             if user.is_active:
                 raise UserStillActive(user_id)
             await erase_credentials(connection, user_id)
+            await forget_names(connection, user_id)
             await replace_groups(connection, user.id, (), now=now)
             values = {
                 "state": UserState.DELETED,

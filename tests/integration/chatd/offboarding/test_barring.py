@@ -5,14 +5,7 @@ import asyncio
 import pytest
 
 from chatd.chats.domain.chat import Status
-from chatd.offboarding.engine.suspended_users import (
-    CHECK_S,
-    SETTLE_S,
-    UserSuspension,
-    UserSuspensionPorts,
-)
-from chatd.offboarding.store.suspended_users import PostgresSuspendedUsers
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.offboarding.engine.suspended_users import CHECK_S, SETTLE_S
 from chatd.users.domain.status import UserStatus, UserSuspended
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
@@ -20,19 +13,7 @@ from parley.postgres import Pool
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID
 from support.chatd.chats.served_chats import ServedChats
 from support.chatd.users.fixed_users import FixedUserStatuses
-
-
-def suspension_of(
-    served: ServedChats, statuses: FixedUserStatuses, clock: FakeClock
-) -> UserSuspension:
-    async def delete(chat_id: ChatId, owner_id: OwnerId) -> None:
-        await served.stores.trees.delete(chat_id, owner_id=owner_id)
-
-    return UserSuspension(
-        UserSuspensionPorts(
-            PostgresSuspendedUsers(served.pool), statuses, served.stores.chats.apply, delete, clock
-        )
-    )
+from support.chatd.users.suspension import suspension_of
 
 
 async def suspended(pool: Pool) -> list[tuple[str, bool]]:

@@ -36,6 +36,7 @@ from chatd.workers.domain import (
     NamedChat,
     Replica,
     SweepLimits,
+    UserLoad,
     WorkerEnded,
 )
 from parley.clock import FakeClock, SystemClock
@@ -313,6 +314,19 @@ async def test_a_user_at_the_limit_waits_while_others_go_on(world: World, worker
         others.chat_id,
     ]
     assert await workers.sweep(ME, limits) == ()
+
+
+async def test_users_at_the_limit_are_found_over_all_live_processes(
+    world: World, workers: Workers
+) -> None:
+    assert await workers.user_load(2) == UserLoad(2, frozenset())
+    await world.chat(worker_id=OTHER)
+    await world.chat(worker_id=ME)
+    await world.chat(worker_id=ME, owner=BOB)
+    await world.chat(owner=BOB)
+    assert await workers.user_load(2) == UserLoad(2, frozenset({ANN.id}))
+    await world.end_lease(OTHER)
+    assert await workers.user_load(2) == UserLoad(1, frozenset())
 
 
 async def test_suspects_are_taken_only_in_quarantine_and_nothing_else_is(

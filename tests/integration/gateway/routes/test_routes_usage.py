@@ -52,6 +52,7 @@ INSTALLATION_JSON: dict[str, Any] = {
     "retention_days": 30,
     "running_chats_per_user_max": 0,
     "untrusted_repositories": False,
+    "retention_notice_days": 7,
 }
 
 

@@ -63,6 +63,7 @@ LOOPS = {
         "quarantine.run",
         "replicas.look",
         "revocations.follow",
+        "retention.run",
         "rows.expire",
         "search.index",
         "servers.follow",
@@ -81,6 +82,7 @@ LOOPS = {
     "gateway": {
         *BUS,
         "audit_log.sign",
+        "exports.run",
         "keys.follow",
         "replicas.follow",
         "revocations.read",

@@ -14,6 +14,7 @@ from chatd.workers.domain import (
     NamedChat,
     Replica,
     SweepLimits,
+    UserLoad,
     WorkerEnded,
     is_ownerless,
 )
@@ -122,6 +123,15 @@ class InMemoryWorkers:
             if len(taken) == limits.chats_max:
                 break
         return tuple(taken)
+
+    async def user_load(self, running_per_user_max: int) -> UserLoad:
+        """Return the users who run as many chats as they may."""
+        self._require_connection()
+        owners = {owner.id for owner in self._owners.values()}
+        return UserLoad(
+            max(1, len(await self.replicas())),
+            frozenset(each for each in owners if self._count_running(each) >= running_per_user_max),
+        )
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
         """End the turns that killed two owners in quarantine."""

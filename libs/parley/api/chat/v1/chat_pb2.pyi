@@ -576,6 +576,8 @@ class Chat(_message.Message):
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     DIFF_STATUS_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    ARCHIVES_AT_FIELD_NUMBER: _builtins.int
+    PURGES_AT_FIELD_NUMBER: _builtins.int
     REQUIRED_ACTION_FIELD_NUMBER: _builtins.int
     CHILDREN_FIELD_NUMBER: _builtins.int
     CHILD_COUNT_FIELD_NUMBER: _builtins.int
@@ -659,6 +661,14 @@ class Chat(_message.Message):
         """How the files of its workspace differ; absent if no repository was seen there."""
 
     @_builtins.property
+    def archives_at(self) -> _timestamp_pb2.Timestamp:
+        """When it will be archived because nobody used it; absent unless its owner was told so. Using or pinning it prevents that."""
+
+    @_builtins.property
+    def purges_at(self) -> _timestamp_pb2.Timestamp:
+        """When it will be deleted with its children, because it is archived for so long; absent unless its owner was told so."""
+
+    @_builtins.property
     def required_action(self) -> Global___RequiredAction:
         """What it waits for; absent unless the status is requires_action, and in lists and feeds."""
 
@@ -697,14 +707,16 @@ class Chat(_message.Message):
         client_tools: _abc.Iterable[Global___ClientTool] | None = ...,
         diff_status: Global___DiffStatus | None = ...,
         etag: _builtins.str = ...,
+        archives_at: _timestamp_pb2.Timestamp | None = ...,
+        purges_at: _timestamp_pb2.Timestamp | None = ...,
         required_action: Global___RequiredAction | None = ...,
         children: _abc.Iterable[Global___Chat] | None = ...,
         child_count: _builtins.int = ...,
         last_read_message_id: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["archives_at", b"archives_at", "created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "purges_at", b"purges_at", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

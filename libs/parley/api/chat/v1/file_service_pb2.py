@@ -29,13 +29,21 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/chat/v1/file_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1dparley/api/chat/v1/file.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"b\n\nUploadHead\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x16\n\x04name\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x1c\n\nmedia_type\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\xff\x01\"]\n\x11UploadFileRequest\x12.\n\x04head\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.UploadHeadH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x07\n\x05piece\"<\n\x12UploadFileResponse\x12&\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.File\"A\n\x0eGetFileRequest\x12/\n\x07\x66ile_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x46ILE_NOT_FOUND\"9\n\x0fGetFileResponse\x12&\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.File\"\x84\x01\n\x13\x44ownloadFileRequest\x12/\n\x07\x66ile_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x46ILE_NOT_FOUND\x12\x1d\n\x0coffset_bytes\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0clength_bytes\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\'\n\tFileChunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\"y\n\x14\x44ownloadFileResponse\x12(\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.FileH\x00\x12.\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1d.parley.api.chat.v1.FileChunkH\x00\x42\x07\n\x05piece2\xd9\x04\n\x0b\x46ileService\x12\xcd\x01\n\nUploadFile\x12%.parley.api.chat.v1.UploadFileRequest\x1a&.parley.api.chat.v1.UploadFileResponse\"n\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nfile:write\xd2\xc1\x18\x39\n7\n(Store a file, to be sent with a message.\x10\xc9\x01`\x02p\x01z\x04name\x82\xd3\xe4\x93\x02\x15\"\r/api/v1/filesb\x04\x66ile(\x01\x12\xb8\x01\n\x07GetFile\x12\".parley.api.chat.v1.GetFileRequest\x1a#.parley.api.chat.v1.GetFileResponse\"d\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18!\n\x1f\n\x1dRead what is known of a file.\x82\xd3\xe4\x93\x02$\x12\x1c/api/v1/files/{file_id}/infob\x04\x66ile\x12\xbe\x01\n\x0c\x44ownloadFile\x12\'.parley.api.chat.v1.DownloadFileRequest\x1a(.parley.api.chat.v1.DownloadFileResponse\"Y\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18!\n\x1f\n\x19Read the bytes of a file.`\x02p\x01\x82\xd3\xe4\x93\x02\x19\x12\x17/api/v1/files/{file_id}0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/chat/v1/file_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1dparley/api/chat/v1/file.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"e\n\x10ListFilesRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"{\n\x11ListFilesResponse\x12\x36\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x18.parley.api.chat.v1.FileB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"b\n\nUploadHead\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x16\n\x04name\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x1c\n\nmedia_type\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\xff\x01\"]\n\x11UploadFileRequest\x12.\n\x04head\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.UploadHeadH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x07\n\x05piece\"<\n\x12UploadFileResponse\x12&\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.File\"A\n\x0eGetFileRequest\x12/\n\x07\x66ile_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x46ILE_NOT_FOUND\"9\n\x0fGetFileResponse\x12&\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.File\"\x84\x01\n\x13\x44ownloadFileRequest\x12/\n\x07\x66ile_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x46ILE_NOT_FOUND\x12\x1d\n\x0coffset_bytes\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0clength_bytes\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\'\n\tFileChunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\"y\n\x14\x44ownloadFileResponse\x12(\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.FileH\x00\x12.\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1d.parley.api.chat.v1.FileChunkH\x00\x42\x07\n\x05piece2\xfd\x05\n\x0b\x46ileService\x12\xcd\x01\n\nUploadFile\x12%.parley.api.chat.v1.UploadFileRequest\x1a&.parley.api.chat.v1.UploadFileResponse\"n\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nfile:write\xd2\xc1\x18\x39\n7\n(Store a file, to be sent with a message.\x10\xc9\x01`\x02p\x01z\x04name\x82\xd3\xe4\x93\x02\x15\"\r/api/v1/filesb\x04\x66ile(\x01\x12\xb8\x01\n\x07GetFile\x12\".parley.api.chat.v1.GetFileRequest\x1a#.parley.api.chat.v1.GetFileResponse\"d\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18!\n\x1f\n\x1dRead what is known of a file.\x82\xd3\xe4\x93\x02$\x12\x1c/api/v1/files/{file_id}/infob\x04\x66ile\x12\xa1\x01\n\tListFiles\x12$.parley.api.chat.v1.ListFilesRequest\x1a%.parley.api.chat.v1.ListFilesResponse\"G\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x19\n\x17\n\x15List one\'s own files.\x82\xd3\xe4\x93\x02\x0f\x12\r/api/v1/files\x12\xbe\x01\n\x0c\x44ownloadFile\x12\'.parley.api.chat.v1.DownloadFileRequest\x1a(.parley.api.chat.v1.DownloadFileResponse\"Y\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18!\n\x1f\n\x19Read the bytes of a file.`\x02p\x01\x82\xd3\xe4\x93\x02\x19\x12\x17/api/v1/files/{file_id}0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.file_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_LISTFILESREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTFILESREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTFILESREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTFILESREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTFILESRESPONSE'].fields_by_name['files']._loaded_options = None
+  _globals['_LISTFILESRESPONSE'].fields_by_name['files']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTFILESRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTFILESRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
   _globals['_UPLOADHEAD'].fields_by_name['request_id']._loaded_options = None
   _globals['_UPLOADHEAD'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_UPLOADHEAD'].fields_by_name['name']._loaded_options = None
@@ -54,24 +62,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FILESERVICE'].methods_by_name['UploadFile']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nfile:write\322\301\0309\n7\n(Store a file, to be sent with a message.\020\311\001`\002p\001z\004name\202\323\344\223\002\025\"\r/api/v1/filesb\004file'
   _globals['_FILESERVICE'].methods_by_name['GetFile']._loaded_options = None
   _globals['_FILESERVICE'].methods_by_name['GetFile']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030!\n\037\n\035Read what is known of a file.\202\323\344\223\002$\022\034/api/v1/files/{file_id}/infob\004file'
+  _globals['_FILESERVICE'].methods_by_name['ListFiles']._loaded_options = None
+  _globals['_FILESERVICE'].methods_by_name['ListFiles']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\031\n\027\n\025List one\'s own files.\202\323\344\223\002\017\022\r/api/v1/files'
   _globals['_FILESERVICE'].methods_by_name['DownloadFile']._loaded_options = None
   _globals['_FILESERVICE'].methods_by_name['DownloadFile']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030!\n\037\n\031Read the bytes of a file.`\002p\001\202\323\344\223\002\031\022\027/api/v1/files/{file_id}'
-  _globals['_UPLOADHEAD']._serialized_start=226
-  _globals['_UPLOADHEAD']._serialized_end=324
-  _globals['_UPLOADFILEREQUEST']._serialized_start=326
-  _globals['_UPLOADFILEREQUEST']._serialized_end=419
-  _globals['_UPLOADFILERESPONSE']._serialized_start=421
-  _globals['_UPLOADFILERESPONSE']._serialized_end=481
-  _globals['_GETFILEREQUEST']._serialized_start=483
-  _globals['_GETFILEREQUEST']._serialized_end=548
-  _globals['_GETFILERESPONSE']._serialized_start=550
-  _globals['_GETFILERESPONSE']._serialized_end=607
-  _globals['_DOWNLOADFILEREQUEST']._serialized_start=610
-  _globals['_DOWNLOADFILEREQUEST']._serialized_end=742
-  _globals['_FILECHUNK']._serialized_start=744
-  _globals['_FILECHUNK']._serialized_end=783
-  _globals['_DOWNLOADFILERESPONSE']._serialized_start=785
-  _globals['_DOWNLOADFILERESPONSE']._serialized_end=906
-  _globals['_FILESERVICE']._serialized_start=909
-  _globals['_FILESERVICE']._serialized_end=1510
+  _globals['_LISTFILESREQUEST']._serialized_start=226
+  _globals['_LISTFILESREQUEST']._serialized_end=327
+  _globals['_LISTFILESRESPONSE']._serialized_start=329
+  _globals['_LISTFILESRESPONSE']._serialized_end=452
+  _globals['_UPLOADHEAD']._serialized_start=454
+  _globals['_UPLOADHEAD']._serialized_end=552
+  _globals['_UPLOADFILEREQUEST']._serialized_start=554
+  _globals['_UPLOADFILEREQUEST']._serialized_end=647
+  _globals['_UPLOADFILERESPONSE']._serialized_start=649
+  _globals['_UPLOADFILERESPONSE']._serialized_end=709
+  _globals['_GETFILEREQUEST']._serialized_start=711
+  _globals['_GETFILEREQUEST']._serialized_end=776
+  _globals['_GETFILERESPONSE']._serialized_start=778
+  _globals['_GETFILERESPONSE']._serialized_end=835
+  _globals['_DOWNLOADFILEREQUEST']._serialized_start=838
+  _globals['_DOWNLOADFILEREQUEST']._serialized_end=970
+  _globals['_FILECHUNK']._serialized_start=972
+  _globals['_FILECHUNK']._serialized_end=1011
+  _globals['_DOWNLOADFILERESPONSE']._serialized_start=1013
+  _globals['_DOWNLOADFILERESPONSE']._serialized_end=1134
+  _globals['_FILESERVICE']._serialized_start=1137
+  _globals['_FILESERVICE']._serialized_end=1902
 # @@protoc_insertion_point(module_scope)

@@ -45,6 +45,11 @@ class FileServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.GetFileRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.GetFileResponse.FromString,
                 _registered_method=True)
+        self.ListFiles = channel.unary_unary(
+                '/parley.api.chat.v1.FileService/ListFiles',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.ListFilesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.ListFilesResponse.FromString,
+                _registered_method=True)
         self.DownloadFile = channel.unary_stream(
                 '/parley.api.chat.v1.FileService/DownloadFile',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.DownloadFileRequest.SerializeToString,
@@ -70,6 +75,13 @@ class FileServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListFiles(self, request, context):
+        """List the caller's own files, those that models attached to their chats among them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DownloadFile(self, request, context):
         """Read a file: the head first, then its bytes; the last chunk is marked.
         """
@@ -89,6 +101,11 @@ def add_FileServiceServicer_to_server(servicer, server):
                     servicer.GetFile,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.GetFileRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.GetFileResponse.SerializeToString,
+            ),
+            'ListFiles': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFiles,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.ListFilesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.ListFilesResponse.SerializeToString,
             ),
             'DownloadFile': grpc.unary_stream_rpc_method_handler(
                     servicer.DownloadFile,
@@ -151,6 +168,33 @@ class FileService:
             '/parley.api.chat.v1.FileService/GetFile',
             parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.GetFileRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.GetFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.FileService/ListFiles',
+            parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.ListFilesRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_file__service__pb2.ListFilesResponse.FromString,
             options,
             channel_credentials,
             insecure,

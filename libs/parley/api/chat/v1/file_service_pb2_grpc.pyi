@@ -19,6 +19,8 @@ class FileServiceStub:
     """Store a file: the head first, then its bytes."""
     GetFile: _aio.UnaryUnaryMultiCallable[_file_service_pb2.GetFileRequest, _file_service_pb2.GetFileResponse]
     """Read what is known of a file."""
+    ListFiles: _aio.UnaryUnaryMultiCallable[_file_service_pb2.ListFilesRequest, _file_service_pb2.ListFilesResponse]
+    """List the caller's own files, those that models attached to their chats among them."""
     DownloadFile: _aio.UnaryStreamMultiCallable[_file_service_pb2.DownloadFileRequest, _file_service_pb2.DownloadFileResponse]
     """Read a file: the head first, then its bytes; the last chunk is marked."""
 
@@ -38,6 +40,13 @@ class FileServiceServicer:
         context: _aio.ServicerContext[_file_service_pb2.GetFileRequest, _abc.Awaitable[_file_service_pb2.GetFileResponse]],
     ) -> _abc.Awaitable[_file_service_pb2.GetFileResponse]:
         """Read what is known of a file."""
+
+    def ListFiles(
+        self,
+        request: _file_service_pb2.ListFilesRequest,
+        context: _aio.ServicerContext[_file_service_pb2.ListFilesRequest, _abc.Awaitable[_file_service_pb2.ListFilesResponse]],
+    ) -> _abc.Awaitable[_file_service_pb2.ListFilesResponse]:
+        """List the caller's own files, those that models attached to their chats among them."""
 
     def DownloadFile(
         self,

@@ -34,6 +34,7 @@ class InstallationSettings(_message.Message):
     RETENTION_DAYS_FIELD_NUMBER: _builtins.int
     RUNNING_CHATS_PER_USER_MAX_FIELD_NUMBER: _builtins.int
     UNTRUSTED_REPOSITORIES_FIELD_NUMBER: _builtins.int
+    RETENTION_NOTICE_DAYS_FIELD_NUMBER: _builtins.int
     system_prompt: _builtins.str
     """Instructions that every new chat begins with, at most 128 KiB."""
     include_default_system_prompt: _builtins.bool
@@ -45,15 +46,19 @@ class InstallationSettings(_message.Message):
     workspace_ttl_ms: _builtins.int
     """Lifetime of a workspace that a chat creates, in milliseconds; 0 for its template's."""
     auto_archive_days: _builtins.int
-    """Days after which an untouched chat is archived; 0 never."""
+    """Days after which a chat tree that nobody used is archived; 0 never. Its owner is told first."""
     retention_days: _builtins.int
-    """Days after which an archived chat is deleted; 0 never."""
+    """Days after which an archived chat tree is deleted; 0 never. Its owner is told first."""
     running_chats_per_user_max: _builtins.int
-    """Chats of one user that may run at once; 0 for no limit."""
+    """Chats of one user that may run at once, in all processes together; 0 for CHATD_RUNNING_CHATS_PER_USER_MAX. More wait in
+    line.
+    """
     untrusted_repositories: _builtins.bool
     """Whether files of cloned repositories count as content from outside, after which calls that could carry data out need an
     approval.
     """
+    retention_notice_days: _builtins.int
+    """Days between telling the owner of a chat that it will be archived or deleted, and doing so."""
     def __init__(
         self,
         *,
@@ -66,10 +71,11 @@ class InstallationSettings(_message.Message):
         retention_days: _builtins.int = ...,
         running_chats_per_user_max: _builtins.int = ...,
         untrusted_repositories: _builtins.bool = ...,
+        retention_notice_days: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_archive_days", b"auto_archive_days", "compact_on_final_step", b"compact_on_final_step", "include_default_system_prompt", b"include_default_system_prompt", "plan_mode_instructions", b"plan_mode_instructions", "retention_days", b"retention_days", "running_chats_per_user_max", b"running_chats_per_user_max", "system_prompt", b"system_prompt", "untrusted_repositories", b"untrusted_repositories", "workspace_ttl_ms", b"workspace_ttl_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_archive_days", b"auto_archive_days", "compact_on_final_step", b"compact_on_final_step", "include_default_system_prompt", b"include_default_system_prompt", "plan_mode_instructions", b"plan_mode_instructions", "retention_days", b"retention_days", "retention_notice_days", b"retention_notice_days", "running_chats_per_user_max", b"running_chats_per_user_max", "system_prompt", b"system_prompt", "untrusted_repositories", b"untrusted_repositories", "workspace_ttl_ms", b"workspace_ttl_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

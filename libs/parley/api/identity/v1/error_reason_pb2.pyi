@@ -114,6 +114,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The identity provider refused the sign-in, or its answer is not valid for it. Metadata: {}."""
     ERROR_REASON_IDENTITY_NOT_KNOWN: _ErrorReason.ValueType  # 45
     """A user of an identity provider who is nobody here. Metadata: {}."""
+    ERROR_REASON_ACCOUNT_EXPORT_NOT_FOUND: _ErrorReason.ValueType  # 46
+    """No such export of the user, or it is not complete. Metadata: {"export_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -210,4 +212,6 @@ ERROR_REASON_ISSUER_REFUSED: ErrorReason.ValueType  # 44
 """The identity provider refused the sign-in, or its answer is not valid for it. Metadata: {}."""
 ERROR_REASON_IDENTITY_NOT_KNOWN: ErrorReason.ValueType  # 45
 """A user of an identity provider who is nobody here. Metadata: {}."""
+ERROR_REASON_ACCOUNT_EXPORT_NOT_FOUND: ErrorReason.ValueType  # 46
+"""No such export of the user, or it is not complete. Metadata: {"export_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -1,0 +1,62 @@
+"""`parley retention`: shows what happens to chats by age."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
+from parley.cli.text_table import text_table
+
+DAYS = ("day", "noticed", "withdrawn", "archived", "purged")
+ITEMS = ("chat_id", "owner_id", "step", "at")
+POLICY = ("auto_archive_days", "retention_days", "retention_notice_days")
+
+days_type = click.IntRange(min=0, max=3650)
+
+
+@click.command(cls=HomeCommand)
+@click.option("--dry-run", is_flag=True, help="Show what would happen now; nothing is changed.")
+@click.option(
+    "--archive-days",
+    type=days_type,
+    help="With --dry-run: as if chats were archived then.",
+)
+@click.option(
+    "--purge-days", type=days_type, help="With --dry-run: as if archived ones were deleted then."
+)
+@click.option("--notice-days", type=click.IntRange(min=0, max=365), help="With --dry-run: as if.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def retention(
+    dry_run: bool,
+    archive_days: int | None,
+    purge_days: int | None,
+    notice_days: int | None,
+    as_json: bool,
+) -> None:
+    """Show what was archived and deleted by age, or with --dry-run what would be."""
+    given = dict(zip(POLICY, (archive_days, purge_days, notice_days), strict=True))
+    given = {name: days for name, days in given.items() if days is not None}
+    if given and not dry_run:
+        raise click.UsageError("These days are for --dry-run; PATCH /api/v1/settings changes them.")
+    path = "/api/v1/retention" + (f"?{urlencode(given)}" if given else "")
+    shown = Api(find_server(current())).call("GET", path)
+    if as_json:
+        click.echo(json.dumps(shown, indent=2))
+        return
+    click.echo(", ".join(f"{name} {shown[name]}" for name in POLICY))
+    if not dry_run:
+        click.echo(_table(DAYS, shown["days"]), nl=False)
+        return
+    counts = [f"{each['chats']} {each['step']}" for each in shown["counts"] if each["chats"]]
+    click.echo("would now: " + (", ".join(counts) or "nothing"))
+    if shown["items"]:
+        click.echo(_table(ITEMS, shown["items"]), nl=False)
+
+
+def _table(columns: tuple[str, ...], items: list[dict[str, Any]]) -> str:
+    return text_table(columns, [[str(item[column]) for column in columns] for item in items])

@@ -1,0 +1,121 @@
+"""Rates of requests: how many of one address, user and API key a minute.
+
+Each subject has a bucket that leaks evenly (the generic cell rate algorithm): a whole minute's
+quota may come at once, and is free again as time passes. Only the time at which a bucket will be
+empty is stored, so a bucket that is empty needs no entry.
+"""
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from gateway.http.problems.errors import HttpProblem
+
+WINDOW_S: Final = 60.0
+#: Buckets of one policy that are kept; beyond it the ones that were filled first are dropped.
+SUBJECTS_MAX: Final = 100_000
+POLICY_HEADER: Final = "ratelimit-policy"
+LIMIT_HEADER: Final = "ratelimit"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How full a bucket is after a request.
+
+    Attributes:
+        left: How many more requests it takes now.
+        empty_s: In how many seconds it is empty.
+        wait_s: How long the request has to wait; None if it was counted.
+    """
+
+    left: int
+    empty_s: float
+    wait_s: float | None = None
+
+
+class Rate:
+    """The buckets of one policy.
+
+    Args:
+        name: The policy, as clients are told it.
+        quota: Requests of one subject in a minute.
+    """
+
+    def __init__(self, name: str, quota: int, *, subjects_max: int = SUBJECTS_MAX) -> None:
+        self.name = name
+        self.policy = f'"{name}";q={quota};w={WINDOW_S:.0f}'
+        self._each_s = WINDOW_S / quota
+        self._subjects_max = subjects_max
+        self._empty_at: dict[str, float] = {}
+
+    def count(self, subject: str, now_s: float) -> Level:
+        """Count a request, or return how long it has to wait."""
+        empty_at = max(self._empty_at.pop(subject, now_s), now_s) + self._each_s
+        fill_s = empty_at - now_s
+        if fill_s > WINDOW_S + self._each_s / 2:
+            self._empty_at[subject] = empty_at - self._each_s
+            return Level(0, fill_s - self._each_s, fill_s - WINDOW_S)
+        self._empty_at[subject] = empty_at
+        if len(self._empty_at) > self._subjects_max:
+            self._forget(now_s)
+        return Level(max(0, round((WINDOW_S - fill_s) / self._each_s)), fill_s)
+
+    def _forget(self, now_s: float) -> None:
+        """Drop empty buckets, and then as many as must be, those used longest ago first."""
+        self._empty_at = {
+            subject: empty_at for subject, empty_at in self._empty_at.items() if empty_at > now_s
+        }
+        surplus = len(self._empty_at) - self._subjects_max * 9 // 10
+        for subject in list(self._empty_at)[: max(0, surplus)]:
+            del self._empty_at[subject]
+
+
+@dataclass(frozen=True, slots=True)
+class RateQuotas:
+    """Requests in a minute; 0 for no limit.
+
+    Attributes:
+        address: Of one address, before it is known who sends them.
+        user: Of one user.
+        key: Of one API key.
+    """
+
+    address: int = 0
+    user: int = 0
+    key: int = 0
+
+
+NO_QUOTAS: Final = RateQuotas()
+
+
+class Rates:
+    """The rates of addresses, users and API keys in this process."""
+
+    def __init__(self, quotas: RateQuotas) -> None:
+        named = (("address", quotas.address), ("user", quotas.user), ("key", quotas.key))
+        self._rates = {name: Rate(name, quota) for name, quota in named if quota}
+
+    def count(
+        self, name: str, subject: str, now_s: float, headers: MutableMapping[str, str]
+    ) -> None:
+        """Count a request of a subject, and tell the client in the headers of the response.
+
+        Raises:
+            HttpProblem: The subject has made too many (429).
+        """
+        rate = self._rates.get(name)
+        if rate is None:
+            return
+        level = rate.count(subject, now_s)
+        said = f'"{name}";r={level.left};t={ceil(level.empty_s)}'
+        _append(headers, POLICY_HEADER, rate.policy)
+        _append(headers, LIMIT_HEADER, said)
+        if level.wait_s is not None:
+            whose = {"address": "from your address", "user": "of yours", "key": "of this API key"}
+            detail = f"There were too many requests {whose[name]} within a minute; send fewer."
+            raise HttpProblem.of("TOO_MANY_REQUESTS", detail, retry_after_s=level.wait_s)
+
+
+def _append(headers: MutableMapping[str, str], name: str, item: str) -> None:
+    headers[name] = f"{headers[name]}, {item}" if name in headers else item

@@ -1,0 +1,180 @@
+"""Exports of accounts and their files, in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import asyncpg
+
+from parley.postgres import Database
+
+COLUMNS = """
+    e.id, e.user_id, e.requested_by_user_id, e.created_at, e.completed_at, e.expires_at,
+    (SELECT count(*) FROM identity.account_export_entries WHERE export_id = e.id) AS entries,
+    (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM identity.account_export_entries
+        WHERE export_id = e.id) AS size_bytes
+"""
+
+# A new export takes the place of complete ones; while one runs, nothing is inserted.
+# May run: owner, administrator.
+ADD = """
+    INSERT INTO identity.account_exports
+        (id, user_id, requested_by_user_id, created_at, claimed_until)
+    VALUES ($1, $2, $3, $4, $4) ON CONFLICT (user_id) WHERE completed_at IS NULL DO NOTHING
+    RETURNING id
+"""
+# May run: owner, administrator.
+REPLACE = """
+    DELETE FROM identity.account_exports WHERE user_id = $1 AND completed_at IS NOT NULL
+"""
+# May run: owner, administrator.
+LIST = f"""
+    SELECT {COLUMNS} FROM identity.account_exports e
+    WHERE e.user_id = $1 AND coalesce(e.expires_at > $2, true) ORDER BY e.created_at DESC
+"""
+# The oldest export that no gateway makes.
+# May run: process.
+CLAIM = """
+    UPDATE identity.account_exports SET claimed_until = $2 WHERE id = (
+        SELECT id FROM identity.account_exports
+        WHERE completed_at IS NULL AND claimed_until <= $1
+        ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+    RETURNING id, user_id, claimed_until
+"""
+# Only the gateway that has the claim writes, and each write prolongs the claim.
+# May run: process.
+HOLD = """
+    UPDATE identity.account_exports SET claimed_until = $3
+    WHERE id = $1 AND claimed_until = $2 AND completed_at IS NULL RETURNING claimed_until
+"""
+# May run: process.
+PUT = """
+    INSERT INTO identity.account_export_entries (export_id, name, sha256, data)
+    VALUES ($1, $2, $3, $4)
+    ON CONFLICT (export_id, name) DO UPDATE SET sha256 = excluded.sha256, data = excluded.data
+"""
+# May run: process.
+COMPLETE = """
+    UPDATE identity.account_exports SET completed_at = $3, expires_at = $4
+    WHERE id = $1 AND claimed_until = $2 AND completed_at IS NULL RETURNING id
+"""
+# May run: process, owner, administrator.
+NAMES = """
+    SELECT name, sha256, octet_length(data) AS size_bytes FROM identity.account_export_entries
+    WHERE export_id = $1 ORDER BY name
+"""
+# May run: owner, administrator.
+READ = "SELECT data FROM identity.account_export_entries WHERE export_id = $1 AND name = $2"
+# May run: process.
+DELETE_EXPIRED = "DELETE FROM identity.account_exports WHERE expires_at <= $1"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRecord:
+    """An export."""
+
+    id: str
+    user_id: str
+    requested_by_user_id: str
+    created_at: datetime
+    completed_at: datetime | None
+    expires_at: datetime | None
+    entries: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportClaim:
+    """The right of one gateway to make an export, until a time."""
+
+    export_id: str
+    user_id: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExportEntry:
+    """A file of an archive, without its bytes."""
+
+    name: str
+    sha256: bytes
+    size_bytes: int
+
+
+class ClaimLost(Exception):
+    """Another gateway makes the export, or it was deleted."""
+
+
+class ExportStore:
+    """The part of the schema `identity` for exports."""
+
+    def __init__(self, database: Database) -> None:
+        self._pool = database.pool
+
+    async def add(self, export_id: str, user_id: str, requested_by: str, now: datetime) -> None:
+        """Begin an export, unless one of the user runs."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(ADD, export_id, user_id, requested_by, now) is not None:
+                await connection.execute(REPLACE, user_id)
+
+    async def list(self, user_id: str, now: datetime) -> Sequence[ExportRecord]:
+        """Return the exports of a user that have not expired, newest first."""
+        return tuple(_record(row) for row in await self._pool.fetch(LIST, user_id, now))
+
+    async def claim(self, now: datetime, lease: timedelta) -> ExportClaim | None:
+        """Claim an export that no gateway makes."""
+        row = await self._pool.fetchrow(CLAIM, now, now + lease)
+        if row is None:
+            return None
+        return ExportClaim(str(row["id"]), str(row["user_id"]), row["claimed_until"])
+
+    async def put(
+        self, claim: ExportClaim, name: str, sha256: bytes, data: bytes, until: datetime
+    ) -> ExportClaim:
+        """Store a file of the archive, and prolong the claim.
+
+        Raises:
+            ClaimLost: The claim is not held any more; nothing was stored.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(HOLD, claim.export_id, claim.until, until) is None:
+                raise ClaimLost
+            await connection.execute(PUT, claim.export_id, name, sha256, data)
+        return ExportClaim(claim.export_id, claim.user_id, until)
+
+    async def complete(self, claim: ExportClaim, now: datetime, expires_at: datetime) -> None:
+        """Mark an export as complete.
+
+        Raises:
+            ClaimLost: The claim is not held any more.
+        """
+        arguments = (claim.export_id, claim.until, now, expires_at)
+        if await self._pool.fetchval(COMPLETE, *arguments) is None:
+            raise ClaimLost
+
+    async def entries(self, export_id: str) -> Sequence[ExportEntry]:
+        """Return the files of an archive in the order of their names."""
+        rows = await self._pool.fetch(NAMES, export_id)
+        return tuple(ExportEntry(row["name"], row["sha256"], row["size_bytes"]) for row in rows)
+
+    async def read(self, export_id: str, name: str) -> bytes | None:
+        """Return the bytes of a file; None if the export is gone."""
+        data: bytes | None = await self._pool.fetchval(READ, export_id, name)
+        return data
+
+    async def delete_expired(self, now: datetime) -> None:
+        """Delete exports whose time is over."""
+        await self._pool.execute(DELETE_EXPIRED, now)
+
+
+def _record(row: asyncpg.Record) -> ExportRecord:
+    return ExportRecord(
+        id=str(row["id"]),
+        user_id=str(row["user_id"]),
+        requested_by_user_id=str(row["requested_by_user_id"]),
+        created_at=row["created_at"],
+        completed_at=row["completed_at"],
+        expires_at=row["expires_at"],
+        entries=row["entries"],
+        size_bytes=row["size_bytes"],
+    )

@@ -1,0 +1,120 @@
+"""Exports of accounts: who may have one, how one goes on after a cut, and when it ends."""
+
+import io
+import json
+import zipfile
+from collections.abc import AsyncIterator, Set
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from gateway.exports.collection import Collection, File
+from gateway.exports.runner import KEPT, LEASE, ExportRunner
+from gateway.identity.domain import UserRecord
+from gateway.identity.engine.archives import archive
+from gateway.identity.store.account_exports import ClaimLost, ExportStore
+from gateway.identity.store.credentials import IdentityStore
+from integration.gateway.identity.test_store import database, owner_of
+from parley.clock import FakeClock
+from parley.postgres import Database
+from support.gateway.browser import new_user
+from support.gateway.stack import GatewayStack
+from support.host.cancelled_at import cancelled_at_every_await
+
+__all__ = ["database"]
+
+EXPORT = "00000000-0000-0000-0000-0000000000e1"
+FILES = {"profile.json": b"{}", "chats/a/chat.json": b"a", "chats/b/chat.json": b"b"}
+
+
+class FixedCollection(Collection):
+    """The same files for every user."""
+
+    def __init__(self, user: UserRecord, known: Set[str]) -> None:
+        self._known_names = known
+
+    async def files(self) -> AsyncIterator[File]:
+        """Yield those that are not known."""
+        for name, data in FILES.items():
+            if name not in self._known_names:
+                yield File(name, data)
+
+
+def runner_over(database: Database, clock: FakeClock) -> ExportRunner:
+    return ExportRunner(ExportStore(database), IdentityStore(database), FixedCollection, clock)
+
+
+async def test_an_export_that_was_cut_off_anywhere_is_completed_by_another(
+    database: Database,
+) -> None:
+    owner, clock, store = await owner_of(database), FakeClock(), ExportStore(database)
+    cuts = 0
+    await store.add(EXPORT, owner.id, owner.id, clock.now())
+    async for _ in cancelled_at_every_await(runner_over(database, clock).make_next):
+        cuts += 1
+        clock.advance(LEASE.total_seconds() + 1)
+        await runner_over(database, clock).make_next()
+        (record,) = await store.list(owner.id, clock.now())
+        assert record.completed_at is not None
+        assert {entry.name: entry.sha256 for entry in await store.entries(record.id)} == {
+            name: sha256(data).digest() for name, data in FILES.items()
+        }
+        await database.pool.execute("DELETE FROM identity.account_exports")
+        await store.add(EXPORT, owner.id, owner.id, clock.now())
+    assert cuts > 10
+
+
+async def test_a_gateway_that_lost_its_claim_writes_nothing(database: Database) -> None:
+    owner, clock, store = await owner_of(database), FakeClock(), ExportStore(database)
+    await store.add(EXPORT, owner.id, owner.id, clock.now())
+    lost = await store.claim(clock.now(), LEASE)
+    assert lost is not None
+    assert await store.claim(clock.now(), LEASE) is None
+    clock.advance(LEASE.total_seconds())
+    assert await store.claim(clock.now(), LEASE) is not None
+    with pytest.raises(ClaimLost):
+        await store.put(lost, "late.json", b"", b"", clock.now())
+    with pytest.raises(ClaimLost):
+        await store.complete(lost, clock.now(), clock.now() + KEPT)
+    assert await store.entries(EXPORT) == ()
+
+
+async def test_an_archive_begins_with_a_manifest_and_ends_after_a_week(database: Database) -> None:
+    owner, clock, store = await owner_of(database), FakeClock(), ExportStore(database)
+    await store.add(EXPORT, owner.id, owner.id, clock.now())
+    assert await runner_over(database, clock).make_next()
+    (record,) = await store.list(owner.id, clock.now())
+    data = b"".join([piece async for piece in archive(store, record)])
+    with zipfile.ZipFile(io.BytesIO(data)) as read:
+        assert read.testzip() is None
+        assert read.namelist() == ["manifest.json", *sorted(FILES)]
+        manifest = json.loads(read.read("manifest.json"))
+        assert {name: read.read(name) for name in FILES} == FILES
+    assert manifest["entries"] == [
+        {"name": name, "size_bytes": len(FILES[name]), "sha256": sha256(FILES[name]).hexdigest()}
+        for name in sorted(FILES)
+    ]
+    clock.advance(KEPT.total_seconds())
+    assert await store.list(owner.id, clock.now()) == ()
+    await store.delete_expired(clock.now())
+    assert await database.pool.fetchval("SELECT count(*) FROM identity.account_exports") == 0
+
+
+async def test_administrators_get_exports_of_deactivated_users_only(stack: GatewayStack) -> None:
+    user_id = await new_user(stack)
+    path = f"/api/v1/users/{user_id}/exports"
+    early = await stack.owner.request("POST", path)
+    assert (early.status, early.json()["code"]) == (409, "USER_STILL_ACTIVE")
+    assert (await stack.owner.request("GET", path)).status == 409
+    await stack.owner.request("POST", f"/api/v1/users/{user_id}/deactivate")
+    begun = await stack.owner.request("POST", path)
+    assert begun.status == 202
+    document: dict[str, Any] = begun.json()
+    assert (document["user_id"], document["state"]) == (user_id, "running")
+    again = await stack.owner.request("POST", path)
+    assert again.json()["id"] == document["id"]
+    listed = await stack.owner.request("GET", path)
+    assert [each["id"] for each in listed.json()["items"]] == [document["id"]]
+    unfinished = await stack.owner.request("GET", f"{path}/{document['id']}/archive")
+    assert (unfinished.status, unfinished.json()["code"]) == (404, "ACCOUNT_EXPORT_NOT_FOUND")
