@@ -32,9 +32,9 @@ from gateway.streams.replica_watch import ReplicaWatch
 from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
-from parley.process import ConfigurationError, Neighbours, Process
+from parley.process import ConfigurationError, KeyRotation, Neighbours, Process
 from parley.rpc import Channels, RunningServer
-from parley.secrets import Keyring
+from parley.secrets import KeyringFile
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
@@ -93,7 +93,7 @@ async def gateway(
     url = settings.database_url.reveal()
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
     neighbours = Neighbours(settings, process)
-    keyring = None if settings.master_key_file is None else Keyring.load(settings.master_key_file)
+    keyring = None if settings.master_key_file is None else KeyringFile(settings.master_key_file)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(
             Database.open(
@@ -103,8 +103,7 @@ async def gateway(
                 statements=Statements(process.telemetry, served_operation),
             )
         )
-        if keyring is not None:
-            await STORED_KEYS.adopt(database.pool, keyring)
+        rotation = await _open_rotation(keyring, database, process)
         identity = open_identity(
             settings, database, bus, neighbours, process, keyring, _issuers(settings)
         )
@@ -117,7 +116,7 @@ async def gateway(
         behind = await _open_dependencies(settings, process, neighbours, identity, stack)
         addresses = ClientAddresses(settings.trusted_proxies)
         app = _application(settings, process, behind, addresses, limits or StreamLimits())
-        server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
+        server = await stack.enter_async_context(_serve_grpc(neighbours, identity, rotation))
         http = await stack.enter_async_context(
             serve_http(
                 app,
@@ -126,7 +125,7 @@ async def gateway(
                 open_connections=_open_connections(settings, process, addresses),
             )
         )
-        await stack.enter_async_context(_running(identity, behind.streams, bus, process))
+        await stack.enter_async_context(_running(identity, behind.streams, bus, process, rotation))
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
             yield running
@@ -228,10 +227,16 @@ async def _linked(channels: Channels, signer: Signer, process: Process) -> Async
 
 @asynccontextmanager
 async def _running(
-    identity: Identity, streams: OpenStreams, bus: Bus, process: Process
+    identity: Identity,
+    streams: OpenStreams,
+    bus: Bus,
+    process: Process,
+    rotation: KeyRotation | None,
 ) -> AsyncIterator[None]:
-    """Run the background tasks that refresh caches until the context ends."""
+    """Run the background tasks until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
+        if rotation is not None:
+            tasks.keep("master_keys.follow", rotation.run)
         tasks.keep("revocations.read", identity.feed.run)
         tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
         tasks.keep("sign_ins.check", identity.sign_ins.run)
@@ -239,14 +244,26 @@ async def _running(
         yield
 
 
+async def _open_rotation(
+    keyring: KeyringFile | None, database: Database, process: Process
+) -> KeyRotation | None:
+    """Check the master keys; return their rotation, if there are any."""
+    if keyring is None:
+        return None
+    rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
+    await rotation.adopt(keyring.current)
+    return rotation
+
+
 def _serve_grpc(
-    neighbours: Neighbours, process: Process, identity: Identity
+    neighbours: Neighbours, identity: Identity, rotation: KeyRotation | None
 ) -> AbstractAsyncContextManager[RunningServer]:
     return neighbours.serve(
         identity.servicers.all,
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,
+        master_keys=rotation,
     )
 
 

@@ -20,9 +20,9 @@ from mcpgateway.settings import Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.bus import Notice, PostgresBus
 from parley.postgres import Database, migrate
-from parley.process import Neighbours, Process
+from parley.process import KeyRotation, Neighbours, Process
 from parley.rpc import RunningServer, current_method
-from parley.secrets import Keyring, SecretBox
+from parley.secrets import KeyringFile, SecretBox
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
@@ -44,7 +44,7 @@ async def run(settings: Settings, process: Process) -> None:
 async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[RunningServer]:
     """Migrate the database, check the keys, and serve until the context ends."""
     url = settings.database_url.reveal()
-    keyring = Keyring.load(settings.master_key_file)
+    keyring = KeyringFile(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(
@@ -56,7 +56,8 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             )
         )
         servers = Servers(database, SecretBox(keyring))
-        await STORED_KEYS.adopt(database.pool, keyring)
+        rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
+        await rotation.adopt(keyring.current)
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
         sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
@@ -77,6 +78,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         runtime = RuntimeServicer(servers, listing, catalogues, journal, executor)
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
         background.keep("lease.renew", executor.renew_lease)
+        background.keep("master_keys.follow", rotation.run)
         neighbours = Neighbours(settings, process)
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
         servicers = (
@@ -86,7 +88,13 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             McpAuthorizationServiceServicer(),
         )
         yield await stack.enter_async_context(
-            neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
+            neighbours.serve(
+                servicers,
+                revocations=revocations,
+                errors=ERRORS,
+                domain=DOMAIN,
+                master_keys=rotation,
+            )
         )
 
 

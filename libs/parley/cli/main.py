@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
     "audit": ("parley.cli.commands.audit", "Check what must hold in the database of chats."),
-    "keys": ("parley.cli.commands.keys", "Rotate the master key and retire signing keys."),
+    "keys": ("parley.cli.commands.keys", "Rotate keys while Parley runs."),
     "certs": ("parley.cli.commands.certs", "Issue and renew certificates for mTLS."),
     "init": ("parley.cli.commands.init", "Make the secrets of services that run apart."),
     "health": ("parley.cli.commands.health", "Ask one service whether it is well."),

@@ -43,7 +43,7 @@ from parley.bus import Bus
 from parley.identity import Trust
 from parley.postgres import Database
 from parley.process import Neighbours, Process
-from parley.secrets import Keyring, SecretBox
+from parley.secrets import KeyringFile, SecretBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def open_identity(
     bus: Bus,
     neighbours: Neighbours,
     process: Process,
-    keyring: Keyring | None,
+    keyring: KeyringFile | None,
     issuers: tuple[OidcIssuer, ...],
 ) -> Identity:
     """Return the identity components; the caller closes `passwords`."""

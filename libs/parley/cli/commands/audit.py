@@ -7,8 +7,10 @@ import sys
 import click
 
 from parley.cli.errors import ConfigurationProblem
+from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation, current
 from parley.cli.options import HomeCommand
+from parley.secrets import Keyring, KeyringUnreadable
 
 PROGRAM = ("-m", "chatd.audit")
 
@@ -20,12 +22,17 @@ PROGRAM = ("-m", "chatd.audit")
 def audit(database_url: str | None, is_live: bool, as_json: bool) -> int:
     """Check the database of the stack that runs in the home, without changing anything.
 
+    Encrypted values are compared with the master keys of the home, or with those that services
+    have recorded if another database is named.
+
     Exit code 1 if something does not hold, with the ids of what offends; 2 if the database cannot
     be audited.
     """
     invocation = current()
     url = database_url or _database_of(invocation)
     flags = [flag for flag, is_set in (("--live", is_live), ("--json", as_json)) if is_set]
+    if database_url is None:
+        flags += [f"--key-id={key.id}" for key in _keyring(invocation.home).keys]
     # Every user of the machine can see arguments, and the URL contains a password.
     ended = subprocess.run(
         [sys.executable, *PROGRAM, "--database-url-file", "/dev/stdin", *flags],
@@ -35,6 +42,13 @@ def audit(database_url: str | None, is_live: bool, as_json: bool) -> int:
         check=False,
     )
     return ended.returncode
+
+
+def _keyring(home: Home) -> Keyring:
+    try:
+        return Keyring.load(home.master_key_file)
+    except KeyringUnreadable as error:
+        raise ConfigurationProblem(str(error)) from error
 
 
 def _database_of(invocation: Invocation) -> str:

@@ -57,6 +57,7 @@ LOOPS = {
         "lease.renew",
         "ledger.enter",
         "limits.follow",
+        "master_keys.follow",
         "notes.follow",
         "partials.write",
         "quarantine.run",
@@ -79,13 +80,20 @@ LOOPS = {
     "gateway": {
         *BUS,
         "keys.follow",
+        "master_keys.follow",
         "replicas.follow",
         "revocations.read",
         "sign_ins.check",
         "streams.renew",
         "streams.time",
     },
-    "mcpgateway": {*BUS, "lease.renew", "revocations.follow", "sessions.expire"},
+    "mcpgateway": {
+        *BUS,
+        "lease.renew",
+        "master_keys.follow",
+        "revocations.follow",
+        "sessions.expire",
+    },
     "toolrunner": {
         "checkpoints.settle",
         "commands.check",
@@ -129,6 +137,7 @@ def of_gateway(directory: Path, database: str) -> dict[str, str]:
         "HTTP_LISTEN": "127.0.0.1:0",
         "PUBLIC_URL": "http://parley.test",
         "CHATD": f"unix:{directory}/none",
+        "MASTER_KEY_FILE": str(directory / "master.json"),
         "OWNER_API_KEY": ApiKey.generate().reveal(),
     }
 
