@@ -10,6 +10,8 @@ from gateway.api.contract import access_table
 from gateway.http.access_log import AccessLog
 from gateway.http.addresses import HttpAddress
 from gateway.http.application import Application, ApplicationDependencies, served_operation
+from gateway.http.cors import Cors
+from gateway.http.forwarding import Forwarding
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
@@ -114,15 +116,15 @@ async def gateway(
             now=process.clock.now(),
         )
         behind = await _open_dependencies(settings, process, neighbours, identity, stack)
-        addresses = ClientAddresses(settings.trusted_proxies)
-        app = _application(settings, process, behind, addresses, limits or StreamLimits())
+        forwarding = Forwarding(settings.trusted_proxies, settings.forwarded_headers)
+        app = _application(settings, process, behind, forwarding, limits or StreamLimits())
         server = await stack.enter_async_context(_serve_grpc(neighbours, identity, rotation))
         http = await stack.enter_async_context(
             serve_http(
                 app,
                 settings.http_listen,
                 public_url=str(settings.public_url),
-                open_connections=_open_connections(settings, process, addresses),
+                open_connections=_open_connections(settings, process, forwarding.addresses),
             )
         )
         await stack.enter_async_context(_running(identity, behind.streams, bus, process, rotation))
@@ -194,7 +196,7 @@ def _application(
     settings: GatewaySettings,
     process: Process,
     behind: Dependencies,
-    addresses: ClientAddresses,
+    forwarding: Forwarding,
     limits: StreamLimits,
 ) -> Application:
     handlers = open_handlers(behind, process, login_token=settings.login_token, limits=limits)
@@ -205,7 +207,8 @@ def _application(
         allowed_hosts=settings.allowed_hosts,
         new_id=process.new_id,
         admission=_admission(settings, process),
-        addresses=addresses,
+        forwarding=forwarding,
+        cors=Cors(settings.cors_origins),
         access_log=AccessLog(settings.access_log, process.random),
     )
     return Application(routes(handlers), around, access_table())

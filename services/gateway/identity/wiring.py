@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, fields
 
 from gateway.http.authentication import Authentication
+from gateway.http.cors import Cors
 from gateway.http.sign_in_watch import SignInWatch
 from gateway.identity.engine.api_key_cache import ApiKeyCache
 from gateway.identity.engine.api_keys import ApiKeys
@@ -94,7 +95,10 @@ def open_identity(
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
     group_store = GroupStore(database)
     keys = ApiKeyCache(people.find_api_key, clock)
-    authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
+    cors = Cors(settings.cors_origins)
+    authentication = Authentication(
+        people, keys, public_url=settings.public_url, clock=clock, cors=cors
+    )
     new_id, scopes = process.new_id, known_scopes()
     service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
     users = Users(
