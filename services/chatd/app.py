@@ -132,6 +132,7 @@ async def run(settings: Settings, process: Process) -> None:
                 errors=ERRORS,
                 domain=DOMAIN,
                 tunnelled=tunnelled,
+                master_keys=components.catalogue.key_rotation,
             )
         )
         await process.stopping.wait()
@@ -280,6 +281,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
+        "master_keys.follow": catalogue.key_rotation.run,
         "users.follow": lambda: follow_users(
             bus, suspension, spend.groups, components.streams.feeds
         ),

@@ -14,7 +14,7 @@ from parley.postgres import Database, Pool, Session, migrate
 from parley.process import Neighbours, Process
 from parley.process.stored_keys import SealedColumn, StoredKeys
 from parley.rpc import Channels, current_method
-from parley.secrets import Keyring
+from parley.secrets import KeyringFile
 from parley.telemetry import Statements
 
 STORED_KEYS = StoredKeys(
@@ -37,7 +37,7 @@ class Resources:
     settings: Settings
     process: Process
     neighbours: Neighbours
-    keyring: Keyring
+    keyring: KeyringFile
     database: Database
     lease_session: Session
     bus: PostgresBus
@@ -53,7 +53,7 @@ class Resources:
 async def open_resources(settings: Settings, process: Process, stack: AsyncExitStack) -> Resources:
     """Migrate the database and open the shared resources; `stack` closes them."""
     url = settings.database_url.reveal()
-    keyring = Keyring.load(settings.master_key_file)
+    keyring = KeyringFile(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
     neighbours = Neighbours(settings, process)
     database = await stack.enter_async_context(
@@ -65,7 +65,7 @@ async def open_resources(settings: Settings, process: Process, stack: AsyncExitS
             statements=Statements(process.telemetry, current_method),
         )
     )
-    await STORED_KEYS.adopt(database.pool, keyring)
+    await STORED_KEYS.adopt(database.pool, keyring.current)
     return Resources(
         settings=settings,
         process=process,

@@ -12,6 +12,8 @@ from gateway.exports.runner import ExportRunner
 from gateway.http.access_log import AccessLog
 from gateway.http.addresses import HttpAddress
 from gateway.http.application import Application, ApplicationDependencies, served_operation
+from gateway.http.cors import Cors
+from gateway.http.forwarding import Forwarding
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
@@ -35,9 +37,9 @@ from gateway.streams.replica_watch import ReplicaWatch
 from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
-from parley.process import ConfigurationError, Neighbours, Process
+from parley.process import ConfigurationError, KeyRotation, Neighbours, Process
 from parley.rpc import Channels, RunningServer
-from parley.secrets import Keyring
+from parley.secrets import KeyringFile
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
@@ -96,7 +98,7 @@ async def gateway(
     url = settings.database_url.reveal()
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
     neighbours = Neighbours(settings, process)
-    keyring = None if settings.master_key_file is None else Keyring.load(settings.master_key_file)
+    keyring = None if settings.master_key_file is None else KeyringFile(settings.master_key_file)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(
             Database.open(
@@ -106,8 +108,7 @@ async def gateway(
                 statements=Statements(process.telemetry, served_operation),
             )
         )
-        if keyring is not None:
-            await STORED_KEYS.adopt(database.pool, keyring)
+        rotation = await _open_rotation(keyring, database, process)
         audit = open_audit_log(settings, database, process)
         identity = open_identity(
             settings, database, bus, neighbours, process, keyring, _issuers(settings), audit
@@ -119,22 +120,24 @@ async def gateway(
             now=process.clock.now(),
         )
         behind = await _open_dependencies(settings, process, neighbours, identity, stack)
-        addresses = ClientAddresses(settings.trusted_proxies)
+        forwarding = Forwarding(settings.trusted_proxies, settings.forwarded_headers)
         handlers = open_handlers(
             behind, process, login_token=settings.login_token, limits=limits or StreamLimits()
         )
-        app = _application(settings, process, behind, addresses, handlers)
-        server = await stack.enter_async_context(_serve_grpc(neighbours, identity))
+        app = _application(settings, process, behind, forwarding, handlers)
+        server = await stack.enter_async_context(_serve_grpc(neighbours, identity, rotation))
         http = await stack.enter_async_context(
             serve_http(
                 app,
                 settings.http_listen,
                 public_url=str(settings.public_url),
-                open_connections=_open_connections(settings, process, addresses),
+                open_connections=_open_connections(settings, process, forwarding.addresses),
             )
         )
         await stack.enter_async_context(
-            _running(identity, audit, behind.streams, bus, process, handlers.export_runner)
+            _running(
+                identity, audit, behind.streams, bus, process, handlers.export_runner, rotation
+            )
         )
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
@@ -209,7 +212,7 @@ def _application(
     settings: GatewaySettings,
     process: Process,
     behind: Dependencies,
-    addresses: ClientAddresses,
+    forwarding: Forwarding,
     handlers: Handlers,
 ) -> Application:
     around = ApplicationDependencies(
@@ -219,7 +222,8 @@ def _application(
         allowed_hosts=settings.allowed_hosts,
         new_id=process.new_id,
         admission=_admission(settings, process),
-        addresses=addresses,
+        forwarding=forwarding,
+        cors=Cors(settings.cors_origins),
         access_log=AccessLog(settings.access_log, process.random),
     )
     return Application(routes(handlers), around, access_table())
@@ -247,9 +251,12 @@ async def _running(
     bus: Bus,
     process: Process,
     exports: ExportRunner,
+    rotation: KeyRotation | None,
 ) -> AsyncIterator[None]:
-    """Run the background tasks that refresh caches until the context ends."""
+    """Run the background tasks until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
+        if rotation is not None:
+            tasks.keep("master_keys.follow", rotation.run)
         tasks.keep("revocations.read", identity.feed.run)
         tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
         tasks.keep("sign_ins.check", identity.sign_ins.run)
@@ -260,14 +267,26 @@ async def _running(
         yield
 
 
+async def _open_rotation(
+    keyring: KeyringFile | None, database: Database, process: Process
+) -> KeyRotation | None:
+    """Check the master keys; return their rotation, if there are any."""
+    if keyring is None:
+        return None
+    rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
+    await rotation.adopt(keyring.current)
+    return rotation
+
+
 def _serve_grpc(
-    neighbours: Neighbours, identity: Identity
+    neighbours: Neighbours, identity: Identity, rotation: KeyRotation | None
 ) -> AbstractAsyncContextManager[RunningServer]:
     return neighbours.serve(
         identity.servicers.all,
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,
+        master_keys=rotation,
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gateway.http.access_log import AccessLogShare
 from gateway.http.addresses import HttpAddress, PublicUrl
+from gateway.http.forwarding import ForwardedForm
 from gateway.http.limits.client_address import ProxyNetwork
 from parley.process import ServiceSettings
 from parley.rpc import Address, Scheme
@@ -69,8 +70,18 @@ class GatewaySettings(ServiceSettings):
         at_least=0,
     )
     trusted_proxies: tuple[ProxyNetwork, ...] = setting(
-        "Addresses and networks of proxies whose X-Forwarded-For tells the client's address; from "
-        "all others it is ignored.",
+        "Addresses and networks of proxies whose headers tell the client's address, scheme and "
+        "host; those of all others are ignored.",
+        default=(),
+    )
+    forwarded_headers: ForwardedForm = setting(
+        "The headers that trusted proxies write: x-forwarded for X-Forwarded-For, -Proto and "
+        "-Host, or forwarded for Forwarded (RFC 7239). The other ones are ignored.",
+        default=ForwardedForm.X_FORWARDED,
+    )
+    cors_origins: tuple[PublicUrl, ...] = setting(
+        "Origins such as https://app.example.com whose pages may use the API from browsers, with "
+        "credentials; there are no patterns.",
         default=(),
     )
     access_log: AccessLogShare = setting(

@@ -22,9 +22,9 @@ from parley.audit_log.delivery import AuditDelivery
 from parley.bus import Notice, PostgresBus
 from parley.identity import ServiceName
 from parley.postgres import Database, migrate
-from parley.process import Neighbours, Process
+from parley.process import KeyRotation, Neighbours, Process
 from parley.rpc import RunningServer, current_method
-from parley.secrets import Keyring, SecretBox
+from parley.secrets import KeyringFile, SecretBox
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
@@ -46,7 +46,7 @@ async def run(settings: Settings, process: Process) -> None:
 async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[RunningServer]:
     """Migrate the database, check the keys, and serve until the context ends."""
     url = settings.database_url.reveal()
-    keyring = Keyring.load(settings.master_key_file)
+    keyring = KeyringFile(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(
@@ -58,7 +58,8 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             )
         )
         servers = Servers(database, SecretBox(keyring))
-        await STORED_KEYS.adopt(database.pool, keyring)
+        rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
+        await rotation.adopt(keyring.current)
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
         sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
@@ -79,6 +80,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         runtime = RuntimeServicer(servers, listing, catalogues, journal, executor)
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
         background.keep("lease.renew", executor.renew_lease)
+        background.keep("master_keys.follow", rotation.run)
         neighbours = Neighbours(settings, process)
         gateways = await stack.enter_async_context(
             neighbours.channels(ServiceName.GATEWAY, settings.gateway)
@@ -93,7 +95,13 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             McpAuthorizationServiceServicer(),
         )
         yield await stack.enter_async_context(
-            neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
+            neighbours.serve(
+                servicers,
+                revocations=revocations,
+                errors=ERRORS,
+                domain=DOMAIN,
+                master_keys=rotation,
+            )
         )
 
 

@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.commands.audit",
         "Check what must hold of stored chats; read the audit log.",
     ),
-    "keys": ("parley.cli.commands.keys", "Rotate the master key and retire signing keys."),
+    "keys": ("parley.cli.commands.keys", "Rotate keys while Parley runs."),
     "certs": ("parley.cli.commands.certs", "Issue and renew certificates for mTLS."),
     "init": ("parley.cli.commands.init", "Make the secrets of services that run apart."),
     "health": ("parley.cli.commands.health", "Ask one service whether it is well."),

@@ -32,7 +32,12 @@ from parley.identity.guard import Guard
 from parley.identity.revocations import InMemoryRevocations, Revocations
 from parley.identity.rules import AUDIENCES, CallerRule, rule_of
 from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketIssuer, TicketReader
-from parley.identity.tokens import CALL_TOKEN_LIFETIME_S, Signer, SigningKey
+from parley.identity.tokens import (
+    CALL_TOKEN_LIFETIME_S,
+    Signer,
+    SigningKey,
+    followed_signing_key,
+)
 from parley.identity.trust import Trust, TrustedKey, TrustFile
 
 __all__ = [
@@ -77,6 +82,7 @@ __all__ = [
     "User",
     "UserId",
     "describe_certificate",
+    "followed_signing_key",
     "needs_renewal",
     "rule_of",
     "server_name",

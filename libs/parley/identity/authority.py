@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -151,11 +152,24 @@ class CertificateAuthority:
         Raises:
             ForeignCertificate: The old certificate was not issued by this authority.
         """
+        if not self.has_signed(files.certificate_pem):
+            raise ForeignCertificate(describe_certificate(files.certificate_pem).serial)
+        return replace(self.reissue(files), authority_pem=self.certificate_pem)
+
+    def reissue(self, files: CertificateFiles) -> CertificateFiles:
+        """Issue a new key and certificate in place of one that may be of a former authority.
+
+        The holder believes the same authorities as before.
+
+        Raises:
+            ForeignCertificate: The old certificate names no holder.
+        """
         old = describe_certificate(files.certificate_pem)
-        if old.holder is None or not self._has_signed(files.certificate_pem):
+        if old.holder is None:
             raise ForeignCertificate(old.serial)
         lifetime = old.expires_at - old.issued_at - BACKDATED
-        return self._issue(old.holder, old.names, lifetime)
+        issued = self._issue(old.holder, old.names, lifetime)
+        return replace(issued, authority_pem=files.authority_pem)
 
     def _issue(self, uri: str, names: Iterable[str], lifetime: timedelta) -> CertificateFiles:
         key = generate_private_key(SECP256R1())
@@ -183,7 +197,8 @@ class CertificateAuthority:
             key_pem=_private_pem(key),
         )
 
-    def _has_signed(self, certificate_pem: bytes) -> bool:
+    def has_signed(self, certificate_pem: bytes) -> bool:
+        """Return whether a certificate was issued by this authority."""
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         try:
             certificate.verify_directly_issued_by(self._certificate)

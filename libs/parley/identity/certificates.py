@@ -33,6 +33,11 @@ class CertificateFiles:
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
 
+    @property
+    def authorities(self) -> tuple[str, ...]:
+        """The fingerprints of the authorities: two while one replaces the other."""
+        return fingerprints_of(self.authority_pem)
+
     def write(self, directory: Path) -> None:
         """Write the three files, readable by their owner only."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -105,6 +110,16 @@ def describe_certificate(certificate_pem: bytes) -> CertificateFacts:
         serial=f"{certificate.serial_number:x}",
         fingerprint=certificate.fingerprint(SHA256()).hex(),
     )
+
+
+def fingerprints_of(certificates_pem: bytes) -> tuple[str, ...]:
+    """Return the SHA-256 of each certificate in hexadecimal.
+
+    Raises:
+        ValueError: There is none.
+    """
+    found = x509.load_pem_x509_certificates(certificates_pem)
+    return tuple(each.fingerprint(SHA256()).hex() for each in found)
 
 
 def needs_renewal(certificate_pem: bytes, *, now: datetime) -> bool:

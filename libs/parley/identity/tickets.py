@@ -14,7 +14,7 @@ from parley.clock import Clock
 from parley.identity.caller import ServiceName, UserId
 from parley.identity.claims import ALGORITHM, read_kid
 from parley.identity.errors import RefusalReason, Unauthenticated
-from parley.identity.tokens import SigningKey
+from parley.identity.tokens import SigningKeySource, current_key
 from parley.identity.trust import Trust
 from parley.identity.verification import CLOCK_SKEW_S
 
@@ -71,7 +71,7 @@ class _Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class TicketIssuer:
     """Signs tickets with chatd's key."""
 
-    def __init__(self, key: SigningKey, clock: Clock) -> None:
+    def __init__(self, key: SigningKeySource, clock: Clock) -> None:
         self._key = key
         self._clock = clock
 
@@ -102,9 +102,8 @@ class TicketIssuer:
             node=node,
             view_only=is_view_only,
         )
-        text = _JWS.encode(
-            msgspec.json.encode(claims), self._key.private, ALGORITHM, {"kid": self._key.kid}
-        )
+        key = current_key(self._key)
+        text = _JWS.encode(msgspec.json.encode(claims), key.private, ALGORITHM, {"kid": key.kid})
         return text, datetime.fromtimestamp(claims.exp, UTC)
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from parley.clock import Clock
-from parley.files import write_atomically
+from parley.files import FollowedFile, write_atomically
 from parley.identity.caller import ServiceName, User
 from parley.identity.claims import Claims, TokenKind, encode
 from parley.identity.errors import SigningKeyUnreadable
@@ -77,6 +77,24 @@ class SigningKey:
         write_atomically(path, pem)
 
 
+#: A key, or the file of a key that is replaced while a process runs.
+SigningKeySource = SigningKey | FollowedFile[SigningKey]
+
+
+def followed_signing_key(path: Path) -> FollowedFile[SigningKey]:
+    """Return the key in a file, as it is whenever something is signed.
+
+    Raises:
+        SigningKeyUnreadable: The file is missing or holds no Ed25519 key.
+    """
+    return FollowedFile(path, SigningKey.load)
+
+
+def current_key(source: SigningKeySource) -> SigningKey:
+    """Return the key to sign with now."""
+    return source if isinstance(source, SigningKey) else source.current
+
+
 class _Reused(NamedTuple):
     """A call token, and the interval of its signer's clock in which it is reused."""
 
@@ -88,10 +106,11 @@ class _Reused(NamedTuple):
 class Signer:
     """Signs tokens for one service.
 
-    Rotation is a new signer: first trust the new key, then sign with it, then retire the old one.
+    A rotation trusts the new key first, replaces the file of the key then, and retires the old one
+    when no token of it is used any more.
     """
 
-    def __init__(self, service: ServiceName, key: SigningKey, clock: Clock) -> None:
+    def __init__(self, service: ServiceName, key: SigningKeySource, clock: Clock) -> None:
         self.service = service
         self._key = key
         self._clock = clock
@@ -101,7 +120,7 @@ class Signer:
     @property
     def key_id(self) -> str:
         """The id of the key."""
-        return self._key.kid
+        return current_key(self._key).kid
 
     def call_token(self, audience: ServiceName, user: User | None = None, offset_s: int = 0) -> str:
         """Return a short-lived token for calls to `audience`, for `user` or for the service itself.
@@ -128,7 +147,8 @@ class Signer:
             sub=None if user is None else user.id,
             role=None if user is None else user.role,
         )
-        token = encode(claims, kid=self._key.kid, key=self._key.private)
+        key = current_key(self._key)
+        token = encode(claims, kid=key.kid, key=key.private)
         self._call_tokens.pop((audience, user, offset_s), None)
         if len(self._call_tokens) >= CACHED_CALL_TOKENS_MAX:
             del self._call_tokens[next(iter(self._call_tokens))]
@@ -165,4 +185,5 @@ class Signer:
             jti=token_id,
             name=name,
         )
-        return encode(claims, kid=self._key.kid, key=self._key.private)
+        key = current_key(self._key)
+        return encode(claims, kid=key.kid, key=key.private)

@@ -1,6 +1,7 @@
 """The lifecycle of a service's process: settings, start, signals and exit code."""
 
 from parley.ids import TimeOrderedIds
+from parley.process.key_rotation import KeyRotation
 from parley.process.open_files import OpenFiles
 from parley.process.peers import Neighbours
 from parley.process.service import Process, run_service
@@ -10,6 +11,7 @@ from parley.settings import ConfigurationError
 __all__ = [
     "ConfigurationError",
     "Environment",
+    "KeyRotation",
     "Neighbours",
     "OpenFiles",
     "Process",

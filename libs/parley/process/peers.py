@@ -11,11 +11,13 @@ from parley.identity import (
     Revocations,
     ServiceName,
     Signer,
-    SigningKey,
     TicketIssuer,
     TicketReader,
     Trust,
+    followed_signing_key,
 )
+from parley.process.key_rotation import KeyRotation
+from parley.process.key_status import KeyStatusServicer
 from parley.process.service import Process
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.rpc import (
@@ -49,7 +51,7 @@ class Neighbours:
         directory = settings.tls_directory
         self._tls = None if directory is None else TlsFiles(directory)
         self._trust = Trust(settings.trust_file, process.clock)
-        key = SigningKey.load(settings.signing_key_file)
+        key = followed_signing_key(settings.signing_key_file)
         self.signer = Signer(self._service, key, process.clock)
         self.ticket_office = TicketIssuer(key, process.clock)
         self.ticket_check = TicketReader(self._trust, process.clock)
@@ -112,6 +114,7 @@ class Neighbours:
         errors: ErrorTable,
         domain: str,
         tunnelled: TunnelledMethods | None = None,
+        master_keys: KeyRotation | None = None,
     ) -> AbstractAsyncContextManager[RunningServer]:
         """Serve generated services with these servicers until the context ends, then drain.
 
@@ -121,6 +124,7 @@ class Neighbours:
             errors: The service's own errors and their problems.
             domain: The domain of the error reasons.
             tunnelled: Is given the methods, for calls tunnelled through a stream of this server.
+            master_keys: The rotation of its master keys, if it has any.
         """
         settings, process = self._settings, self._process
         guard = Guard(
@@ -132,7 +136,10 @@ class Neighbours:
         )
         return serve(
             settings.listen,
-            [Registration.of(servicer) for servicer in servicers],
+            [
+                *(Registration.of(servicer) for servicer in servicers),
+                Registration.of(KeyStatusServicer(self.signer, self._tls, master_keys)),
+            ],
             guard=guard,
             errors=errors,
             domain=domain,

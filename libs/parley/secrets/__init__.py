@@ -10,7 +10,7 @@ from parley.secrets.errors import (
     SecretsError,
     WrongKey,
 )
-from parley.secrets.keyring import Key, Keyring, TokenBytes
+from parley.secrets.keyring import Key, Keyring, KeyringFile, MasterKeys, TokenBytes
 
 __all__ = [
     "CiphertextDamaged",
@@ -19,7 +19,9 @@ __all__ = [
     "Key",
     "KeyMissing",
     "Keyring",
+    "KeyringFile",
     "KeyringUnreadable",
+    "MasterKeys",
     "Sealed",
     "SecretBox",
     "SecretsError",

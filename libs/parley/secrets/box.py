@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from parley.secrets.errors import CiphertextTampered, CiphertextTruncated
-from parley.secrets.keyring import KEY_BYTES, Keyring, TokenBytes
+from parley.secrets.keyring import KEY_BYTES, MasterKeys, TokenBytes
 
 VERSION = b"\x01"
 NONCE_BYTES = 12
@@ -50,7 +50,7 @@ class _Place:
 class SecretBox:
     """Encrypts values so that they can be decrypted only in their own row and with the keyring."""
 
-    def __init__(self, keyring: Keyring, token_bytes: TokenBytes = os.urandom) -> None:
+    def __init__(self, keyring: MasterKeys, token_bytes: TokenBytes = os.urandom) -> None:
         self._keyring = keyring
         self._token_bytes = token_bytes
 

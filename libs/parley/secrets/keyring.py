@@ -1,4 +1,4 @@
-"""The keys that seal and open secrets, and their file."""
+"""The keys that seal and open secrets, and the file that processes follow."""
 
 import base64
 import hashlib
@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from parley.files import write_atomically
+from parley.files import FollowedFile, write_atomically
 from parley.secrets.errors import KeyMissing, KeyringUnreadable, WrongKey
 
 KEY_BYTES = 32
@@ -35,6 +36,23 @@ class Key:
     def fingerprint(self) -> str:
         """A value stored with the data to recognise this key; it does not reveal the key."""
         return _fingerprint(self.material)
+
+
+class MasterKeys(Protocol):
+    """The keys of a process: one seals, all open."""
+
+    @property
+    def writing_key(self) -> Key:
+        """The key that seals."""
+        ...
+
+    def key(self, key_id: str) -> Key:
+        """Return the key with that id.
+
+        Raises:
+            KeyMissing: There is none.
+        """
+        ...
 
 
 class _Entry(msgspec.Struct):
@@ -101,16 +119,21 @@ class Keyring:
                 return key
         raise KeyMissing(key_id)
 
-    def with_new_key(self, token_bytes: TokenBytes = os.urandom) -> "Keyring":
-        """Return a keyring that seals with a new key and still opens with the old ones.
+    def with_readable_key(self, token_bytes: TokenBytes = os.urandom) -> "Keyring":
+        """Return a keyring that opens with a new key, its last, and still seals with the first."""
+        return Keyring((*self.keys, Key.generate(token_bytes)))
 
-        A process that has not read the new key cannot open what another one seals with it.
-        """
-        return Keyring((Key.generate(token_bytes), *self.keys))
+    def with_newest_first(self) -> "Keyring":
+        """Return a keyring that seals with its last key."""
+        return Keyring((self.keys[-1], *self.keys[:-1]))
 
     def without_old_keys(self) -> "Keyring":
         """Return a keyring with the key that seals, for when no value needs another one."""
         return Keyring((self.writing_key,))
+
+    def continues(self, former: "Keyring") -> bool:
+        """Return whether it has a key of `former`, as after each step of a rotation."""
+        return any(key in former.keys for key in self.keys)
 
     def check(self, stored: Mapping[str, str]) -> None:
         """Compare the keys with the fingerprints by key id that the database holds.
@@ -124,6 +147,40 @@ class Keyring:
         )
         if wrong:
             raise WrongKey(wrong)
+
+
+class KeyringFile:
+    """The keyring as its file has it now, so that keys are rotated while a process runs.
+
+    Both sealing and opening look at the file first: a key that another process seals with is known
+    here when its first value is read. A file without any key of those in use is ignored.
+
+    Raises:
+        KeyringUnreadable: The file is missing or malformed at the start.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = FollowedFile(
+            path, Keyring.load, accepts=lambda before, after: after.continues(before)
+        )
+
+    @property
+    def current(self) -> Keyring:
+        """The keyring, which does not change."""
+        return self._file.current
+
+    @property
+    def writing_key(self) -> Key:
+        """The key that seals."""
+        return self.current.writing_key
+
+    def key(self, key_id: str) -> Key:
+        """Return the key with that id.
+
+        Raises:
+            KeyMissing: There is none.
+        """
+        return self.current.key(key_id)
 
 
 def _fingerprint(material: bytes) -> str:

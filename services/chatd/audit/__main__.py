@@ -10,7 +10,8 @@ from pathlib import Path
 
 import asyncpg
 
-from chatd.audit.running import Finding, WrongDatabase, audit
+from chatd.audit.finding import Finding
+from chatd.audit.running import WrongDatabase, audit
 from parley.postgres import DatabaseError
 
 CLEAN, VIOLATED, UNUSABLE = 0, 1, 2
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     if not url:
         return _refuse(f"{options.database_url_file} is empty: write the URL of a database into it")
     try:
-        findings = asyncio.run(audit(url, is_live=options.live))
+        findings = asyncio.run(audit(url, is_live=options.live, key_ids=options.key_id))
     except (DatabaseError, WrongDatabase) as error:
         return _refuse(str(error))
     except asyncpg.PostgresError as error:
@@ -72,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     source.add_argument("--database-url-file", metavar="FILE", type=Path)
     parser.add_argument("--live", action="store_true", help="services run on it: leases too")
+    parser.add_argument(
+        "--key-id", action="append", metavar="ID", help="a master key of the keyring; repeatable"
+    )
     parser.add_argument("--json", action="store_true")
     return parser
 

@@ -1,18 +1,19 @@
 """Checks all invariants on one snapshot of a database, read-only."""
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections.abc import Collection
 
 import asyncpg
 
+from chatd.audit.finding import IDS_MAX, Finding
 from chatd.audit.histories import HISTORY_INVARIANTS
 from chatd.audit.invariants import SQL_INVARIANTS, SqlInvariant
 from chatd.audit.liveness import LIVE_INVARIANTS
 from chatd.audit.reading import read_chats
+from chatd.audit.sealed_values import check_sealed_values
 from chatd.schema import SCHEMA, metadata
 from parley.postgres import Session, SessionLimits, typed_outages
 
-IDS_MAX = 20
 CLOSING_S_MAX = 5.0
 #: A large database takes long, and the auditor holds no locks that block other sessions.
 LIMITS = SessionLimits(statement_timeout_s=0, idle_in_transaction_timeout_s=300)
@@ -46,22 +47,15 @@ class WrongDatabase(Exception):
         self.missing = missing
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one invariant: the number of violations, and the ids of the first ones."""
-
-    name: str
-    sentence: str
-    count: int = 0
-    ids: tuple[str, ...] = ()
-
-
-async def audit(url: str, *, is_live: bool = False) -> tuple[Finding, ...]:
+async def audit(
+    url: str, *, is_live: bool = False, key_ids: Collection[str] | None = None
+) -> tuple[Finding, ...]:
     """Check a database in one read-only transaction and return a finding per invariant.
 
     Args:
         url: The database.
         is_live: Check also the invariants that hold while services run on it.
+        key_ids: The master keys of its keyring; None if that is not at hand.
 
     Raises:
         WrongDatabase: it does not hold the tables of chats.
@@ -74,7 +68,8 @@ async def audit(url: str, *, is_live: bool = False) -> tuple[Finding, ...]:
                 await _require_tables(connection)
                 queries = SQL_INVARIANTS + (LIVE_INVARIANTS if is_live else ())
                 found = [await _ask(connection, invariant) for invariant in queries]
-                return (*found, *await _walk(connection))
+                sealed = await check_sealed_values(connection, key_ids)
+                return (*found, sealed, *await _walk(connection))
     finally:
         await connection.close(timeout=CLOSING_S_MAX)
 

@@ -29,10 +29,10 @@ from chatd.providers.scripted import ScriptedModel, demo_with
 from chatd.providers.traced import TracedCalls
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
-from chatd.resources import Resources
+from chatd.resources import STORED_KEYS, Resources
 from chatd.streams.engine.flush_timer import FlushTimer
 from parley.bus import Notice
-from parley.process import Process
+from parley.process import KeyRotation, Process
 from parley.secrets import SecretBox
 
 logger = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class ModelComponents:
         discovery: Queries endpoints of the environment for their models.
         ports: Dependencies of ModelService.
         box: Seals and opens secrets.
+        key_rotation: Follows the master keys.
     """
 
     configuration: ConfigurationCache
@@ -61,6 +62,7 @@ class ModelComponents:
     discovery: Discovery
     ports: ModelPorts
     box: SecretBox
+    key_rotation: KeyRotation
 
 
 async def open_models(
@@ -95,6 +97,13 @@ async def open_models(
         discovery=discovery,
         ports=ModelPorts(Providers(changes, box), Models(changes), configuration, book, check),
         box=box,
+        key_rotation=KeyRotation(
+            STORED_KEYS,
+            resources.pool,
+            resources.keyring,
+            process.clock,
+            settled=configuration.on_resync,
+        ),
     )
 
 

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Self
+from typing import Final, Self
 from urllib.parse import urlsplit
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ class PublicUrl:
             raise ValueError(f"{text!r} does not begin with http:// or https:// and a host")
         if parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
             raise ValueError(f"{text!r} is more than scheme, host and port")
-        return cls(parts.scheme, parts.hostname, parts.port)
+        # Browsers leave the usual port out of the origin that they send.
+        port = None if parts.port == DEFAULT_PORTS[parts.scheme] else parts.port
+        return cls(parts.scheme, parts.hostname, port)
 
     @property
     def is_https(self) -> bool:

@@ -1,6 +1,6 @@
 """The ASGI application: routes with their access rules, and the processing around each request.
 
-The steps of a request are, in this order: request id and trace, the Host check, routing, sign-in
+The steps of a request are, in this order: request id and trace, client and host, routing, sign-in
 and role, the limits of its user and address, the handler. An error in any step is answered with a
 problem document.
 """
@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, assert_never
 
@@ -24,8 +24,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.http.access_log import AccessLog, RequestLogEntry
 from gateway.http.addresses import PublicUrl
 from gateway.http.authentication import Authentication, Credential, Principal
+from gateway.http.cors import Cors
+from gateway.http.forwarding import HOST, Client, Forwarding
 from gateway.http.limits.admission import Admission, Duration, Requester
-from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.problems.errors import (
     PROBLEM_MEDIA_TYPE,
     Answer,
@@ -61,6 +62,7 @@ USER_ID: Final = "parley.user_id"
 ADDRESS: Final = "parley.address"
 #: Headers that every response to the request has.
 HEADERS: Final = "parley.headers"
+CLIENT: Final = "parley.client"
 SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
 TOO_OLD: Final = (
     "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
@@ -131,8 +133,9 @@ class ApplicationDependencies:
         allowed_hosts: Allowed Host headers besides the public host and loopback.
         new_id: Generates ids of requests without one.
         admission: Limits the concurrent requests of a user or address.
-        addresses: Determines client addresses.
+        forwarding: Determines the clients behind proxies.
         access_log: Logs each request that has ended.
+        cors: Other origins whose pages may use the API.
     """
 
     authentication: Authentication
@@ -141,8 +144,9 @@ class ApplicationDependencies:
     allowed_hosts: tuple[str, ...]
     new_id: Callable[[], str]
     admission: Admission
-    addresses: ClientAddresses
+    forwarding: Forwarding
     access_log: AccessLog
+    cors: Cors = field(default_factory=Cors)
 
 
 def served_operation() -> str:
@@ -200,12 +204,18 @@ class Application:
             kind=SpanKind.SERVER,
             attributes={"http.request.method": scope["method"]},
         ) as span:
-            headers = scope[HEADERS] = {**self._headers, "x-request-id": request_id}
+            cors = self._around.cors
+            headers = scope[HEADERS] = {
+                **self._headers,
+                **cors.headers(request),
+                "x-request-id": request_id,
+            }
             sending = _ResponseSender(send, headers, scope["http_version"])
             started_at = time.perf_counter()
             try:
-                self._check_host(request)
-                await self._router(scope, receive, sending)
+                self._check_client(request)
+                preflight = cors.preflight(request)
+                await (preflight or self._router)(scope, receive, sending)
             except Exception as error:
                 if sending.status is not None:
                     # The response has already started; closing the connection is the only way to
@@ -242,13 +252,21 @@ class Application:
             _log.error("%s %r failed", request.method, path, exc_info=error, extra=found_by)
         return answer_to(error, at)
 
-    def _check_host(self, request: Request) -> None:
-        host = host_name(request.headers.get("host", ""))
-        if host not in self._hosts:
+    def _check_client(self, request: Request) -> None:
+        """Find out who asks for which host, and refuse other hosts and unprotected connections."""
+        client = self._around.forwarding.client_of(request)
+        request.scope[CLIENT], request.scope[ADDRESS] = client, client.address
+        request.scope[HOST] = client.host
+        set_client_address(client.address)
+        if host_name(client.host) not in self._hosts:
             raise HttpProblem.of(
                 "HOST_NOT_ALLOWED",
                 "This host name is not served here; use the public URL, or have the operator "
                 "add the name to GATEWAY_ALLOWED_HOSTS.",
+            )
+        if client.scheme == "http" and self._around.public_url.is_https:
+            raise HttpProblem.of(
+                "HTTPS_REQUIRED", f"Use {self._around.public_url}; never send a key over http."
             )
 
     def _record(
@@ -280,7 +298,6 @@ class _PathEndpoint:
         self._access = access
         self._authentication = around.authentication
         self._admission = around.admission
-        self._addresses = around.addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the handler of the request's method."""
@@ -294,7 +311,7 @@ class _PathEndpoint:
         scope[ASKED] = RouteInputs(route.path, route.query, route.body)
         _check_upgrade(scope, route)
         request = Request(scope, receive)
-        address, headers = self._address(request), scope[HEADERS]
+        address, headers = scope[ADDRESS], scope[HEADERS]
         self._admission.count("address", address, headers)
         match route:
             case OpenRoute(handle=handle):
@@ -325,13 +342,6 @@ class _PathEndpoint:
             raise _scope_missing(access.scope)
         request.scope[USER_ID] = principal.user.id
         return principal
-
-    def _address(self, request: Request) -> str:
-        peer = "" if request.client is None else request.client.host
-        address = self._addresses.of(peer, request.headers.getlist("x-forwarded-for"))
-        request.scope[ADDRESS] = address
-        set_client_address(address)
-        return address
 
 
 class _ResponseSender:
@@ -376,6 +386,13 @@ async def _send_answer(answer: Answer, receive: Receive, send: Send) -> None:
         await drain(receive)
         body = b""
     await send({"type": "http.response.body", "body": body})
+
+
+def client_of(request: Request) -> Client:
+    """Return the client of a request that is being handled."""
+    client = request.scope[CLIENT]
+    assert isinstance(client, Client)
+    return client
 
 
 def host_name(host: str) -> str:

@@ -14,6 +14,8 @@ from enum import StrEnum
 from starlette.requests import Request
 
 from gateway.http.addresses import PublicUrl
+from gateway.http.cors import Cors
+from gateway.http.forwarding import HOST
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.session_cookies import SessionCookies
 from gateway.http.websockets import is_websocket
@@ -76,11 +78,13 @@ class Authentication:
         *,
         public_url: PublicUrl,
         clock: Clock,
+        cors: Cors | None = None,
     ) -> None:
         self._identity_store = people
         self._keys = keys
         self._public_url = public_url
         self._clock = clock
+        self._cors = cors or Cors()
         self.cookies = SessionCookies(public_url)
 
     async def require(self, request: Request) -> Principal:
@@ -178,6 +182,8 @@ class Authentication:
         return Principal(session.user, Credential.SESSION, session.id)
 
     def _refuse_other_sites(self, request: Request) -> None:
+        if self._cors.allows(request.headers.get("origin", "")):
+            return
         fetch_site = request.headers.get("sec-fetch-site")
         if is_websocket(request.scope):
             # Browsers let any page open a WebSocket with cookies, and always send its Origin.
@@ -197,7 +203,7 @@ class Authentication:
 
     def _is_own_origin(self, origin: str, request: Request) -> bool:
         # The Host was checked before, so it is as good as the public URL.
-        own = f"{self._public_url.scheme}://{request.headers.get('host', '')}"
+        own = f"{self._public_url.scheme}://{request.scope[HOST]}"
         return origin in (str(self._public_url), own)
 
 

@@ -68,6 +68,7 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("POST", "/link"): _anyone("Set a password by the form of a one-time link."),
     ("GET", "/healthz"): _anyone("Whether this process lives."),
     ("GET", "/readyz"): _anyone("Whether this process can do its work."),
+    ("GET", "/connection"): _anyone("How a request reached this process, for `parley doctor`."),
     ("GET", "/openapi.json"): _anyone("The description of this API for programs."),
 }
 

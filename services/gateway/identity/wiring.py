@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from gateway.audit_log.rpc.servicer import AuditLogServicer
 from gateway.audit_log.wiring import AuditComponents
 from gateway.http.authentication import Authentication
+from gateway.http.cors import Cors
 from gateway.http.sign_in_watch import SignInWatch
 from gateway.identity.engine.account_exports import AccountExports
 from gateway.identity.engine.api_key_cache import ApiKeyCache
@@ -48,7 +49,7 @@ from parley.bus import Bus
 from parley.identity import Trust
 from parley.postgres import Database
 from parley.process import Neighbours, Process
-from parley.secrets import Keyring, SecretBox
+from parley.secrets import KeyringFile, SecretBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def open_identity(
     bus: Bus,
     neighbours: Neighbours,
     process: Process,
-    keyring: Keyring | None,
+    keyring: KeyringFile | None,
     issuers: tuple[OidcIssuer, ...],
     audit: AuditComponents,
 ) -> Identity:
@@ -106,7 +107,10 @@ def open_identity(
     tokens = TokenStore(database, audit_log)
     group_store = GroupStore(database, audit_log)
     keys = ApiKeyCache(people.find_api_key, clock)
-    authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
+    cors = Cors(settings.cors_origins)
+    authentication = Authentication(
+        people, keys, public_url=settings.public_url, clock=clock, cors=cors
+    )
     new_id, scopes = process.new_id, known_scopes()
     service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
     users = Users(

@@ -67,6 +67,7 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
         # A HEAD request must not consume the link.
         OpenRoute("GET", "/login", pages.login, answers_head=False),
         OpenRoute("GET", "/healthz", pages.healthz),
+        OpenRoute("GET", "/connection", pages.connection),
         OpenRoute("GET", "/readyz", pages.readyz),
     )
 

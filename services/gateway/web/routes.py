@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from gateway.api.contract import access_table
+from gateway.http.application import client_of
 from gateway.http.authentication import Authentication
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import read_query
@@ -159,6 +160,20 @@ class PageRoutes:
     async def healthz(self, request: Request) -> Response:
         """Return that this process responds."""
         return json_response({"status": "ok"})
+
+    async def connection(self, request: Request) -> Response:
+        """Return how this request reached the process: as whose, to which host, and over what."""
+        client = client_of(request)
+        return json_response(
+            {
+                "address": client.address,
+                "host": client.host,
+                "scheme": client.scheme or None,
+                "ignored_headers": list(client.ignored),
+                "http_version": request.scope["http_version"],
+                "time": self._clock.now().isoformat(),
+            }
+        )
 
     async def readyz(self, request: Request) -> Response:
         """Return whether this process is ready."""

@@ -9,7 +9,7 @@ from parley.process.stored_keys import SealedColumn
 from parley.secrets import Keyring, Sealed, SecretBox
 
 OLD = Keyring.generate()
-NEW = OLD.with_new_key()
+NEW = OLD.with_readable_key().with_newest_first()
 SECRET_ID = "01900000-0000-7000-8000-000000000001"
 OWNER_ID = "01900000-0000-7000-8000-000000000002"
 
@@ -34,7 +34,7 @@ async def test_a_secret_opens_with_the_new_key_alone_after_a_rotation(pool: Pool
     sealed = SecretBox(OLD).seal(b"value", **place)
     await STORED_KEYS.adopt(pool, OLD)
     await pool.execute(INSERT, SECRET_ID, OWNER_ID, sealed.ciphertext, sealed.key_id)
-    assert await STORED_KEYS.adopt(pool, NEW) == 1
+    assert (await STORED_KEYS.adopt(pool, NEW)).changed == 1
     row = await pool.fetchrow("SELECT sealed, sealed_key_id FROM chat.secrets")
     assert row is not None
     now = Sealed(row["sealed"], row["sealed_key_id"])

@@ -8,8 +8,10 @@ import click
 
 from parley.cli.accounts.audit_log import log
 from parley.cli.errors import ConfigurationProblem
+from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation, current
 from parley.cli.options import HomeGroup
+from parley.secrets import Keyring, KeyringUnreadable
 
 PROGRAM = ("-m", "chatd.audit")
 
@@ -24,14 +26,18 @@ def audit(
 ) -> int | None:
     """Check the database of the stack that runs in the home, or read the audit log.
 
-    Without a command the database is checked, and nothing is changed. Exit code 1 if something does
-    not hold, with the ids of what offends; 2 if the database cannot be audited.
+    Without a command the database is checked, and nothing is changed. Encrypted values are compared
+    with the master keys of the home, or with those that services have recorded if another database
+    is named. Exit code 1 if something does not hold, with the ids of what offends; 2 if the
+    database cannot be audited.
     """
     if context.invoked_subcommand is not None:
         return None
     invocation = current()
     url = database_url or _database_of(invocation)
     flags = [flag for flag, is_set in (("--live", is_live), ("--json", as_json)) if is_set]
+    if database_url is None:
+        flags += [f"--key-id={key.id}" for key in _keyring(invocation.home).keys]
     # Every user of the machine can see arguments, and the URL contains a password.
     ended = subprocess.run(
         [sys.executable, *PROGRAM, "--database-url-file", "/dev/stdin", *flags],
@@ -44,6 +50,13 @@ def audit(
 
 
 audit.add_command(log)
+
+
+def _keyring(home: Home) -> Keyring:
+    try:
+        return Keyring.load(home.master_key_file)
+    except KeyringUnreadable as error:
+        raise ConfigurationProblem(str(error)) from error
 
 
 def _database_of(invocation: Invocation) -> str:

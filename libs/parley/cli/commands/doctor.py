@@ -2,6 +2,7 @@
 
 import json
 import resource
+from contextlib import suppress
 from dataclasses import asdict
 
 import click
@@ -9,17 +10,33 @@ import click
 from parley.cli.chats.default_model import default_model_line
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.host import checks as machine
+from parley.cli.host.public_checks import Installation, check_public
 from parley.cli.host.sandbox_probe import SandboxCapabilities, probe_sandbox
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
+from parley.cli.stack.service_settings import PUBLIC_URL
 from parley.cli.supervision.process_table import load
 from parley.cli.supervision.stale_processes import running
+from parley.clock import SystemClock
 
 
 @click.command(cls=HomeCommand)
+@click.option(
+    "--public", "is_public", is_flag=True,
+    help="Check the public URL instead, through the proxy in front of it.",
+)  # fmt: skip
+@click.option("--url", metavar="URL", help="With --public: a URL other than that of the stack.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(as_json: bool) -> None:
-    """Show what this machine offers to Parley: PostgreSQL, Node, sandbox level, browser."""
+def doctor(is_public: bool, url: str | None, as_json: bool) -> None:
+    """Show what this machine offers to Parley: PostgreSQL, Node, sandbox level, browser.
+
+    With --public, show whether the installation is ready to be used from other machines.
+    """
+    if url is not None and not is_public:
+        raise ConfigurationProblem("--url is for --public: add it")
+    if is_public:
+        _show(check_public(_installation(url)), as_json)
+        return
     environment = current().environment
     search_path = environment.get("PATH")
     offer = probe_sandbox(current().home.root)
@@ -27,8 +44,13 @@ def doctor(as_json: bool) -> None:
         *look_around(search_path, offer),
         machine.find_models(environment, _default_model()),
     )
+    _show(findings, as_json, sandbox=asdict(offer))
+
+
+def _show(findings: tuple[machine.Finding, ...], as_json: bool, **more: object) -> None:
     if as_json:
-        click.echo(json.dumps(_document(findings, offer), indent=2))
+        document = {**more, "findings": [asdict(finding) for finding in findings]}
+        click.echo(json.dumps(document, indent=2))
     else:
         for finding in findings:
             mark = "✓" if finding.is_there else "✗" if finding.is_required else "-"
@@ -37,6 +59,19 @@ def doctor(as_json: bool) -> None:
     broken = [found for found in findings if found.is_required and not found.is_there]
     if broken:
         raise ConfigurationProblem(*(f"{found.name}: {found.cost}" for found in broken))
+
+
+def _installation(url: str | None) -> Installation:
+    """Return the installation to check: that of the URL, or the one that runs in the home."""
+    environment, home = current().environment, current().home
+    public_url = url or environment.get(PUBLIC_URL) or load(home.processes_file).public_url
+    if not public_url:
+        raise ConfigurationProblem("no public URL is known: start Parley, or name one with --url")
+    key = ""
+    with suppress(OSError):
+        key = home.api_key_file.read_text().strip()
+    authorities_file = environment.get("SSL_CERT_FILE")
+    return Installation(public_url, authorities_file, SystemClock().now, key)
 
 
 def look_around(search_path: str | None, offer: SandboxCapabilities) -> tuple[machine.Finding, ...]:
@@ -69,14 +104,3 @@ def _postgres() -> machine.Finding:
         return machine.find_postgres(installed_binaries())
     except BinariesMissing as error:
         return machine.find_postgres((), str(error))
-
-
-def _document(
-    findings: tuple[machine.Finding, ...], offer: SandboxCapabilities
-) -> dict[str, object]:
-    return {
-        "sandbox": {
-            **asdict(offer),
-        },
-        "findings": [asdict(finding) for finding in findings],
-    }

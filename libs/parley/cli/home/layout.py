@@ -81,6 +81,16 @@ class Home:
         return self.keys / "audit_heads.jsonl"
 
     @property
+    def rotation_file(self) -> Path:
+        """Return the file with the rotation of keys that is not finished."""
+        return self.keys / "rotation.json"
+
+    @property
+    def rotation_lock_file(self) -> Path:
+        """Return the file that a command which changes keys holds locked."""
+        return self.keys / "rotation.lock"
+
+    @property
     def login_token_file(self) -> Path:
         """Return the file with the login token of this start."""
         return self.keys / "login_token"

@@ -24,6 +24,7 @@ from chatd.audit import (
 )
 from chatd.audit.__main__ import main
 from chatd.audit.running import READABLE
+from chatd.audit.sealed_values import NAME as SEALED
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import Command, CommitCompaction
 from chatd.chats.store.chats import PostgresChats
@@ -42,7 +43,8 @@ from support.chatd.chats.planted_violations import PLANTED, Planted
 from support.database.postgres import TestPostgres
 
 NAMES = [each.name for each in (*SQL_INVARIANTS, *LIVE_INVARIANTS, *HISTORY_INVARIANTS)] + [
-    READABLE
+    READABLE,
+    SEALED,
 ]
 PIN_ANOTHER = f"UPDATE chat.chats SET pin_order = 3 WHERE id = '{EMPTY}'"
 NUMBERS = itertools.count(1)
@@ -89,6 +91,26 @@ async def test_a_planted_violation_is_found_and_nothing_else(filled: str, plante
 def test_a_violation_is_planted_for_every_invariant() -> None:
     assert len(set(NAMES)) == len(NAMES)
     assert {planted.invariant for planted in PLANTED} == set(NAMES)
+
+
+async def test_values_are_compared_with_the_keyring_or_with_what_services_have_recorded(
+    filled: str,
+) -> None:
+    (planted,) = (each for each in PLANTED if each.invariant == SEALED)
+    await execute(filled, planted.statements)
+    await execute(filled, "INSERT INTO chat.key_fingerprints VALUES ('lost', 'fingerprint')")
+    assert violated(await audit(filled)) == {}
+    assert violated(await audit(filled, key_ids=["lost"])) == {}
+    assert violated(await audit(filled, key_ids=["another"])) == {SEALED: (planted.offender,)}
+
+
+async def test_values_of_other_services_are_checked_too(filled: str) -> None:
+    await execute(
+        filled,
+        "CREATE SCHEMA other; CREATE TABLE other.things (id uuid, token bytea, token_key_id text);"
+        f"INSERT INTO other.things VALUES ('{made_id('thing')}', '', 'lost')",
+    )
+    assert violated(await audit(filled)) == {SEALED: (f"other.things/{made_id('thing')}",)}
 
 
 async def test_a_copy_is_not_judged_by_whether_anybody_works_on_it(filled: str) -> None:

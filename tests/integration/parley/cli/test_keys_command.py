@@ -1,9 +1,9 @@
+import fcntl
 from pathlib import Path
 
 import pytest
 
 from parley.cli.home.layout import Home
-from parley.cli.home.lock import locked
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
 from parley.clock import SystemClock
@@ -24,35 +24,57 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_a_new_master_key_encrypts_and_the_old_one_stays_until_it_is_removed(home: Home) -> None:
+def test_without_processes_each_call_is_one_stage_and_the_old_key_stays(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
     (old,) = Keyring.load(home.master_key_file).keys
 
+    assert parley(home, "keys", "rotate", "--only", "master") == 0
+    assert Keyring.load(home.master_key_file).keys[0] == old
+    _, new = Keyring.load(home.master_key_file).keys
+    assert "parley init DIRECTORY" in capsys.readouterr().out
+
     assert parley(home, "keys", "rotate") == 0
-    new, *others = Keyring.load(home.master_key_file).keys
-    assert others == [old]
+    assert Keyring.load(home.master_key_file).keys == (new, old)
 
-    assert parley(home, "keys", "forget") == 0
-    assert Keyring.load(home.master_key_file) == Keyring((new,))
-    assert Keyring.load(home.former_master_key_file) == Keyring((new, old))
-
-
-def test_the_only_master_key_is_not_removed(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    before = Keyring.load(home.master_key_file)
-    assert parley(home, "keys", "forget") == 0
-    assert "nothing to remove" in capsys.readouterr().out
-    assert Keyring.load(home.master_key_file) == before
-    assert not home.former_master_key_file.exists()
+    assert parley(home, "keys", "rotate") == 1
+    assert "no process is known" in capsys.readouterr().err
+    assert Keyring.load(home.master_key_file).keys == (new, old)
+    assert parley(home, "keys", "status") == 0
+    assert "A rotation is used; `parley" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["rotate", "forget"])
-def test_keys_of_a_running_stack_are_left_alone(
-    home: Home, command: str, capsys: pytest.CaptureFixture[str]
+def test_two_commands_do_not_change_keys_at_once(
+    home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = home.master_key_file.read_bytes()
-    with locked(home, how_to_stop="parley down"):
-        assert parley(home, "keys", command) == 1
-    assert "parley down" in capsys.readouterr().err
+    with open(home.rotation_lock_file, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert parley(home, "keys", "rotate") == 1
+    assert "another command changes the keys" in capsys.readouterr().err
     assert home.master_key_file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"),
+    [
+        ("chatd", "write SERVICE=ADDRESS"),
+        ("postgres=tcp:127.0.0.1:1", "write SERVICE=ADDRESS"),
+        ("chatd=127.0.0.1:1", "the address begins with unix:, tcp: or tls:"),
+    ],
+)
+def test_a_process_that_cannot_be_asked_is_refused(
+    home: Home, named: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parley(home, "keys", "rotate", "--process", named) == 2
+    assert problem in capsys.readouterr().err
+    assert len(Keyring.load(home.master_key_file).keys) == 1
+
+
+def test_a_damaged_plan_is_named(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.rotation_file.write_text("{")
+    assert parley(home, "keys", "rotate") == 1
+    assert str(home.rotation_file) in capsys.readouterr().err
 
 
 def test_a_home_without_a_keyring_is_named(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +92,7 @@ def test_a_retired_signing_key_is_listed_with_its_end_and_then_removed(
 
     assert parley(home, "keys", "retire", first.kid, "--overlap", "0") == 0
     assert not file.read()[0].is_accepted(SystemClock().now())
-    assert parley(home, "keys", "show") == 0
+    assert parley(home, "keys", "status") == 0
     (master,) = Keyring.load(home.master_key_file).keys
     shown = capsys.readouterr().out
     assert f"master {master.id}: encrypts" in shown
@@ -98,5 +120,5 @@ def test_a_key_that_a_service_signs_with_cannot_be_retired(
     assert parley(home, "keys", "retire", key.kid, "--overlap", "0") == 1
     assert "signs with" in capsys.readouterr().err
     assert all(each.is_accepted(SystemClock().now()) for each in file.read())
-    assert parley(home, "keys", "show") == 0
+    assert parley(home, "keys", "status") == 0
     assert f"gateway {key.kid}: trusted, signs\n" in capsys.readouterr().out

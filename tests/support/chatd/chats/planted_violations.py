@@ -411,4 +411,17 @@ LIVENESS = (
     ),
 )
 
-PLANTED = (*TREES, *STATES, *MESSAGE_ROWS, *HISTORIES, *LIVENESS)
+SECRETS = (
+    Planted(
+        "values_are_sealed_with_known_keys",
+        f"chat.secrets/{made_id('secret')}",
+        f"""
+        INSERT INTO chat.secrets (id, owner_id, name, description, username, delivery, hosts,
+            header, hint, sealed, sealed_key_id, version, request_hash, created_at, changed_at)
+        VALUES ('{made_id("secret")}', '{STRANGER}', 'token', '', '', 'git', '{{}}', '', '', '',
+            'lost', 1, '', now(), now())
+        """,
+    ),
+)
+
+PLANTED = (*TREES, *STATES, *MESSAGE_ROWS, *HISTORIES, *LIVENESS, *SECRETS)

@@ -13,8 +13,8 @@ from gateway.http.application import (
     UserRoute,
     host_name,
 )
+from gateway.http.forwarding import Forwarding
 from gateway.http.limits.admission import Admission, AdmissionLimits
-from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.route_access import Access, Need, RouteUndeclared
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
@@ -31,7 +31,7 @@ def around() -> ApplicationDependencies:
         allowed_hosts=(),
         new_id=lambda: "id",
         admission=Admission(AdmissionLimits(), FakeClock()),
-        addresses=ClientAddresses(),
+        forwarding=Forwarding(),
         access_log=AccessLog(AccessLogShare(0.0), random.Random(1)),
     )
 
@@ -86,6 +86,7 @@ def test_everything_under_the_api_but_signing_in_needs_a_sign_in() -> None:
         "/api/v1/sign-in/second-factor",
         "/api/v1/sign-in/passkey",
         "/api/v1/sign-in/passkey/options",
+        "/connection",
         "/healthz",
         "/readyz",
         "/openapi.json",

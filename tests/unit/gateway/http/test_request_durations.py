@@ -11,8 +11,8 @@ from starlette.responses import PlainTextResponse, Response
 from gateway.http.access_log import AccessLog, AccessLogShare
 from gateway.http.addresses import PublicUrl
 from gateway.http.application import Application, ApplicationDependencies, OpenRoute
+from gateway.http.forwarding import Forwarding
 from gateway.http.limits.admission import Admission, AdmissionLimits
-from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.route_access import Access, Need
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
@@ -45,7 +45,7 @@ async def test_a_request_is_counted_with_its_route_and_a_method_that_exists(
             allowed_hosts=(),
             new_id=lambda: "id",
             admission=Admission(AdmissionLimits(), FakeClock()),
-            addresses=ClientAddresses(),
+            forwarding=Forwarding(),
             access_log=AccessLog(AccessLogShare(0.0), random.Random(1)),
         ),
         access={("GET", "/hello"): Access("Says hello.", need=Need.NOTHING)},

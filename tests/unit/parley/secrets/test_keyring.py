@@ -57,7 +57,7 @@ def test_a_missing_key_file_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_the_first_key_writes_and_all_read() -> None:
-    keyring = Keyring((OLD,)).with_new_key(always(2))
+    keyring = Keyring((OLD,)).with_readable_key(always(2)).with_newest_first()
 
     assert keyring == Keyring((NEW, OLD))
     assert keyring.writing_key == NEW

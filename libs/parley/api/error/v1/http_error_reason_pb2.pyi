@@ -82,6 +82,8 @@ class _HttpErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HttpE
     """The head of the request exceeds its limit."""
     HTTP_ERROR_REASON_INVALID_CHUNKS: _HttpErrorReason.ValueType  # 29
     """The chunks of the body are malformed."""
+    HTTP_ERROR_REASON_HTTPS_REQUIRED: _HttpErrorReason.ValueType  # 30
+    """A trusted proxy forwards a request that came without TLS, and the public URL is https."""
 
 class HttpErrorReason(_HttpErrorReason, metaclass=_HttpErrorReasonEnumTypeWrapper):
     """The `code` of a problem document."""
@@ -146,4 +148,6 @@ HTTP_ERROR_REASON_REQUEST_HEADER_FIELDS_TOO_LARGE: HttpErrorReason.ValueType  # 
 """The head of the request exceeds its limit."""
 HTTP_ERROR_REASON_INVALID_CHUNKS: HttpErrorReason.ValueType  # 29
 """The chunks of the body are malformed."""
+HTTP_ERROR_REASON_HTTPS_REQUIRED: HttpErrorReason.ValueType  # 30
+"""A trusted proxy forwards a request that came without TLS, and the public URL is https."""
 Global___HttpErrorReason: _TypeAlias = HttpErrorReason  # noqa: Y015

@@ -1,0 +1,1 @@
+"""Rotation of keys: master keys, signing keys of services, and certificates."""
