@@ -18,7 +18,7 @@ from chatd.chats.domain.commands import Command
 from chatd.chats.store.applying import Appended, Applied
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
-from chatd.content.domain.tools import Execution, Found, Outcome, Tools, ToolSpec
+from chatd.content.domain.tools import Execution, Found, InputRequired, Outcome, Tools, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import (
     LanguageModel,
@@ -148,7 +148,7 @@ class _FaultyTools:
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         return await self._tools.list_tools(context)
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         await self._reached("tools.execute", execution.chat_id)
         outcome = await self._tools.execute(execution)
         await self._reached("tools.executed", execution.chat_id)

@@ -7,18 +7,25 @@ from dataclasses import dataclass
 import msgspec
 
 from chatd.actions.domain.action import ActionEnded, StoredAction
-from chatd.actions.domain.answers import AnswerToQuestion, GivenAnswer, checked, not_run, result_of
+from chatd.actions.domain.answers import (
+    AnswerToQuestion,
+    GivenAnswer,
+    checked,
+    not_run,
+    result_of,
+    supplied_by,
+)
 from chatd.actions.engine.dispatching import CallDispatcher, NotPermitted, Permitted
 from chatd.actions.rpc.convert import action_to_proto, plan_to_proto
 from chatd.actions.store.actions import Actions
-from chatd.chats.domain.commands import AnswerAction, Approved, Resolved
+from chatd.chats.domain.commands import AnswerAction, Approved, Resolved, Supplied
 from chatd.chats.domain.errors import ActionNotOpen, TransitionNotAllowed
 from chatd.chats.rpc.claims import Claims, reserved
 from chatd.chats.rpc.convert import chat_to_proto
 from chatd.chats.rpc.methods import Context, shares_of, with_read_only_errors
 from chatd.chats.store.stores import Stores
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.tools import SUSPENDED, PendingKind
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from chatd.primitives.domain.requests import ClientKey, Reader
@@ -174,7 +181,9 @@ class ActionServicer(ActionServiceServicer):
 
 def _answer_of(
     action: StoredAction, said: dict[str, object], permitted: Permitted | NotPermitted | None
-) -> Approved | Resolved:
+) -> Approved | Resolved | Supplied:
+    if action.kind in SUSPENDED:
+        return supplied_by(said)
     match permitted:
         case Permitted(dispatch):
             return Approved(action.message_id, dispatch)
@@ -200,4 +209,5 @@ def _given(request: api.AnswerActionRequest) -> GivenAnswer:
         request.plan,
         request.remember,
         request.arguments_digest,
+        request.content_json,
     )

@@ -6,7 +6,7 @@ from enum import StrEnum
 from chatd.chats.domain.chat import NewMessage, PendingCall, Retry
 from chatd.content.domain.messages import ChatMode, TurnError
 from chatd.content.domain.parts import ToolCall, ToolResult
-from chatd.content.domain.tools import Dispatch
+from chatd.content.domain.tools import Dispatch, InputAction
 from chatd.primitives.domain.ids import (
     ExecutionId,
     Fence,
@@ -136,11 +136,19 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Supplied:
+    """The answer is for a running call, which goes on with it at its executor."""
+
+    action: InputAction
+    content_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerAction:
     """Store a person's answer to one action; the last one resumes the turn."""
 
     action_id: ExecutionId
-    answer: Approved | Resolved
+    answer: Approved | Resolved | Supplied
     answer_json: str  # What the person said.
     created_by: str
     claimed_by: WorkerId | None
@@ -180,6 +188,20 @@ class RecordResult:
 
     fence: Fence
     result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendCall:
+    """Store what a dispatched call asks; it waits at its executor.
+
+    Attributes:
+        message_id: The message that contains the call.
+        asked: The call as it is pending from now on, and what it asks as arguments.
+    """
+
+    fence: Fence
+    message_id: MessageId
+    asked: AskedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +306,7 @@ UserCommand = (
 WorkerCommand = (
     CommitStep
     | RecordResult
+    | SuspendCall
     | CommitResults
     | EnterRequiresAction
     | CommitCompaction

@@ -98,6 +98,13 @@ class CancelActions:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelCalls:
+    """Have calls cancelled at their executors, for as long as that takes."""
+
+    execution_ids: tuple[ExecutionId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetMode:
     """Change the mode of the chat."""
 
@@ -176,6 +183,7 @@ Write = (
     | StartDeadlines
     | EndActions
     | CancelActions
+    | CancelCalls
     | SetMode
     | EnqueueMessage
     | DropQueued

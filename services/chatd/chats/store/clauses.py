@@ -14,6 +14,7 @@ from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     CancelActions,
+    CancelCalls,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
@@ -156,6 +157,17 @@ CANCEL_ACTIONS = """
         UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = 'cancelled'
         FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
 """
+# Repeated cancellations of a call are one.
+CANCEL_CALLS = """
+    given_up AS (
+        INSERT INTO chat.cancelled_calls (execution_id, chat_id, owner_id, owner_role,
+            tool_call_id, tool_name, executor, journal_generation, owner_epoch, created_at, try_at)
+        SELECT t.execution_id, t.chat_id, c.owner_id, c.owner_role, t.tool_call_id, t.tool_name,
+            t.executor, t.journal_generation, guard.owner_epoch, changed_at, changed_at
+        FROM guard JOIN chat.chats c ON c.id = guard.chat_id
+        JOIN chat.tool_calls t ON t.chat_id = guard.chat_id AND t.execution_id = ANY ({p1}::uuid[])
+        ON CONFLICT (execution_id) DO NOTHING)
+"""
 SET_MODE = """
     moded AS (
         UPDATE chat.chats c SET mode = {p1}::text FROM guard WHERE c.id = guard.chat_id)
@@ -253,6 +265,8 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
         case OpenActions() | StartDeadlines() | EndActions() | CancelActions() | SetMode():
             return _action_clause(write)
+        case CancelCalls(execution_ids):
+            return Clause(CANCEL_CALLS, (list(execution_ids),))
         case EnqueueMessage(queued_message_id, message):
             content = parts_to_json(message.content)
             wish = choice_to_json(message.choice)
@@ -316,7 +330,7 @@ def _action_clause(
                 OPEN_ACTIONS,
                 (
                     message_id,
-                    [call.execution_id for call in pending],
+                    [call.action_id for call in pending],
                     [call.tool_call_id for call in pending],
                     [call.tool_name for call in pending],
                     [call.mcp_server_id for call in pending],

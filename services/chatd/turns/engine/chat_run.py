@@ -189,6 +189,7 @@ class ChatRun:
             open_calls,
             caller=self._caller,
             clock=self._clock,
+            deadlines=self._ports.limits.deadlines,
             budget_bytes=prepared.result_budget_bytes,
         )
         await batch.run(show)
@@ -296,7 +297,8 @@ class ChatRun:
 
     async def _finish_interruption(self) -> None:
         session = self._session
-        if any(call.is_dispatched and not call.is_recorded for call in session.state.pending):
+        missing = [call for call in session.state.pending if not call.is_recorded]
+        if any(call.is_dispatched or call.is_suspended for call in missing):
             await self._settle_calls()
         messages = await self._kept_messages()
         bill = session.billed(CallOutcome.INTERRUPTED) or inherited_bill(self._inherited)
@@ -316,6 +318,7 @@ class ChatRun:
             open_calls,
             caller=self._caller,
             clock=self._clock,
+            deadlines=self._ports.limits.deadlines,
             budget_bytes=PreparedTurn.budget_bytes(prepared),
         )
         await batch.settle()

@@ -6,7 +6,15 @@ from typing import Final
 import grpc
 
 from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
-from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
+from chatd.content.domain.tools import (
+    Execution,
+    Executor,
+    Found,
+    InputRequired,
+    Outcome,
+    Tools,
+    ToolSpec,
+)
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -99,7 +107,7 @@ class ChangeTrackingTools:
         """Return the tools of the wrapped source."""
         return await self._tools.list_tools(context)
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Execute a call."""
         try:
             return await self._tools.execute(execution)

@@ -32,6 +32,7 @@ from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     CancelActions,
+    CancelCalls,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
@@ -83,6 +84,7 @@ class StoredChat:
     dispatches: dict[ExecutionId, Dispatch] = field(default_factory=dict)
     results: dict[ExecutionId, ToolResult] = field(default_factory=dict)
     actions: dict[ExecutionId, StoredAction] = field(default_factory=dict)
+    cancelled: set[ExecutionId] = field(default_factory=set)
     mode: ChatMode = ChatMode.ORDINARY
     ledger: dict[tuple[int, int, CallPurpose], LedgerEntry] = field(default_factory=dict)
     choice: ModelChoice = NO_CHOICE
@@ -208,7 +210,7 @@ class _Writer:
                 self._chat.results[call.execution_id] = result
             case OpenActions(_, asked):
                 for each in asked:
-                    action_id = each.pending.execution_id
+                    action_id = each.pending.action_id
                     if action_id is None or action_id in self._chat.actions:
                         raise AssertionError("an action was opened twice or without an id")
                     self._chat.actions[action_id] = StoredAction(each)
@@ -233,6 +235,10 @@ class _Writer:
                 for action_id, action in self._open_actions():
                     cancelled = replace(action, outcome=ActionOutcome.CANCELLED)
                     self._chat.actions[action_id] = cancelled
+            case CancelCalls(execution_ids):
+                if not self._chat.dispatches.keys() >= set(execution_ids):
+                    raise AssertionError("a call is cancelled that was never dispatched")
+                self._chat.cancelled.update(execution_ids)
             case SetMode(mode):
                 self._chat.mode = mode
             case EnqueueMessage(queued_message_id, message):
