@@ -20,7 +20,6 @@ from chatd.content.domain.tools import (
     ToolSpec,
 )
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ExecutionId
 from parley.clock import Clock
 
 LOOK_EVERY_S: Final = 1.0
@@ -38,8 +37,8 @@ class CancelledCalls(Protocol):
         """Return calls that no other process tries now; those older than `kept` are marked."""
         ...
 
-    async def delete(self, execution_id: ExecutionId) -> None:
-        """Forget a call that is over."""
+    async def delete(self, call: CancelledCall) -> None:
+        """Forget a call that is over, if its executor was asked by the newest owner's epoch."""
         ...
 
 
@@ -71,7 +70,7 @@ class Cancellations:
                 logger.warning("a call was never cancelled", extra={"execution_id": execution_id})
             elif not await self._is_over(call):
                 continue
-            await self._calls.delete(execution_id)
+            await self._calls.delete(call)
 
     async def _is_over(self, call: CancelledCall) -> bool:
         execution = Execution(

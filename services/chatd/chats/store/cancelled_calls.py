@@ -26,8 +26,13 @@ TAKE = """
         t.created_at < clock_timestamp() - $3::interval AS is_old
 """
 
+# Forget a call, unless its chat has a newer owner by now: the executor may know of it, and have
+# refused the request.
 # May run: process.
-DELETE = "DELETE FROM chat.cancelled_calls WHERE execution_id = $1"
+DELETE = """
+    DELETE FROM chat.cancelled_calls c WHERE c.execution_id = $1 AND NOT EXISTS (
+        SELECT 1 FROM chat.chat_exec e WHERE e.chat_id = c.chat_id AND e.owner_epoch > $2)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +62,9 @@ class CancelledCalls:
         rows = await self._pool.fetch(TAKE, calls_max, TAKEN_FOR, kept)
         return tuple(map(_call_of, rows))
 
-    async def delete(self, execution_id: ExecutionId) -> None:
-        """Forget a call that is over."""
-        await self._pool.execute(DELETE, execution_id)
+    async def delete(self, call: CancelledCall) -> None:
+        """Forget a call that is over, if its executor was asked by the newest owner's epoch."""
+        await self._pool.execute(DELETE, call.dispatch.execution_id, call.owner_epoch)
 
 
 def _call_of(row: asyncpg.Record) -> CancelledCall:

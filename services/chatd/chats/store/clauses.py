@@ -45,6 +45,8 @@ from chatd.primitives.domain.ids import MessageId
 from chatd.spend.store.ledger import ENTER_BILL, entry_arguments
 from chatd.spend.store.use_codec import use_to_json
 
+ActionWrite = OpenActions | StartDeadlines | EndActions | CancelActions | CancelCalls | SetMode
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:
@@ -263,10 +265,8 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             )
         case StoreResult(call, result):
             return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
-        case OpenActions() | StartDeadlines() | EndActions() | CancelActions() | SetMode():
+        case ActionWrite():
             return _action_clause(write)
-        case CancelCalls(execution_ids):
-            return Clause(CANCEL_CALLS, (list(execution_ids),))
         case EnqueueMessage(queued_message_id, message):
             content = parts_to_json(message.content)
             wish = choice_to_json(message.choice)
@@ -321,7 +321,7 @@ def _answer_pending(write: AnswerPending, next_id: MessageId) -> Clause:
 
 
 def _action_clause(
-    write: OpenActions | StartDeadlines | EndActions | CancelActions | SetMode,
+    write: ActionWrite,
 ) -> Clause:
     match write:
         case OpenActions(message_id, asked):
@@ -357,6 +357,8 @@ def _action_clause(
             )
         case CancelActions():
             return Clause(CANCEL_ACTIONS, ())
+        case CancelCalls(execution_ids):
+            return Clause(CANCEL_CALLS, (list(execution_ids),))
         case SetMode(mode):
             return Clause(SET_MODE, (mode,))
         case _:

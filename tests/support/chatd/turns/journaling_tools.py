@@ -139,6 +139,14 @@ class JournalingTools:
             if entry.execution.spec.name == name and not entry.outcome.done():
                 entry.outcome.set_result(outcome or ran(name))
 
+    def waiting(self) -> set[ExecutionId]:
+        """Return the calls that wait for an answer."""
+        return {
+            execution_id
+            for execution_id, entry in self._journal.items()
+            if entry.questions and not entry.outcome.done()
+        }
+
     def lose_sessions(self) -> None:
         """End the calls that wait for answers, as an executor does that was restarted."""
         for entry in self._journal.values():

@@ -145,12 +145,12 @@ async def test_a_call_that_ended_meanwhile_has_its_result_after_an_interrupt() -
 async def test_an_urgent_message_runs_after_the_call_was_cancelled() -> None:
     stage = await asking()
     stage.send("never mind", BusyBehavior.INTERRUPT)
-    assert stage.status == Status.INTERRUPTING
+    stopping = stage.status
     stage.tools.questions.clear()
     await stage.run()
     assert stage.tools.stopped == ["one"]
     assert ("user", "never mind") in stage.texts
-    assert stage.status == Status.WAITING
+    assert (stopping, stage.status) == (Status.INTERRUPTING, Status.WAITING)
 
 
 async def test_an_edit_and_the_archive_have_the_call_cancelled_later() -> None:
