@@ -242,6 +242,8 @@ RECORD_REVERT = """
 
 def clause_of(write: Write, next_id: MessageId) -> Clause:
     """Return the clause of a write whose first message gets `next_id`."""
+    if isinstance(write, ActionWrite):
+        return _action_clause(write)
     match write:
         case AppendMessages((NewMessage(choice=ModelChoice() as choice) as message,)):
             return _append_turn(message, choice, next_id)
@@ -265,8 +267,6 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             )
         case StoreResult(call, result):
             return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
-        case ActionWrite():
-            return _action_clause(write)
         case EnqueueMessage(queued_message_id, message):
             content = parts_to_json(message.content)
             wish = choice_to_json(message.choice)
