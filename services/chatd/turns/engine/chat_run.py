@@ -28,6 +28,7 @@ from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import Text
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
+from chatd.primitives.domain.ids import OwnerClaim
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.turns.domain.retries import (
@@ -160,7 +161,8 @@ class ChatRun:
         if not self._ports.may_act():
             raise FenceLost(session.chat_id)
         try:
-            report = await self._ports.restores.restore(session.chat_id, session.owner, revert)
+            claim = OwnerClaim(session.chat_id, session.state.owner_epoch)
+            report = await self._ports.restores.restore(claim, session.owner, revert)
         except RestoreFailed as failure:
             await self._fail(TurnError(str(failure), ErrorKind.GENERIC))
             return
