@@ -297,6 +297,7 @@ def _action_ports(components: Components) -> ActionPorts:
         components.spend.groups,
         components.tasks,
         changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+        remembered=components.approvals.rules.changed,
     )
 
 

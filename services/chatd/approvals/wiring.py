@@ -43,4 +43,4 @@ def open_approvals(
     reach = WorkspaceReach(
         workspaces.control.workspaces, workspaces.known_nodes, catalogue.configuration
     )
-    return ApprovalComponents(rules, cached, Judge(cached, rules, reach))
+    return ApprovalComponents(rules, cached, Judge(cached, reach))

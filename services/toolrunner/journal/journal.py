@@ -43,8 +43,8 @@ from toolrunner.journal.tombstones import (
     workspaces_of_tombstones,
 )
 from toolrunner.primitives.domain import (
-    ChatId,
     NO_CHAT,
+    ChatId,
     ProcessId,
     WorkspaceId,
 )

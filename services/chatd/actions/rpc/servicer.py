@@ -52,6 +52,7 @@ class ActionPorts:
         claims: The worker of this process, which runs the turns that answers resume.
         tasks: Owns the work of calls that must not be cancelled with them.
         changed: Is called with every chat whose mode changed.
+        remembered: Is called with every chat that got a rule.
     """
 
     actions: Actions
@@ -61,6 +62,7 @@ class ActionPorts:
     groups: Groups
     tasks: Shielding
     changed: Callable[[ChatId], None]
+    remembered: Callable[[ChatId], None]
 
 
 class ActionServicer(ActionServiceServicer):
@@ -162,9 +164,9 @@ class ActionServicer(ActionServiceServicer):
             if isinstance(answer, Resolved) and answer.mode is not None:
                 # Before the turn resumes, which reads the mode.
                 self._ports.changed(action.chat_id)
-            if given.is_remembered and isinstance(permitted, Permitted):
+            if isinstance(answer, Approved) and answer.remembered is not None:
                 # Before the turn resumes, which may make the same call again.
-                await self._ports.dispatcher.remember(permitted)
+                self._ports.remembered(answer.remembered.root_chat_id)
             if applied is not None:
                 reservation.start(applied.state)
 
@@ -185,8 +187,8 @@ def _answer_of(
     if action.kind in SUSPENDED:
         return supplied_by(said)
     match permitted:
-        case Permitted(dispatch):
-            return Approved(action.message_id, dispatch)
+        case Permitted(dispatch, remembered):
+            return Approved(action.message_id, dispatch, remembered)
         case NotPermitted(problem):
             return Resolved(not_run(action, problem))
         case None:

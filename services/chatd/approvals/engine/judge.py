@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chatd.approvals.domain.judgement import Judgement, judge, remembered_digest
-from chatd.approvals.domain.rules import Effect, Rule, Scope, ScopeKind
+from chatd.approvals.domain.rules import RULES_MAX
 from chatd.approvals.domain.taint import (
     CLEAN,
     CONFINED,
@@ -17,6 +17,7 @@ from chatd.approvals.domain.taint import (
 )
 from chatd.approvals.engine.cached_rules import CachedRules
 from chatd.chats.domain.chat import Message
+from chatd.chats.domain.commands import RememberedCall
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -38,26 +39,16 @@ class ChatWorkspaces(Protocol):
         ...
 
 
-class RememberedRules(Protocol):
-    """Stores approvals that hold for a chat."""
-
-    async def remember(self, rule: Rule) -> None:
-        """Store a remembered approval, in place of an earlier one of the same call."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges calls, and remembers approvals.
+    """Judges calls.
 
     Attributes:
         rules: The rules of all scopes.
-        stored: Where approvals are remembered.
         workspaces: The workspaces of chats; read only if something came from outside.
     """
 
     rules: CachedRules
-    stored: RememberedRules
     workspaces: ChatWorkspaces
 
     async def judge(
@@ -80,31 +71,25 @@ class Judge:
             for call, spec in known
         }
 
-    async def remember(
+    async def remembered(
         self, context: TurnContext, history: Sequence[Message], call: ToolCall, spec: ToolSpec
-    ) -> None:
-        """Let the same call run in this chat from now on without a question.
+    ) -> RememberedCall:
+        """Return the rule that lets the same call run in this chat without a question.
 
-        After content from outside entered the chat, the approval holds for that too.
-
-        Raises:
-            TooManyRules: The chat has as many rules as it may have.
-            ChatNotFound: The chat was deleted meanwhile.
+        After content from outside entered the chat, it holds for that too.
         """
         taint, workspace = await self._taint(context, history, [spec])
         digest = remembered_digest(call, spec.server_id)
         root_chat_id = context.root_chat_id
-        await self.stored.remember(
-            Rule(
-                id=str(uuid.uuid5(uuid.UUID(root_chat_id), f"remembered {digest}")),
-                scope=Scope(ScopeKind.CHAT, root_chat_id),
-                effect=Effect.ALLOW,
-                tool=call.tool_name,
-                server_id=spec.server_id,
-                reason=f"Approved: {call.args_json[:SHOWN_CHARACTERS_MAX]}",
-                is_for_tainted=bool(outside_origins(spec, taint, workspace)),
-                digest=digest,
-            )
+        return RememberedCall(
+            rule_id=str(uuid.uuid5(uuid.UUID(root_chat_id), f"remembered {digest}")),
+            root_chat_id=root_chat_id,
+            tool=call.tool_name,
+            server_id=spec.server_id,
+            reason=f"Approved: {call.args_json[:SHOWN_CHARACTERS_MAX]}",
+            is_for_tainted=bool(outside_origins(spec, taint, workspace)),
+            digest=digest,
+            rules_max=RULES_MAX,
         )
 
     async def _taint(

@@ -16,6 +16,7 @@ from chatd.chats.domain.writes import (
     AppendMessages,
     EndActions,
     RecordDispatches,
+    RememberCall,
     SetMode,
     StoredAnswer,
     Write,
@@ -107,16 +108,18 @@ def answer_action(moved: ChatState, command: AnswerAction) -> Decision:
             decision = with_results(moved, (result,), ended, command.claimed_by)
             modes: tuple[Write, ...] = () if mode is None else (SetMode(mode),)
             return replace(decision, writes=(*decision.writes, *modes))
-        case Approved(message_id, dispatch):
+        case Approved(message_id, dispatch, remembered):
             dispatched = PendingCall(
                 call.tool_call_id, call.tool_name, dispatch.execution_id, call.mcp_server_id
             )
             pending = tuple(dispatched if each is call else each for each in moved.pending)
             stored = StoredAnswer(command.action_id, command.answer_json)
-            writes = (
+            writes: tuple[Write, ...] = (
                 EndActions((stored,), ActionOutcome.ANSWERED, command.created_by),
                 RecordDispatches(message_id, (dispatch,)),
             )
+            if remembered is not None:
+                writes = (*writes, RememberCall(remembered))
             return _resumed_or_waiting(moved, pending, writes, command.claimed_by)
         case Supplied():
             stored = StoredAnswer(command.action_id, command.answer_json)

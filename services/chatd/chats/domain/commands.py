@@ -8,6 +8,7 @@ from chatd.content.domain.messages import ChatMode, TurnError
 from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, InputAction
 from chatd.primitives.domain.ids import (
+    ChatId,
     ExecutionId,
     Fence,
     MessageId,
@@ -120,11 +121,38 @@ class Reconcile:
 
 
 @dataclass(frozen=True, slots=True)
-class Approved:
-    """A person allows a call: it is dispatched in the commit that stores the answer."""
+class RememberedCall:
+    """A call that may run in a chat tree from now on: an approval rule of its root.
 
-    message_id: MessageId  # The message that contains the call.
+    Attributes:
+        rule_id: The id of the rule; the same call has the same.
+        rules_max: How many rules the chat may have; one more is not stored.
+        is_for_tainted: Whether it holds after content from outside entered the chat.
+        digest: The digest of the call.
+    """
+
+    rule_id: str
+    root_chat_id: ChatId
+    tool: str
+    server_id: str
+    reason: str
+    is_for_tainted: bool
+    digest: str
+    rules_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A person allows a call: it is dispatched in the commit that stores the answer.
+
+    Attributes:
+        message_id: The message that contains the call.
+        remembered: The rule that lets the same call run from now on; None for none.
+    """
+
+    message_id: MessageId
     dispatch: Dispatch
+    remembered: RememberedCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

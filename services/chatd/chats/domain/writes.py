@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Revert, RevertKind
-from chatd.chats.domain.commands import AskedCall, BillingCommand, WorkerCommand
+from chatd.chats.domain.commands import (
+    AskedCall,
+    BillingCommand,
+    RememberedCall,
+    WorkerCommand,
+)
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Dispatch
@@ -105,6 +110,13 @@ class CancelCalls:
 
 
 @dataclass(frozen=True, slots=True)
+class RememberCall:
+    """Store an approval rule for a call, in place of an earlier one of the same call."""
+
+    call: RememberedCall
+
+
+@dataclass(frozen=True, slots=True)
 class SetMode:
     """Change the mode of the chat."""
 
@@ -184,6 +196,7 @@ Write = (
     | EndActions
     | CancelActions
     | CancelCalls
+    | RememberCall
     | SetMode
     | EnqueueMessage
     | DropQueued

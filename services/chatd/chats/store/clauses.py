@@ -26,6 +26,7 @@ from chatd.chats.domain.writes import (
     PromoteHead,
     RecordDispatches,
     RecordRevert,
+    RememberCall,
     RestoreMessages,
     SetMode,
     StartDeadlines,
@@ -45,7 +46,9 @@ from chatd.primitives.domain.ids import MessageId
 from chatd.spend.store.ledger import ENTER_BILL, entry_arguments
 from chatd.spend.store.use_codec import use_to_json
 
-ActionWrite = OpenActions | StartDeadlines | EndActions | CancelActions | CancelCalls | SetMode
+ActionWrite = (
+    OpenActions | StartDeadlines | EndActions | CancelActions | CancelCalls | RememberCall | SetMode
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,19 @@ CANCEL_CALLS = """
         FROM guard JOIN chat.chats c ON c.id = guard.chat_id
         JOIN chat.tool_calls t ON t.chat_id = guard.chat_id AND t.execution_id = ANY ({p1}::uuid[])
         ON CONFLICT (execution_id) DO NOTHING)
+"""
+REMEMBER_CALL = """
+    kept AS (
+        INSERT INTO chat.approval_rules (scope, user_id, chat_id, id, effect, tool, server_id,
+            modes, command, arguments, reason, is_rememberable, is_for_tainted, digest, version,
+            request_hash, created_at)
+        SELECT 'chat', NULL, {p2}::uuid, {p1}::uuid, 'allow', {p3}::text,
+            nullif({p4}::text, '')::uuid, '{{}}', '', '{{}}', {p5}::text, false, {p6}::boolean,
+            {p7}::text, 1, '', changed_at
+        FROM guard WHERE {p8}::bigint > (SELECT count(*) FROM chat.approval_rules
+            WHERE chat_id = {p2}::uuid AND id <> {p1}::uuid)
+        ON CONFLICT (id) DO UPDATE SET reason = excluded.reason,
+            is_for_tainted = excluded.is_for_tainted, version = approval_rules.version + 1)
 """
 SET_MODE = """
     moded AS (
@@ -359,6 +375,20 @@ def _action_clause(
             return Clause(CANCEL_ACTIONS, ())
         case CancelCalls(execution_ids):
             return Clause(CANCEL_CALLS, (list(execution_ids),))
+        case RememberCall(call):
+            return Clause(
+                REMEMBER_CALL,
+                (
+                    call.rule_id,
+                    call.root_chat_id,
+                    call.tool,
+                    call.server_id,
+                    call.reason,
+                    call.is_for_tainted,
+                    call.digest,
+                    call.rules_max,
+                ),
+            )
         case SetMode(mode):
             return Clause(SET_MODE, (mode,))
         case _:

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from chatd.approvals.domain.rules import Rule, Scope, ScopeKind
+from chatd.approvals.domain.rules import Effect, Rule, Scope, ScopeKind
 from chatd.approvals.domain.taint import Workspace
 from chatd.approvals.engine.cached_rules import CachedRules
 from chatd.approvals.engine.judge import Judge
+from chatd.chats.domain.commands import RememberedCall
 from chatd.primitives.domain.ids import ChatId
 from parley.clock import FakeClock
 
@@ -25,9 +26,20 @@ class Rules:
     async def are_there_any(self, kind: ScopeKind) -> bool:
         return any(rule.scope.kind is kind for rule in self.kept)
 
-    async def remember(self, rule: Rule) -> None:
+    def remember(self, call: RememberedCall) -> None:
+        """Keep a remembered call as the commit of its approval does."""
+        scope = Scope(ScopeKind.CHAT, call.root_chat_id)
+        rule = Rule(
+            call.rule_id,
+            scope,
+            Effect.ALLOW,
+            tool=call.tool,
+            server_id=call.server_id,
+            is_for_tainted=call.is_for_tainted,
+            digest=call.digest,
+        )
         self.kept = [each for each in self.kept if each.id != rule.id] + [rule]
-        self.changed.append(rule.scope)
+        self.changed.append(scope)
 
 
 @dataclass(slots=True)
@@ -47,4 +59,4 @@ class Workspaces:
 
 
 def judge_of(rules: Rules, workspaces: Workspaces | None = None) -> Judge:
-    return Judge(CachedRules(rules, FakeClock()), rules, workspaces or Workspaces())
+    return Judge(CachedRules(rules, FakeClock()), workspaces or Workspaces())

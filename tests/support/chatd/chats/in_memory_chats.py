@@ -20,6 +20,7 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     PromoteQueuedMessage,
+    RememberedCall,
     RequestCompaction,
     RevertChat,
     UndoRevert,
@@ -44,6 +45,7 @@ from chatd.chats.domain.writes import (
     PromoteHead,
     RecordDispatches,
     RecordRevert,
+    RememberCall,
     RestoreMessages,
     SetMode,
     StartDeadlines,
@@ -85,6 +87,7 @@ class StoredChat:
     results: dict[ExecutionId, ToolResult] = field(default_factory=dict)
     actions: dict[ExecutionId, StoredAction] = field(default_factory=dict)
     cancelled: set[ExecutionId] = field(default_factory=set)
+    remembered: dict[str, RememberedCall] = field(default_factory=dict)
     mode: ChatMode = ChatMode.ORDINARY
     ledger: dict[tuple[int, int, CallPurpose], LedgerEntry] = field(default_factory=dict)
     choice: ModelChoice = NO_CHOICE
@@ -239,6 +242,8 @@ class _Writer:
                 if not self._chat.dispatches.keys() >= set(execution_ids):
                     raise AssertionError("a call is cancelled that was never dispatched")
                 self._chat.cancelled.update(execution_ids)
+            case RememberCall(remembered):
+                self._chat.remembered[remembered.rule_id] = remembered
             case SetMode(mode):
                 self._chat.mode = mode
             case EnqueueMessage(queued_message_id, message):

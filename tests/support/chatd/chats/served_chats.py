@@ -288,7 +288,7 @@ async def served_chats(
         tools, changed = JournalingTools(SHELL), list[ChatId]()
         stored_rules = PostgresRules(pool, lambda scope: rules.on_notice(notice_key(scope)))
         rules = CachedRules(stored_rules, telling.clock)
-        judge = Judge(rules, stored_rules, Workspaces())
+        judge = Judge(rules, Workspaces())
         servicers = (
             ApprovalServicer(stored_rules),
             ChatServicer(
@@ -311,6 +311,7 @@ async def served_chats(
                     groups,
                     tasks,
                     changed=changed.append,
+                    remembered=stored_rules.changed,
                 )
             ),
             UsageServicer(usage),

@@ -104,12 +104,12 @@ async def test_a_remembered_call_is_not_asked_about_again_in_its_tree() -> None:
     push = call("a", "execute", command="git push")
     child = TurnContext(CHILD, ANN, ancestor_ids=(ROOT,))
     assert isinstance((await judge.judge(CONTEXT, [], [push], SPECS))["a"], Ask)
-    await judge.remember(child, [], push, SPECS["execute"])
+    rules.remember(await judge.remembered(child, [], push, SPECS["execute"]))
     judge.rules.on_notice(notice_key(rules.changed[-1]))
     assert await judge.judge(CONTEXT, [], [push], SPECS) == {"a": Allow()}
     tainted = await judge.judge(CONTEXT, history(*WEB), [push], SPECS)
     assert isinstance(tainted["a"], Ask)
-    await judge.remember(CONTEXT, history(*WEB), push, SPECS["execute"])
+    rules.remember(await judge.remembered(CONTEXT, history(*WEB), push, SPECS["execute"]))
     judge.rules.on_notice(notice_key(rules.changed[-1]))
     assert await judge.judge(CONTEXT, history(*WEB), [push], SPECS) == {"a": Allow()}
     assert len(rules.kept) == 2
@@ -121,6 +121,7 @@ async def test_a_chat_costs_no_query_while_no_chat_has_rules() -> None:
     for number in range(3):
         assert await cached.of_turn(ANN.id, ChatId(str(number))) == ()
     assert rules.reads == [Scope(ScopeKind.USER, ANN.id)]
-    await rules.remember(Rule("2", Scope(ScopeKind.CHAT, ROOT), Effect.ALLOW, digest="d"))
+    rules.kept.append(Rule("2", Scope(ScopeKind.CHAT, ROOT), Effect.ALLOW, digest="d"))
+    rules.changed.append(Scope(ScopeKind.CHAT, ROOT))
     cached.on_notice(notice_key(rules.changed[-1]))
     assert [rule.id for rule in await cached.of_turn(ANN.id, ROOT)] == ["2"]
