@@ -168,7 +168,7 @@ async def _open_components(
         suspension=suspension,
         metadata_changed=chats.notifier.metadata_changed,
     )
-    approvals = open_approvals(resources, catalogue, workspaces)
+    approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
     worker = await open_worker(
         resources,
         faults,

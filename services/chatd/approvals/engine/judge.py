@@ -16,6 +16,7 @@ from chatd.approvals.domain.taint import (
     taint_of,
 )
 from chatd.approvals.engine.cached_rules import CachedRules
+from chatd.approvals.engine.tree_taint import TreeTaint
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.commands import RememberedCall
 from chatd.content.domain.parts import ToolCall
@@ -46,10 +47,12 @@ class Judge:
     Attributes:
         rules: The rules of all scopes.
         workspaces: The workspaces of chats; read only if something came from outside.
+        tree: What entered the other chats of a tree.
     """
 
     rules: CachedRules
     workspaces: ChatWorkspaces
+    tree: TreeTaint
 
     async def judge(
         self,
@@ -95,12 +98,17 @@ class Judge:
     async def _taint(
         self, context: TurnContext, history: Sequence[Message], specs: Sequence[ToolSpec]
     ) -> tuple[Taint, Workspace]:
-        """Return the taint of a chat, if one of the tools could carry data out of it."""
+        """Return the taint of a chat and its tree, if one of the tools could carry data out."""
         is_outside = await self.workspaces.are_repositories_outside()
         widest = Workspace(has_egress=True, has_outside_files=is_outside)
         if not any(outside_origins(spec, _ANY, widest) for spec in specs):
             return CLEAN, CONFINED
-        if taint_of(history, widest) == CLEAN:
+        is_alone = await self.tree.is_alone(context)
+        if is_alone and taint_of(history, widest) == CLEAN:
             return CLEAN, CONFINED
         workspace = await self.workspaces.of_chat(context.chat_id)
-        return taint_of(history, workspace), workspace
+        own = taint_of(history, workspace)
+        if is_alone:
+            return own, workspace
+        others = await self.tree.of_others(context, workspace)
+        return Taint(own.origins | others.origins), workspace

@@ -21,7 +21,12 @@ from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import MOVED, plain_problem
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
-from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    git_pb2,
+    git_service_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.clock import Clock
 from parley.rpc import Address, Channels, acting_for
@@ -68,7 +73,11 @@ class NodeRepositories:
     ) -> DiffStatus | None:
         stub = GitServiceStub(self._channels.also(Address.parse(location.address)))
         context = workspace_pb2.WorkspaceContext(
-            workspace_id=location.workspace_id, epoch=location.epoch, chat_id=chat_id
+            workspace_id=location.workspace_id,
+            epoch=location.epoch,
+            chat_id=chat_id,
+            # It only looks; a read-only profile would end what the chat runs.
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
         )
         try:
             with acting_for(user_of(owner)):

@@ -8,7 +8,7 @@ from typing import Final
 
 import grpc
 
-from parley.api.workspace.v1 import checkpoint_pb2, sandbox_pb2
+from parley.api.workspace.v1 import checkpoint_pb2
 from parley.api.workspace.v1 import checkpoint_service_pb2 as api
 from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceServicer
 from toolrunner.checkpoints.domain import Outcome, Step, Turn
@@ -62,7 +62,7 @@ class CheckpointServicer(CheckpointServiceServicer):
     ) -> api.RestoreFilesResponse:
         """Restore files, or undo that."""
         scope = _scope_of(request)
-        if request.context.profile == sandbox_pb2.SANDBOX_PROFILE_READ_ONLY:
+        if not scope.may_write:
             raise ReadOnly(".")
         if request.owner_epoch < 1:
             raise InvalidRequest("owner_epoch", "is less than 1")

@@ -3,6 +3,8 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
+
 from chatd.approvals.domain.judgement import Allow, Ask, Deny
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
 from chatd.approvals.domain.taint import Workspace
@@ -14,7 +16,12 @@ from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from parley.clock import FakeClock
-from support.chatd.approvals.in_memory_rules import Rules, Workspaces, judge_of
+from support.chatd.approvals.in_memory_rules import (
+    Rules,
+    Tree,
+    Workspaces,
+    judge_of,
+)
 
 ROOT = ChatId("00000000-0000-0000-0000-0000000000a1")
 CHILD = ChatId("00000000-0000-0000-0000-0000000000a2")
@@ -125,3 +132,26 @@ async def test_a_chat_costs_no_query_while_no_chat_has_rules() -> None:
     rules.changed.append(Scope(ScopeKind.CHAT, ROOT))
     cached.on_notice(notice_key(rules.changed[-1]))
     assert [rule.id for rule in await cached.of_turn(ANN.id, ROOT)] == ["2"]
+
+
+@pytest.mark.parametrize("context", [CONTEXT, TurnContext(CHILD, ANN, ancestor_ids=(ROOT,))])
+async def test_what_entered_one_chat_of_a_tree_counts_for_all_of_them(
+    context: TurnContext,
+) -> None:
+    other = CHILD if context is CONTEXT else ROOT
+    run = [call("a", "execute", command="ls")]
+    tree = Tree({context.chat_id: (), other: ()})
+    judge = judge_of(Rules(), tree=tree)
+    assert await judge.judge(context, [], run, SPECS) == {"a": Allow()}
+    tree.histories[other] = history(*WEB)
+    assert isinstance((await judge.judge(context, [], run, SPECS))["a"], Ask)
+    remembered = await judge.remembered(context, [], run[0], SPECS["execute"])
+    assert remembered.is_for_tainted
+    assert tree.reads == [other, other]
+
+
+async def test_a_chat_that_is_alone_reads_no_other() -> None:
+    tree = Tree({CONTEXT.chat_id: history(*WEB)})
+    run = [call("a", "execute", command="ls")]
+    assert await judge_of(Rules(), tree=tree).judge(CONTEXT, [], run, SPECS) == {"a": Allow()}
+    assert tree.reads == []
