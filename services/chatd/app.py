@@ -126,14 +126,15 @@ async def run(settings: Settings, process: Process) -> None:
             )
         )
         await process.stopping.wait()
+        if worker.has_ended:
+            # Its chats belong to others, so there is nothing to hand over or to wait for.
+            raise WorkerEnded(worker.worker_id)
         components.streams.close()
         await worker.drain()
         await owning
         titles.cancel()
         await asyncio.wait((titles,))
         await components.spend.bills.flushed_within(BILLS_S)
-        if worker.has_ended:
-            raise WorkerEnded(worker.worker_id)
         if locked is not None:
             locked.clear()
 
