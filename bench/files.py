@@ -27,7 +27,11 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from bench.machine import print_figures
 from bench.nodes import MEBIBYTE, quantiles, running
 
-from parley.api.workspace.v1 import file_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    file_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.clock import SystemClock
@@ -45,7 +49,9 @@ class Desk:
         self.pid = pid
         self.new_id = TimeOrderedIds(SystemClock(), random.SystemRandom())
         self.context = workspace_pb2.WorkspaceContext(
-            workspace_id=self.new_id(), chat_id=self.new_id()
+            workspace_id=self.new_id(),
+            chat_id=self.new_id(),
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
         )
         self.root = data / "workspaces" / self.context.workspace_id / "files"
 

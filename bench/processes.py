@@ -28,7 +28,11 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from bench.machine import print_figures
 from bench.nodes import MEBIBYTE, quantiles, running
 
-from parley.api.workspace.v1 import process_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    process_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
@@ -60,7 +64,11 @@ class Runner:
             self.workspace_id = self.new_id()
         if number % PER_CHAT == 0:
             self.chat_id = self.new_id()
-        return workspace_pb2.WorkspaceContext(workspace_id=self.workspace_id, chat_id=self.chat_id)
+        return workspace_pb2.WorkspaceContext(
+            workspace_id=self.workspace_id,
+            chat_id=self.chat_id,
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+        )
 
     async def start(
         self, context: workspace_pb2.WorkspaceContext, spec: process_pb2.ProcessSpec

@@ -136,14 +136,15 @@ async def run(settings: Settings, process: Process) -> None:
             )
         )
         await process.stopping.wait()
+        if worker.has_ended:
+            # Its chats belong to others, so there is nothing to hand over or to wait for.
+            raise WorkerEnded(worker.worker_id)
         components.streams.close()
         await worker.drain()
         await owning
         titles.cancel()
         await asyncio.wait((titles,))
         await components.spend.bills.flushed_within(BILLS_S)
-        if worker.has_ended:
-            raise WorkerEnded(worker.worker_id)
         if locked is not None:
             locked.clear()
 
@@ -178,7 +179,7 @@ async def _open_components(
         suspension=suspension,
         metadata_changed=chats.notifier.metadata_changed,
     )
-    approvals = open_approvals(resources, catalogue, workspaces)
+    approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
     worker = await open_worker(
         resources,
         faults,
@@ -332,6 +333,7 @@ def _action_ports(components: Components) -> ActionPorts:
         components.spend.groups,
         components.tasks,
         changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+        remembered=components.approvals.rules.changed,
     )
 
 

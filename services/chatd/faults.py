@@ -4,7 +4,7 @@ Without a directory every port is returned unwrapped, so a process without fault
 overhead. Points are named for the operation that they surround: `SendMessage.before` and
 `SendMessage.after` are before and after a commit, `model.asked` is before the first event of an
 answer, `model.event` after each event, `tools.execute` and `tools.executed` before and after a tool
-call.
+call, `restores.restore` and `restores.restored` before and after files are restored.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 
-from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.chat import ChatState, Claimed, Revert
 from chatd.chats.domain.commands import Command
 from chatd.chats.store.applying import Appended, Applied
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
-from chatd.content.domain.tools import Execution, Found, Outcome, Tools, ToolSpec
+from chatd.content.domain.tools import Execution, Found, InputRequired, Outcome, Tools, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import (
     LanguageModel,
@@ -27,8 +27,14 @@ from chatd.models.domain.language_model import (
     OnEvent,
     RequestSent,
 )
-from chatd.primitives.domain.ids import ChatId, WorkerId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    Owner,
+    OwnerClaim,
+    WorkerId,
+)
 from chatd.primitives.domain.requests import ClientKey
+from chatd.turns.domain.ports import FileRestores
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import Runner
 from parley.postgres import Pool
@@ -73,6 +79,10 @@ class Faults:
     def tools(self, tools: Tools) -> Tools:
         """Return tools with fault points around their calls."""
         return tools if self._points is None else _FaultyTools(tools, self._points.reached)
+
+    def restores(self, restores: FileRestores) -> FileRestores:
+        """Return restores with fault points around them."""
+        return restores if self._points is None else _FaultyRestores(restores, self._points.reached)
 
     def runner(self, run_chat: Runner) -> Runner:
         """Return a runner that sets the chat id for the fault points of its task."""
@@ -148,7 +158,7 @@ class _FaultyTools:
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         return await self._tools.list_tools(context)
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         await self._reached("tools.execute", execution.chat_id)
         outcome = await self._tools.execute(execution)
         await self._reached("tools.executed", execution.chat_id)
@@ -159,3 +169,17 @@ class _FaultyTools:
 
     async def cancel(self, execution: Execution) -> None:
         await self._tools.cancel(execution)
+
+
+class _FaultyRestores:
+    """Restores with fault points right before and right after each."""
+
+    def __init__(self, restores: FileRestores, reached: Reached) -> None:
+        self._restores = restores
+        self._reached = reached
+
+    async def restore(self, claim: OwnerClaim, owner: Owner, revert: Revert) -> bytes:
+        await self._reached("restores.restore", claim.chat_id)
+        report = await self._restores.restore(claim, owner, revert)
+        await self._reached("restores.restored", claim.chat_id)
+        return report

@@ -81,6 +81,14 @@ from parley.client.parts import (
     UserPart,
 )
 from parley.client.retries import Backoff, Patience
+from parley.client.reverts import (
+    RestoreOutcome,
+    RestoreReport,
+    Revert,
+    RevertKind,
+    RevertPreview,
+    RevertState,
+)
 from parley.client.running_calls import RunningCall, RunningCalls
 
 __all__ = [
@@ -138,8 +146,14 @@ __all__ = [
     "Refused",
     "RequiredAction",
     "RequiredCall",
+    "RestoreOutcome",
+    "RestoreReport",
     "Resync",
     "RetryScheduled",
+    "Revert",
+    "RevertKind",
+    "RevertPreview",
+    "RevertState",
     "Role",
     "RunningCall",
     "RunningCalls",

@@ -58,6 +58,7 @@ def answer_to_proto(answer: ActionAnswer) -> api.AnswerActionRequest:
         plan=answer.plan,
         remember=answer.is_remembered,
         arguments_digest=answer.arguments_digest,
+        content_json=answer.content_json,
     )
 
 

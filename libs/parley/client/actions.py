@@ -16,6 +16,8 @@ class ActionKind(StrEnum):
     PLAN = "plan"
     APPROVAL = "approval"
     LOOP = "loop"
+    LOGIN = "login"
+    ELICITATION = "elicitation"
 
 
 class ActionState(StrEnum):
@@ -45,7 +47,8 @@ class Action:
         kind: What kind of answer it needs.
         tool_call_id: The tool call that asks.
         tool_name: The called tool.
-        args_json: The arguments of the call: the questions, the plan, or what would run.
+        args_json: The arguments of the call: the questions, the plan, what would run, or what it
+            asks while it runs.
         reason: Why permission is asked for; may be empty.
         state: Whether it is open.
         deadline_at: When it ends unanswered; None if it waits for ever.
@@ -101,12 +104,13 @@ class ActionAnswer:
     """An answer to an action.
 
     Attributes:
-        decision: The decision about a plan or a call; None for questions.
+        decision: The decision about a plan, a call or what it asks; None for questions.
         remark: A remark for the model.
         answers: One for each question, in their order.
         plan: The plan as the person edited it; empty for as it was proposed.
         is_remembered: Whether an approval holds for the same call of the chat from now on.
         arguments_digest: The digest of the action that was shown; empty for no check.
+        content_json: The content of a form that a running call asks for; empty for none.
     """
 
     decision: ActionDecision | None = None
@@ -115,6 +119,7 @@ class ActionAnswer:
     plan: str = ""
     is_remembered: bool = False
     arguments_digest: str = ""
+    content_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Parley:
     change safe to repeat across restarts of the caller too.
 
     Attributes:
-        manage: Lists, actions, edits, queues, compaction, archive and deletion.
+        manage: Lists, actions, edits, reverts, queues, compaction, archive and deletion.
     """
 
     def __init__(

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 from parley.api.chat.v1 import action_service_pb2 as actions_api
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import revert_service_pb2 as reverts_api
 from parley.client.action_conversion import action_of, action_page_of, answer_to_proto, plan_of
 from parley.client.actions import Action, ActionAnswer, ActionPage, Plan
 from parley.client.chats import Chat, ChatPage, Content, RequiredCall
 from parley.client.conversion import chat_of, chat_page_of, content_to_proto
 from parley.client.retries import Calls
+from parley.client.reverts import Revert, RevertPreview, preview_of, revert_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ChatFilter:
 
 
 class Management:
-    """Lists, actions, edits, queues, compaction, archive and deletion.
+    """Lists, actions, edits, reverts, queues, compaction, archive and deletion.
 
     Every method raises `CallFailed`; see the tree in `errors`.
     """
@@ -113,6 +115,65 @@ class Management:
             lambda replica, deadline_s: replica.actions.GetPlan(request, timeout=deadline_s),
         )
         return plan_of(response.plan)
+
+    async def preview_revert(
+        self, chat_id: str, message_id: int, *, restores_files: bool = False
+    ) -> RevertPreview:
+        """Tell what a revert to before a message of the user would do."""
+        request = reverts_api.PreviewRevertRequest(
+            chat_id=chat_id, message_id=message_id, restore_files=restores_files
+        )
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.reverts.PreviewRevert(request, timeout=deadline_s),
+        )
+        return preview_of(response)
+
+    async def revert_chat(
+        self,
+        chat_id: str,
+        message_id: int,
+        *,
+        restores_files: bool = False,
+        request_id: str | None = None,
+    ) -> Revert:
+        """Delete a message of the user and all after it, and restore files if wanted.
+
+        With files it runs on: `get_revert` tells when it is done.
+        """
+        request = reverts_api.RevertChatRequest(
+            request_id=request_id or self._new_id(),
+            chat_id=chat_id,
+            message_id=message_id,
+            restore_files=restores_files,
+        )
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.reverts.RevertChat(request, timeout=deadline_s),
+        )
+        return revert_of(response.revert)
+
+    async def undo_revert(
+        self, chat_id: str, revert_id: str, *, request_id: str | None = None
+    ) -> Revert:
+        """Bring back what a revert deleted, its files too; return the revert that does it."""
+        request = reverts_api.UndoRevertRequest(
+            request_id=request_id or self._new_id(), chat_id=chat_id, revert_id=revert_id
+        )
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.reverts.UndoRevert(request, timeout=deadline_s),
+        )
+        return revert_of(response.revert)
+
+    async def get_revert(self, chat_id: str, revert_id: str) -> Revert:
+        """Read a revert, and what it did to files once it is done."""
+        request = reverts_api.GetRevertRequest(chat_id=chat_id, revert_id=revert_id)
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.reverts.GetRevert(request, timeout=deadline_s),
+        )
+        return revert_of(response.revert)
 
     async def edit_message(
         self, chat_id: str, message_id: int, content: Content, *, request_id: str | None = None

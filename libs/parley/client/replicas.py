@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.rpc import Address, Channels, ranked
 
@@ -14,6 +15,7 @@ class Replica:
 
     chats: ChatServiceStub
     actions: ActionServiceStub
+    reverts: RevertServiceStub
     streams: StreamServiceStub
 
 
@@ -32,6 +34,9 @@ class Replicas:
         if address not in self._replicas:
             channel = self._channels.at(address)
             self._replicas[address] = Replica(
-                ChatServiceStub(channel), ActionServiceStub(channel), StreamServiceStub(channel)
+                ChatServiceStub(channel),
+                ActionServiceStub(channel),
+                RevertServiceStub(channel),
+                StreamServiceStub(channel),
             )
         return self._replicas[address]

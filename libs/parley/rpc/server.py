@@ -97,13 +97,16 @@ class RunningServer:
         """
         self._health.set_serving(is_serving and not self._gate.is_draining, reason)
 
-    async def drain(self) -> None:
-        """Report NOT_SERVING, refuse new calls, let running ones end in time, cancel the rest."""
+    async def drain(self, *, is_waiting: bool = True) -> None:
+        """Report NOT_SERVING, refuse new calls, let running ones end in time, cancel the rest.
+
+        Without waiting they are cancelled at once.
+        """
         self._health.set_serving(False)
         self._gate.close()
         is_empty = False
         try:
-            is_empty = await self._gate.wait_until_empty(self._drain_s)
+            is_empty = await self._gate.wait_until_empty(self._drain_s if is_waiting else 0.0)
         finally:
             self._health.finish()
             # The last answers may still be in transit; a handler that did not end has none.
@@ -125,6 +128,8 @@ async def serve(
     tunnelled: TunnelledMethods | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Serve the registered services at `address` until the context ends, then drain.
+
+    If the context ends with an error, running calls are cancelled at once.
 
     Args:
         address: Where to listen; port 0 lets the system choose.
@@ -165,10 +170,14 @@ async def serve(
     try:
         await server.start()
         running = RunningServer(server, bound, health, gate, drain_s)
+        is_waiting = True
         try:
             yield running
+        except Exception:
+            is_waiting = False  # What the calls depend on has failed.
+            raise
         finally:
-            await running.drain()
+            await running.drain(is_waiting=is_waiting)
     finally:
         unpublish()
         if address.scheme is Scheme.UNIX:

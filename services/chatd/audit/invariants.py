@@ -170,7 +170,8 @@ STATES = (
         SELECT coalesce(a.chat_id, p.chat_id)::text || '/' || coalesce(a.id, p.id)::text
         FROM (SELECT chat_id, id FROM chat.chat_actions WHERE ended_at IS NULL) a
         FULL JOIN (
-            SELECT e.chat_id, (call ->> 'execution_id')::uuid AS id
+            SELECT e.chat_id,
+                coalesce(call ->> 'question_id', call ->> 'execution_id')::uuid AS id
             FROM chat.chat_exec e, json_array_elements(e.pending) call
             WHERE coalesce(call ->> 'kind', 'dispatched') <> 'dispatched'
                 AND NOT coalesce((call ->> 'is_recorded')::boolean, false)
@@ -182,13 +183,27 @@ STATES = (
     SqlInvariant(
         "only_answers_are_waited_for",
         "A chat that waits for a client or a person has no open calls of ours, which nobody would "
-        "carry on, except those that a person has allowed.",
+        "carry on, except those that a person has allowed, or has answered.",
         """
         SELECT DISTINCT e.chat_id::text FROM chat.chat_exec e, json_array_elements(e.pending) call
         WHERE e.status = 'requires_action' AND call ->> 'execution_id' IS NOT NULL
             AND coalesce(call ->> 'kind', 'dispatched') = 'dispatched'
+            AND call ->> 'answer' IS NULL
             AND NOT EXISTS (SELECT 1 FROM chat.chat_actions a
                 WHERE a.id = (call ->> 'execution_id')::uuid AND a.outcome = 'answered')
+        """,
+    ),
+    SqlInvariant(
+        "only_open_calls_ask",
+        "A call that asks while it runs is dispatched, has no result and is not to be cancelled.",
+        """
+        SELECT e.chat_id::text || '/' || (call ->> 'execution_id')
+        FROM chat.chat_exec e CROSS JOIN json_array_elements(e.pending) call
+        LEFT JOIN chat.tool_calls t ON t.execution_id = (call ->> 'execution_id')::uuid
+        LEFT JOIN chat.cancelled_calls c ON c.execution_id = t.execution_id
+        WHERE call ->> 'kind' IN ('login', 'elicitation')
+            AND (t.execution_id IS NULL OR t.result IS NOT NULL OR c.execution_id IS NOT NULL
+                OR call ->> 'question' IS NULL OR call ->> 'question_id' IS NULL)
         """,
     ),
     SqlInvariant(

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolOutcome
@@ -15,6 +16,8 @@ CATALOGUES_MAX = 4096
 TTL_S = 30.0
 #: An incomplete catalogue is requested again soon: the missing tools may be available again.
 INCOMPLETE_TTL_S = 2.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class ToolCatalogueCache:
         """Return the catalogue of a key from the cache, or request it."""
         return (await self._kept.get_or_read(key, ask)).specs
 
-    async def after(self, key: CatalogueKey, call: Awaitable[Outcome]) -> Outcome:
+    async def after(self, key: CatalogueKey, call: Awaitable[T]) -> T:
         """Await a call of a tool from the catalogue of a key.
 
         Unless it succeeds, the entry is dropped: the tool or its journal may have changed, or the
@@ -62,7 +65,7 @@ class ToolCatalogueCache:
         is_well = False
         try:
             outcome = await call
-            is_well = outcome.outcome is ToolOutcome.DONE
+            is_well = not isinstance(outcome, Outcome) or outcome.outcome is ToolOutcome.DONE
             return outcome
         finally:
             if not is_well:

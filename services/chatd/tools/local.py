@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from chatd.content.domain.tools import Execution, Found, Outcome, StillRunning, Tools, ToolSpec
+from chatd.content.domain.tools import (
+    Execution,
+    Found,
+    InputRequired,
+    Outcome,
+    StillRunning,
+    Tools,
+    ToolSpec,
+)
 from chatd.content.domain.turn_context import TurnContext
 from chatd.tools.workspace.results import failed
 
@@ -30,7 +38,7 @@ class LocalTools:
         """Return the tools of all sets, in their order."""
         return tuple([spec for each in self._sets for spec in await each.list_tools(context)])
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Forward the call to its set."""
         tools = self._of(execution)
         if tools is None:

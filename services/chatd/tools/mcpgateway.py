@@ -17,8 +17,12 @@ from chatd.content.domain.tools import (
     Executor,
     ExecutorUnreachable,
     Found,
+    InputAction,
+    InputAnswer,
+    InputRequired,
     NeverSeen,
     Outcome,
+    PendingKind,
     StillRunning,
     ToolSpec,
     Untraceable,
@@ -46,6 +50,7 @@ CALL_TIMEOUT_S = 600.0
 LIST_TIMEOUT_S = 10.0
 ASK_TIMEOUT_S = 10.0
 CALL_ACKNOWLEDGED = "CALL_ACKNOWLEDGED"
+CALL_NOT_FOUND = "CALL_NOT_FOUND"
 # A user's request waits for this check.
 CHECK_TIMEOUT_S = 2.0
 
@@ -56,6 +61,15 @@ OUTCOMES: Mapping[int, ToolOutcome] = {
     tool_pb2.CALL_OUTCOME_CANCELLED: ToolOutcome.CANCELLED,
     tool_pb2.CALL_OUTCOME_TIMED_OUT: ToolOutcome.FAILED,
     tool_pb2.CALL_OUTCOME_UNKNOWN: ToolOutcome.UNKNOWN,
+}
+KINDS: Mapping[int, PendingKind] = {
+    tool_pb2.INPUT_KIND_LOGIN: PendingKind.LOGIN,
+    tool_pb2.INPUT_KIND_ELICITATION: PendingKind.ELICITATION,
+}
+ACTIONS = {
+    InputAction.ACCEPT: tool_pb2.INPUT_ACTION_ACCEPT,
+    InputAction.DECLINE: tool_pb2.INPUT_ACTION_DECLINE,
+    InputAction.CANCEL: tool_pb2.INPUT_ACTION_CANCEL,
 }
 
 
@@ -130,18 +144,20 @@ class McpTools:
             ),
         )
 
-    async def execute(self, execution: Execution) -> Outcome:
-        """Call a tool, or attach to the running call, and return its result."""
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
+        """Call a tool, or attach to the running call, and return its result or what it asks."""
         place = self._place(execution.context)
         return await self._catalogues.after(place, self._execute(execution))
 
-    async def _execute(self, execution: Execution) -> Outcome:
+    async def _execute(self, execution: Execution) -> Outcome | InputRequired:
         stub = self._stub(execution)
         try:
             with acting_for(user_of(execution.owner)):
                 async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
                     if response.HasField("result"):
                         return outcome_of(response.result)
+                    if response.HasField("input_required"):
+                        return question_of(response.input_required)
                     if response.HasField("progress"):
                         self._report(execution, response.progress)
         except grpc.aio.AioRpcError as error:
@@ -167,6 +183,8 @@ class McpTools:
                 return NeverSeen()
             case tool_pb2.CALL_STATE_RUNNING:
                 return StillRunning()
+            case tool_pb2.CALL_STATE_INPUT_REQUIRED:
+                return question_of(found.input_required)
             case tool_pb2.CALL_STATE_FINISHED:
                 return Ended(outcome_of(found.result))
             case _:
@@ -228,9 +246,10 @@ def _reason(server: api.InvalidServer) -> str:
 def _refusal(problem: Problem) -> Outcome:
     """Return a refused call's outcome; a new journal proves nothing about the first attempt.
 
-    A call that was acknowledged before was executed for a database that has been replaced.
+    A call that was acknowledged before was executed for a database that has been replaced. A call
+    that asked, and is not there when it is answered, is lost.
     """
-    is_unknown = problem.reason in (JOURNAL_CHANGED, CALL_ACKNOWLEDGED)
+    is_unknown = problem.reason in (JOURNAL_CHANGED, CALL_ACKNOWLEDGED, CALL_NOT_FOUND)
     return UNKNOWN_OUTCOME if is_unknown else refused(problem)
 
 
@@ -268,6 +287,27 @@ def _request(execution: Execution) -> api.CallToolRequest:
         original_name=spec.original_name,
         expected_digest=spec.digest,
         arguments_json=dispatch.call.args_json.encode(),
+        answer=None if execution.answer is None else _answer(execution.answer),
+    )
+
+
+def _answer(answer: InputAnswer) -> tool_pb2.InputAnswer:
+    return tool_pb2.InputAnswer(
+        request_id=answer.request_id,
+        action=ACTIONS[answer.action],
+        content_json=answer.content_json.encode(),
+    )
+
+
+def question_of(asked: tool_pb2.InputRequired) -> InputRequired:
+    """Convert what a running call asks; a kind that is not known stays none of those that ask."""
+    return InputRequired(
+        request_id=asked.request_id,
+        kind=KINDS.get(asked.kind, PendingKind.DISPATCHED),
+        message=asked.message,
+        schema_json=asked.schema_json.decode(errors="replace"),
+        url=asked.url,
+        expires_s=asked.expires_after_ms / 1000 if asked.expires_after_ms > 0 else None,
     )
 
 

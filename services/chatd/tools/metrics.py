@@ -11,6 +11,7 @@ from chatd.content.domain.tools import (
     Executor,
     ExecutorUnreachable,
     Found,
+    InputRequired,
     Outcome,
     Tools,
     ToolSpec,
@@ -26,6 +27,7 @@ TRUNCATIONS: Final = "chatd.tool.truncations"
 SERVER_TOOLS_LABEL: Final = "mcp"
 UNREACHABLE: Final = "unreachable"
 CRASHED: Final = "crashed"
+ASKED: Final = "asked"
 #: Within a string the quotation marks are escaped, so this matches only a field.
 _CUT: Final = '"truncation": {"'
 
@@ -53,7 +55,7 @@ class MeasuredTools:
         """Return the tools of the wrapped source."""
         return await self._tools.list_tools(context)
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Execute a call and count it; a cancelled wait is not counted: the call continues."""
         tool, began_s = _label(execution), self._clock.monotonic()
         try:
@@ -62,6 +64,9 @@ class MeasuredTools:
             ended = UNREACHABLE if isinstance(error, ExecutorUnreachable) else CRASHED
             self._durations.of(tool, ended).record(self._clock.monotonic() - began_s)
             raise
+        if isinstance(outcome, InputRequired):
+            self._durations.of(tool, ASKED).record(self._clock.monotonic() - began_s)
+            return outcome
         self._durations.of(tool, outcome.outcome.value).record(self._clock.monotonic() - began_s)
         results = self._results.setdefault(tool, _Results())
         results.characters += len(outcome.result_json)

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 
 import grpc
 
-from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
+from chatd.content.domain.tools import (
+    Execution,
+    Executor,
+    Found,
+    InputRequired,
+    Outcome,
+    Tools,
+    ToolSpec,
+)
 from chatd.content.domain.turn_context import TurnContext
 
 logger = logging.getLogger(__name__)
@@ -52,7 +60,7 @@ class RoutedTools:
             raise failures.exceptions[0] from None
         return tuple(spec for task in asked for spec in task.result())
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Forward the call to its executor."""
         return await self._executor(execution).execute(execution)
 

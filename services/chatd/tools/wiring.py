@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from chatd.bus_handlers import follow_servers
 from chatd.chats.store.attachments import Attachments
+from chatd.chats.store.cancelled_calls import CancelledCalls
 from chatd.content.domain.tools import Executor, Tools
 from chatd.resources import Resources
 from chatd.tools.acknowledgements import Acknowledgements
+from chatd.tools.cancellations import Cancellations
 from chatd.tools.local import LocalTools, NamedTools
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
@@ -59,6 +61,8 @@ async def open_tools(
         },
         acknowledgements.dispatched,
     )
+    cancellations = Cancellations(CancelledCalls(resources.pool), routed, clock)
+    background.keep("executions.cancel", cancellations.run)
     measured = MeasuredTools(routed, clock)
     stack.callback(measured.publish(resources.process.telemetry))
     return ToolComponents(measured, of_servers, acknowledgements)

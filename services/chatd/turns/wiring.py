@@ -126,7 +126,9 @@ async def open_worker(
             ended=titles.title_writer.ended,
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
-            restores=NodeRestores(resources.toolrunners, process.clock, workspaces.locator),
+            restores=faults.restores(
+                NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
+            ),
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)

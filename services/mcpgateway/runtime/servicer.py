@@ -21,6 +21,7 @@ from mcpgateway.servers.access import CallerContext, target_for
 from mcpgateway.servers.domain import ChatContext, ServerId, Target
 from mcpgateway.servers.errors import (
     CallAcknowledged,
+    CallNotFound,
     CatalogueChanged,
     InvalidRequest,
     ToolChanged,
@@ -118,6 +119,9 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         """Call a tool, or attach to the call with the same execution id."""
         call_request = self._call_request(request)
         opened = await self._executor.attach(call_request)
+        if opened is None and request.HasField("answer"):
+            # It ran, and asked: what is not there any more must not be made again.
+            raise CallNotFound(call_request.key.execution_id)
         if opened is None:
             caller_context = _caller_context(request.context)
             target = await target_for(self._servers, call_request.server_id, caller_context)

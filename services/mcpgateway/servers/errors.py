@@ -16,6 +16,7 @@ McpError
 ├── StaleOwner              a newer owner of the chat has called
 ├── JournalChanged          the journal is not the one that was named
 ├── ExecutionIdReused       the execution id names another call
+├── CallNotFound            a call is answered that was never seen
 ├── CallAcknowledged        the result was acknowledged and dropped
 ├── TooManyCalls            the limit of concurrent calls is reached
 └── UpstreamFailed          the MCP server cannot be reached or fails
@@ -153,6 +154,14 @@ class ExecutionIdReused(McpError):
 
     def __init__(self, execution_id: str) -> None:
         super().__init__("this execution id names another call; derive a new one")
+        self.execution_id = execution_id
+
+
+class CallNotFound(McpError):
+    """A call is answered that was never seen."""
+
+    def __init__(self, execution_id: str) -> None:
+        super().__init__("the call that was answered is not known")
         self.execution_id = execution_id
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from mcpgateway.servers.errors import (
     BadArguments,
     CallAcknowledged,
+    CallNotFound,
     CatalogueChanged,
     ExecutionIdReused,
     InvalidRequest,
@@ -93,6 +94,7 @@ ERRORS: ErrorTable = {
     JournalChanged: _journal_changed,
     ExecutionIdReused: _table("EXECUTION_ID_REUSED", "execution_id"),
     CallAcknowledged: _table("CALL_ACKNOWLEDGED", "execution_id"),
+    CallNotFound: _table("CALL_NOT_FOUND", "execution_id"),
     TooManyCalls: _too_many,
     UpstreamFailed: _upstream,
     DatabaseUnavailable: _store_unavailable,

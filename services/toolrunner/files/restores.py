@@ -14,6 +14,7 @@ from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.changes import FileChanges
 from toolrunner.files.worker_pool import FileWorkerPool
 from toolrunner.fileworker.protocol import EntriesRestored, EntryToRestore, RestoreEntries
+from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import Scope
 
 BATCH_ENTRIES: Final = 500
@@ -31,6 +32,7 @@ class FileRestores:
     changes: FileChanges
     workspaces: Workspaces
     tasks: Shielding
+    journal: JournalThread
 
     async def preview(self, scope: Scope, turn: Turn) -> Preview:
         """Return what a restore would do.
@@ -43,21 +45,28 @@ class FileRestores:
         async with self.changes.alone(scope.workspace_id):
             return await self.checkpoints.preview(scope, turn)
 
-    async def restore(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
+    async def restore(
+        self, scope: Scope, owner_epoch: int, restore_id: str, turn: Turn, undoes: str
+    ) -> Restore:
         """Restore files, also if the caller is cancelled; repeated, return what was done.
 
         Raises:
+            StaleOwner: A newer owner of the chat has called.
             RestoreNotFound: There is none to undo.
             FileWorkerGone: The file worker exited; retry.
             ToolrunnerError: The workspace may not be used.
         """
         self.workspaces.check(scope)
         return await self.tasks.complete(
-            self._restore(scope, restore_id, turn, undoes), context=detached()
+            self._restore(scope, owner_epoch, restore_id, turn, undoes), context=detached()
         )
 
-    async def _restore(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
+    async def _restore(
+        self, scope: Scope, owner_epoch: int, restore_id: str, turn: Turn, undoes: str
+    ) -> Restore:
         async with self.changes.alone(scope.workspace_id):
+            # Only now: meanwhile a newer owner may have restored, and have changed files since.
+            await self.journal.run(lambda journal: journal.admit(scope.chat_id, owner_epoch))
             restore = await self.checkpoints.plan(scope, restore_id, turn, undoes)
             if restore.is_done:
                 return restore

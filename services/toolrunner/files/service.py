@@ -122,7 +122,7 @@ class FileService:
             self._file_workers, workspaces, self._read_etags, new_id, checkpoints
         )
         self.restores = FileRestores(
-            checkpoints, self._file_workers, self._changes, workspaces, self._tasks
+            checkpoints, self._file_workers, self._changes, workspaces, self._tasks, journal
         )
         self._idempotent_effects = IdempotentEffects(journal, self._tasks)
         self._upload_slots = UploadSlots()

@@ -42,7 +42,12 @@ from toolrunner.journal.tombstones import (
     find_tombstone,
     workspaces_of_tombstones,
 )
-from toolrunner.primitives.domain import NO_CHAT, ProcessId, WorkspaceId
+from toolrunner.primitives.domain import (
+    NO_CHAT,
+    ChatId,
+    ProcessId,
+    WorkspaceId,
+)
 from toolrunner.primitives.errors import (
     ExecutionCancelled,
     ExecutionIdReused,
@@ -199,7 +204,7 @@ class Journal:
         self._check_generation(effect.key)
         with transaction(self._connection):
             if effect.key is not None:
-                raise_epoch(self._connection, effect.key)
+                raise_epoch(self._connection, effect.key.chat_id, effect.key.owner_epoch)
             known = self._find(effect)
             if known is not None:
                 _check_same(known, effect)
@@ -283,6 +288,15 @@ class Journal:
         )
         return tuple(decode_process(row[0]) for row in rows)
 
+    def admit(self, chat_id: ChatId, owner_epoch: int) -> None:
+        """Store the epoch of a chat's owner before an effect that has a journal of its own.
+
+        Raises:
+            StaleOwner: A newer owner of the chat has called.
+        """
+        with transaction(self._connection):
+            raise_epoch(self._connection, chat_id, owner_epoch)
+
     def execution(self, key: Key) -> Execution | None:
         """Return an entry, or None if there never was one, and store the epoch of the caller.
 
@@ -293,7 +307,7 @@ class Journal:
         """
         self._check_generation(key)
         with transaction(self._connection):
-            raise_epoch(self._connection, key)
+            raise_epoch(self._connection, key.chat_id, key.owner_epoch)
             return self._find_for_chat(key)
 
     def cancel(self, key: Key) -> Execution:
@@ -306,7 +320,7 @@ class Journal:
         """
         self._check_generation(key)
         with transaction(self._connection):
-            raise_epoch(self._connection, key)
+            raise_epoch(self._connection, key.chat_id, key.owner_epoch)
             known = self._find_for_chat(key)
             if known is not None:
                 return known

@@ -46,8 +46,8 @@ def _close(connection: sqlite3.Connection, *, is_step: bool, is_kept: bool) -> N
             connection.execute("ROLLBACK")
 
 
-def raise_epoch(connection: sqlite3.Connection, key: Key) -> None:
-    """Store the epoch of the caller.
+def raise_epoch(connection: sqlite3.Connection, chat_id: ChatId, owner_epoch: int) -> None:
+    """Store the epoch of a chat's owner.
 
     Raises:
         StaleOwner: A newer owner of the chat has called.
@@ -56,10 +56,10 @@ def raise_epoch(connection: sqlite3.Connection, key: Key) -> None:
         "INSERT INTO owners VALUES (?, ?) ON CONFLICT (chat_id) DO UPDATE"
         " SET highest_epoch = max(highest_epoch, excluded.highest_epoch)"
         " RETURNING highest_epoch",
-        (key.chat_id, key.owner_epoch),
+        (chat_id, owner_epoch),
     ).fetchone()
-    if row[0] > key.owner_epoch:
-        raise StaleOwner(key.owner_epoch, row[0])
+    if row[0] > owner_epoch:
+        raise StaleOwner(owner_epoch, row[0])
 
 
 def find_execution(

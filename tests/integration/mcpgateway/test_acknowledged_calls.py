@@ -12,6 +12,7 @@ from chatd.content.domain.tools import (
     Ended,
     Execution,
     Executor,
+    InputRequired,
     Outcome,
     Untraceable,
 )
@@ -38,7 +39,7 @@ async def dispatched(tools: McpTools, name: str) -> Execution:
     return Execution(CONTEXT, 1, dispatch, spec)
 
 
-async def taken_over(tools: McpTools, execution: Execution) -> Outcome:
+async def taken_over(tools: McpTools, execution: Execution) -> Outcome | InputRequired:
     """Complete a dispatched call as the next owner of its chat does."""
     caller = ToolCaller(tools, may_act=lambda: True, clock=FakeClock(), limits=CallLimits())
     return await caller.run(OpenCall(replace(execution, owner_epoch=2), is_new=False))
@@ -54,6 +55,7 @@ async def test_a_restored_older_database_does_not_make_an_acknowledged_call_agai
     async with asyncio.timeout(30):
         execution = await dispatched(tools, "done")
         first = await tools.execute(execution)
+        assert isinstance(first, Outcome)
         assert first.outcome is ToolOutcome.DONE
         # A chatd that was killed before it acknowledged loses nothing.
         assert await tools.find(execution) == Ended(first)

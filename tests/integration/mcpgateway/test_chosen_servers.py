@@ -8,7 +8,12 @@ import pytest
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED, McpServers
 from chatd.content.domain.parts import CallProgress, ToolCall, ToolOutcome
-from chatd.content.domain.tools import Dispatch, Execution, Executor
+from chatd.content.domain.tools import (
+    Dispatch,
+    Execution,
+    Executor,
+    Outcome,
+)
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import CheckUnavailable
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
@@ -146,5 +151,7 @@ async def test_the_progress_of_a_call_is_reported_while_it_runs(
             assert await reports.news.get() == CallProgress(1.0, 2.0, "half")
             assert not calling.done()
             await tools.cancel(execution)
-    assert calling.result().outcome is ToolOutcome.CANCELLED
+    ended = calling.result()
+    assert isinstance(ended, Outcome)
+    assert ended.outcome is ToolOutcome.CANCELLED
     assert reports.updates == [CallProgress(1.0, 2.0, "half")]

@@ -101,6 +101,25 @@ async def test_a_call_is_started_and_ends_with_one_result(gateway: McpGateway) -
     assert result.started_at.ToDatetime() <= result.finished_at.ToDatetime()
 
 
+async def test_an_answer_never_starts_a_call(gateway: McpGateway) -> None:
+    demo = await found_demo(gateway)
+    answer = tool_pb2.InputAnswer(request_id="r1", action=tool_pb2.INPUT_ACTION_ACCEPT)
+    refusal = await reason_of(events_of(gateway, a_call(demo, answer=answer)))
+    assert refusal == (grpc.StatusCode.NOT_FOUND, "CALL_NOT_FOUND")
+    with acting_for(MEMBER):
+        found = await gateway.runtime.GetCall(api.GetCallRequest(key=a_key(demo)))
+    assert found.state == tool_pb2.CALL_STATE_NEVER_SEEN
+
+
+async def test_an_answer_to_a_call_that_asks_nothing_attaches_to_it(gateway: McpGateway) -> None:
+    demo = await found_demo(gateway)
+    await events_of(gateway, a_call(demo))
+    answer = tool_pb2.InputAnswer(request_id="r1", action=tool_pb2.INPUT_ACTION_ACCEPT)
+    started, *_, ended = await events_of(gateway, a_call(demo, answer=answer))
+    assert started.started.is_attached
+    assert ended.result.outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED
+
+
 async def test_the_same_execution_id_returns_the_stored_result(gateway: McpGateway) -> None:
     demo = await found_demo(gateway)
 

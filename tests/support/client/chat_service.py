@@ -19,6 +19,8 @@ from parley.api.chat.v1 import (
     chat_service_pb2,
     event_pb2,
     message_pb2,
+    revert_pb2,
+    revert_service_pb2,
     stream_service_pb2,
 )
 from parley.api.chat.v1.action_service_pb2_grpc import (
@@ -28,6 +30,10 @@ from parley.api.chat.v1.action_service_pb2_grpc import (
 from parley.api.chat.v1.chat_service_pb2_grpc import (
     ChatServiceServicer,
     add_ChatServiceServicer_to_server,
+)
+from parley.api.chat.v1.revert_service_pb2_grpc import (
+    RevertServiceServicer,
+    add_RevertServiceServicer_to_server,
 )
 from parley.api.chat.v1.stream_service_pb2_grpc import (
     StreamServiceServicer,
@@ -206,6 +212,37 @@ class ScriptedActions(ActionServiceServicer):
         return action_service_pb2.GetPlanResponse(plan=self.plan)
 
 
+class ScriptedReverts(RevertServiceServicer):
+    """Answers to requests for reverts, and every request.
+
+    Attributes:
+        requests: Every request that came in.
+        revert: The one revert that there is.
+        preview: What it would do.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.revert = revert_pb2.Revert()
+        self.preview = revert_service_pb2.PreviewRevertResponse()
+
+    async def PreviewRevert(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        return self.preview
+
+    async def RevertChat(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        return revert_service_pb2.RevertChatResponse(revert=self.revert)
+
+    async def UndoRevert(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        return revert_service_pb2.UndoRevertResponse(revert=self.revert)
+
+    async def GetRevert(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        return revert_service_pb2.GetRevertResponse(revert=self.revert)
+
+
 class ScriptedStreams(StreamServiceServicer):
     """Streams that play one script per subscription and refuse to guess when there is none.
 
@@ -271,6 +308,7 @@ class FakeChatd:
         chats: Its chats.
         streams: Its streams.
         actions: What its chats wait for.
+        reverts: Its reverts.
         revocations: The tokens it refuses.
     """
 
@@ -278,6 +316,7 @@ class FakeChatd:
     chats: ScriptedChats = field(default_factory=ScriptedChats)
     streams: ScriptedStreams = field(default_factory=ScriptedStreams)
     actions: ScriptedActions = field(default_factory=ScriptedActions)
+    reverts: ScriptedReverts = field(default_factory=ScriptedReverts)
     revocations: InMemoryRevocations = field(default_factory=lambda: InMemoryRevocations([]))
 
 
@@ -305,6 +344,11 @@ async def fake_chatd(
             action_service_pb2.DESCRIPTOR.services_by_name["ActionService"],
             add_ActionServiceServicer_to_server,
             told.actions,
+        ),
+        Registration(
+            revert_service_pb2.DESCRIPTOR.services_by_name["RevertService"],
+            add_RevertServiceServicer_to_server,
+            told.reverts,
         ),
         Registration(
             stream_service_pb2.DESCRIPTOR.services_by_name["StreamService"],

@@ -12,6 +12,8 @@ from parley.api.chat.v1 import (
     approval_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
+    revert_service_pb2,
+    revert_service_pb2_grpc,
     settings_service_pb2,
     settings_service_pb2_grpc,
     usage_service_pb2,
@@ -83,6 +85,7 @@ def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
         (action_service_pb2, action_service_pb2_grpc, "ActionService"),
         (approval_service_pb2, approval_service_pb2_grpc, "ApprovalService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
+        (revert_service_pb2, revert_service_pb2_grpc, "RevertService"),
         (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),
         (settings_service_pb2, settings_service_pb2_grpc, "SettingsService"),
         (

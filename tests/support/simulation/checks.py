@@ -32,10 +32,23 @@ def ownerless(database: SimulatedDatabase) -> Iterator[str]:
 
 
 def violations(
-    database: SimulatedDatabase, starts: Counter[ExecutionId], requests: list[Request]
+    database: SimulatedDatabase,
+    starts: Counter[ExecutionId],
+    waiting: set[ExecutionId],
+    requests: list[Request],
 ) -> Iterator[str]:
-    """Find everything that is wrong at the end."""
+    """Find everything that is wrong at the end; `waiting` calls ask something at the executor."""
     yield from database.witness.violations
+    known = {
+        call.execution_id
+        for chat in database.chats.chats.values()
+        for call in chat.state.pending
+        if call.is_suspended
+    }
+    for chat in database.chats.chats.values():
+        known |= chat.cancelled
+    for execution_id in waiting - known:
+        yield f"execution {execution_id} waits for an answer that nobody is asked for"
     for execution_id, times in starts.items():
         if times > 1:
             yield f"execution {execution_id} was started {times} times"
@@ -102,12 +115,14 @@ def _of_executions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[s
         for part in message.content
         if isinstance(part, ToolResult)
     }
+    asked = {action.asked.pending.execution_id for action in chat.actions.values()}
     for dispatch in _in_order_of_calls(chat):
         result = chat.results.get(dispatch.execution_id)
         is_done = result is not None and result.outcome is ToolOutcome.DONE
         if is_done and starts[dispatch.execution_id] != 1:
             yield f"{dispatch} is done but was never started"
-        if dispatch.call.tool_call_id in answers:
+        is_asking = dispatch.execution_id in asked and dispatch.execution_id not in chat.actions
+        if dispatch.call.tool_call_id in answers and not is_asking:
             called_in = next(m.id for m in chat.messages if dispatch.call in m.content)
             places.setdefault(called_in, []).append(answers[dispatch.call.tool_call_id])
     for message_id, order in places.items():

@@ -15,7 +15,9 @@ from chatd.content.domain.tools import (
     Executor,
     ExecutorUnreachable,
     Found,
+    InputRequired,
     Outcome,
+    PendingKind,
     ToolSpec,
 )
 from chatd.content.domain.turn_context import TurnContext
@@ -23,12 +25,15 @@ from chatd.primitives.domain.ids import ExecutionId
 from support.chatd.turns.journaling_tools import Entry, JournalingTools, StaleOwner, ran
 from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Host
-from support.simulation.model import GUARDED
+from support.simulation.model import ASKING, GUARDED
 from support.simulation.network import ERROR_S, NOWHERE, Network, fail_reply, settle_reply
 
 WORKSPACE_TOOLS = tuple(
     ToolSpec(name, name, "{}", Executor.TOOLRUNNER, is_serial=name == "alone")
-    for name in ("quick", "slow", "alone", GUARDED)
+    for name in ("quick", "slow", "alone", ASKING, GUARDED)
+)
+QUESTIONS = tuple(
+    InputRequired(name, PendingKind.ELICITATION, f"Which {name}?") for name in ("one", "other")
 )
 CANCELLED = Outcome(ToolOutcome.CANCELLED, "{}")
 STALE = Outcome(ToolOutcome.FAILED, json.dumps({"error": "another owner runs this chat"}))
@@ -44,6 +49,7 @@ class SimulatedExecutor(JournalingTools):
     def __init__(self, network: Network, rng: random.Random, database: SimulatedDatabase) -> None:
         names = [spec.name for spec in WORKSPACE_TOOLS]
         super().__init__(*WORKSPACE_TOOLS, held=names, generation="journal 1")
+        self.questions = {ASKING: QUESTIONS}
         self._network = network
         self._rng = rng
         self._database = database
@@ -61,7 +67,7 @@ class SimulatedExecutor(JournalingTools):
             raise ExecutorUnreachable(Executor.TOOLRUNNER)
         return tuple(replace(spec, journal_generation=self._generation) for spec in self.specs)
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Start a call or attach to it, unless it may not run any more."""
         if self.is_reachable and execution.dispatch.journal_generation != self._generation:
             return UNKNOWN_OUTCOME
@@ -95,7 +101,7 @@ class SimulatedExecutor(JournalingTools):
         dispatch = execution.dispatch
         is_traceable = dispatch.journal_generation == self._generation
         is_over = dispatch.execution_id in self._journal or dispatch.execution_id in self._never
-        return is_traceable and not is_over
+        return is_traceable and not is_over and execution.answer is None
 
     def forget_journal(self) -> None:
         """Lose everything and begin a new journal; those who wait are cut off."""
@@ -112,16 +118,18 @@ class SimulatedExecutor(JournalingTools):
         stored = self._database.chat(execution.chat_id).dispatches
         is_dispatched = execution.dispatch.execution_id in stored
         self._database.witness.require(is_dispatched, "it began before it was stored", execution)
-        entry = super()._start(execution)
-        is_slow = execution.spec.name == "slow"
-        takes_s = self._rng.uniform(0, CALL_MAX_S) if is_slow else 0.01
+        return super()._start(execution)
+
+    def _go_on(self, entry: Entry) -> None:
+        super()._go_on(entry)
+        name = entry.execution.spec.name
+        takes_s = self._rng.uniform(0, CALL_MAX_S) if name == "slow" else 0.01
 
         def end() -> None:
             if not entry.outcome.done():
-                entry.outcome.set_result(ran(execution.spec.name))
+                entry.outcome.set_result(ran(name))
 
         self._network.later(takes_s, end)
-        return entry
 
 
 class ConnectedTools:
@@ -148,7 +156,7 @@ class ConnectedTools:
         except ExecutorUnreachable:
             return ()
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Have a call executed; what was sent arrives even if nobody waits any more."""
         if self._executor.would_start(execution):
             self._require_lease(execution)

@@ -23,6 +23,7 @@ from support.simulation.climate import Climate
 
 CLIENT_TOOLS = (ToolSpec("ask_user", "ask_user", "{}", Executor.CLIENT),)
 GUARDED = "guarded"  # A rule asks before each call of it.
+ASKING = "asking"  # It asks people while it runs.
 #: What calls that ask people say; other calls say nothing.
 ARGUMENTS = {
     ASK_USER_QUESTION: json.dumps(
@@ -110,5 +111,5 @@ class Mood:
     def _weight(self, spec: ToolSpec) -> int:
         if spec.executor is Executor.CLIENT:
             return self.climate.asking
-        asks_people = spec.executor is Executor.PERSON or spec.name == GUARDED
+        asks_people = spec.executor is Executor.PERSON or spec.name in (GUARDED, ASKING)
         return self.climate.people if asks_people else 4

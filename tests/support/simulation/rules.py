@@ -63,8 +63,10 @@ def broken_between(before: ChatState, after: ChatState) -> Iterator[str]:
 
 def takeovers_after(before: ChatState, after: ChatState) -> int:
     """Count the owners that died on the turn since it last made progress."""
-    is_progress = after.history_version > before.history_version or _recorded(after) > _recorded(
-        before
+    is_progress = (
+        after.history_version > before.history_version
+        or _recorded(after) > _recorded(before)
+        or _asking(after) > _asking(before)
     )
     if is_progress or after.status not in OWNED:
         return 0
@@ -101,6 +103,10 @@ def broken_by(author: Author, before: ChatState, now: datetime) -> Iterator[str]
     is_of_another = before.worker_id not in (None, author.worker_id)
     if isinstance(author.command, WorkerCommand) and is_of_another:
         yield f"{author.worker_id} wrote for a chat that is not its own"
+
+
+def _asking(state: ChatState) -> int:
+    return sum(call.is_suspended for call in state.pending)
 
 
 def _recorded(state: ChatState) -> int:

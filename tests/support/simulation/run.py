@@ -109,7 +109,9 @@ class _Simulation:
             cluster.kill()
             inspecting.cancel()
         requests = [request for user in users for request in user.requests]
-        problems += violations(self._database, self._executor.starts, requests)
+        problems += violations(
+            self._database, self._executor.starts, self._executor.waiting(), requests
+        )
         if problems:
             raise Violation("\n".join((f"seed {self._seed}", *cluster.told, *problems)))
         return self._summary(requests)

@@ -25,10 +25,17 @@ from chatd.chats.domain.commands import (
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    Supplied,
 )
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor, PendingKind
+from chatd.content.domain.tools import (
+    SUSPENDED,
+    Dispatch,
+    Executor,
+    InputAction,
+    PendingKind,
+)
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -208,7 +215,7 @@ class User:
     async def _decide(self) -> None:
         """Answer a question, a plan or a request for permission, whichever way."""
         pending = self._rng.choice(self._asked())
-        action_id = pending.execution_id
+        action_id = pending.action_id
         assert action_id is not None
         is_accepted = self._rng.random() < ACCEPTED
         answer = self._answer_to(action_id, pending.kind, is_accepted=is_accepted)
@@ -220,8 +227,10 @@ class User:
 
     def _answer_to(
         self, action_id: ExecutionId, kind: PendingKind, *, is_accepted: bool
-    ) -> Approved | Resolved:
+    ) -> Approved | Resolved | Supplied:
         """Return what the service would make of an answer."""
+        if kind in SUSPENDED:
+            return Supplied(InputAction.ACCEPT if is_accepted else InputAction.DECLINE)
         asked = self._chat.actions[action_id].asked
         call = asked.call
         if is_accepted and kind in (PendingKind.APPROVAL, PendingKind.LOOP):

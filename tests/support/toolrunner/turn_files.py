@@ -68,16 +68,18 @@ class ChatTurns:
         answer = await self.client.checkpoints.PreviewRestore(request, timeout=RESTORE_S)
         return answer.report
 
-    async def restore(self, restore_id: str, turn_id: int) -> checkpoint_pb2.RestoreReport:
+    async def restore(
+        self, restore_id: str, turn_id: int, *, owner_epoch: int = 1
+    ) -> checkpoint_pb2.RestoreReport:
         request = api.RestoreFilesRequest(
-            context=self._context, request_id=restore_id, turn_id=turn_id
+            context=self._context, request_id=restore_id, turn_id=turn_id, owner_epoch=owner_epoch
         )
         answer = await self.client.checkpoints.RestoreFiles(request, timeout=RESTORE_S)
         return answer.report
 
     async def undo(self, restore_id: str, undone: str) -> checkpoint_pb2.RestoreReport:
         request = api.RestoreFilesRequest(
-            context=self._context, request_id=restore_id, undo_restore_id=undone
+            context=self._context, request_id=restore_id, undo_restore_id=undone, owner_epoch=1
         )
         answer = await self.client.checkpoints.RestoreFiles(request, timeout=RESTORE_S)
         return answer.report

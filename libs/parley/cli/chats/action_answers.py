@@ -1,5 +1,6 @@
 """Answers to actions: from the options of a command, or asked for on the terminal."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,19 @@ from parley.cli.chats.actions import (
     Action,
     action_lines,
     action_path,
+    form_of,
     open_actions,
     question_lines,
     questions_of,
+    required_fields_of,
 )
 from parley.cli.chats.turn_output import Patience
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.terminal_text import sanitized
 
 ENDED = "ACTION_ENDED"
+#: What a running call asks.
+RUNNING_CALL = ("login", "elicitation")
 Body = dict[str, Any]
 
 
@@ -35,6 +40,7 @@ class GivenOptions:
         options: Numbers or labels of options, one entry for each question.
         text: The answer to a question in own words.
         is_remembered: Whether the approval holds for the same call of the chat from now on.
+        fields: The fields of a form, each as NAME=VALUE.
     """
 
     decision: str = ""
@@ -43,6 +49,7 @@ class GivenOptions:
     options: tuple[str, ...] = ()
     text: str = ""
     is_remembered: bool = False
+    fields: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -62,7 +69,11 @@ class GivenOptions:
                 f"--option and --text are for questions, and this is of kind {action.get('kind')}: "
                 f"give {how_to_answer(action)}"
             )
-        decision = self.decision or ("accept" if self.plan else "")
+        if self.fields and (action.get("kind") not in RUNNING_CALL or self.decision == "refuse"):
+            raise ConfigurationProblem(
+                f"--field is for a form that is accepted: give {how_to_answer(action)}"
+            )
+        decision = self.decision or ("accept" if self.plan or self.fields else "")
         if not decision:
             raise ConfigurationProblem(f"the decision is missing: give {how_to_answer(action)}")
         if self.plan and action.get("kind") != "plan":
@@ -72,6 +83,7 @@ class GivenOptions:
         body: Body = {"decision": decision}
         body |= {"remark": self.remark} if self.remark else {}
         body |= {"remember": True} if self.is_remembered else {}
+        body |= {"content": _content(action, self.fields)} if self.fields else {}
         return body | ({"plan": self.plan} if self.plan else {})
 
     def _answers(self, action: Action) -> Body:
@@ -193,6 +205,8 @@ def how_to_answer(action: Action) -> str:
             return " ".join(["--option N"] * count) + ", or --text TEXT"
         case "plan":
             return "--accept, --plan FILE, or --refuse --remark TEXT"
+        case "elicitation" if names := list(form_of(action)):
+            return " ".join(f"--field {name}=VALUE" for name in names) + ", or --refuse"
         case _:
             return "--accept or --refuse"
 
@@ -209,6 +223,8 @@ def ask(action: Action) -> Body:
         click.echo(sanitized(line), err=True)
     if action.get("kind") == "plan":
         return _asked_plan(action)
+    if action.get("kind") in RUNNING_CALL:
+        return _asked_form(action)
     is_approval = action.get("kind") == "approval"
     asked = "Allow it? (a: always, in this chat)" if is_approval else "Allow it?"
     match _chosen_letter(asked, *("yan" if is_approval else "yn")):
@@ -245,6 +261,48 @@ def _asked_plan(action: Action) -> Body:
                 if edited is not None and edited.strip():
                     return {"decision": "accept", "plan": edited}
                 click.echo("It was not saved.", err=True)
+
+
+def _asked_form(action: Action) -> Body:
+    form = form_of(action)
+    if _chosen_letter("Answer it?" if form else "Is it done?", "y", "n") == "n":
+        return {"decision": "refuse"}
+    required = required_fields_of(action)
+    said = {name: _asked_field(name, is_required=name in required) for name in form}
+    given = tuple(f"{name}={value}" for name, value in said.items() if value)
+    return {"decision": "accept", **({"content": _content(action, given)} if form else {})}
+
+
+def _asked_field(name: str, *, is_required: bool) -> str:
+    if is_required:
+        return str(click.prompt(sanitized(name), err=True))
+    return str(click.prompt(sanitized(name), default="", show_default=False, err=True))
+
+
+def _content(action: Action, fields: tuple[str, ...]) -> dict[str, Any]:
+    """Return the content of a form: text as it is, everything else as JSON.
+
+    Raises:
+        ConfigurationProblem: A field has no name, or is no value of its type.
+    """
+    form = form_of(action)
+    content: dict[str, Any] = {}
+    for field in fields:
+        name, separator, said = field.partition("=")
+        if not separator or name not in form:
+            listed = ", ".join(form) or "none"
+            raise ConfigurationProblem(
+                sanitized(f"{field!r} is no field of the form ({listed}): give --field NAME=VALUE")
+            )
+        if form[name].get("type", "string") == "string":
+            content[name] = said
+            continue
+        try:
+            content[name] = json.loads(said)
+        except ValueError:
+            kind = form[name].get("type")
+            raise ConfigurationProblem(sanitized(f"{name} is no {kind}: {said!r}")) from None
+    return content
 
 
 def _refused() -> Body:

@@ -59,6 +59,8 @@ def summary_of(action: Action) -> str:
         case "plan":
             plan = _arguments(action)
             return str(plan.get("title") or next(iter(str(plan.get("plan")).splitlines()), ""))
+        case "login" | "elicitation":
+            return f"{action.get('tool_name')} asks: {_arguments(action).get('message')}"
         case _:
             return _call_words(action)
 
@@ -73,6 +75,13 @@ def action_lines(action: Action) -> Iterator[str]:
             plan = _arguments(action)
             yield f"The plan: {plan.get('title') or ''}".rstrip()
             yield from (f"  {line}".rstrip() for line in str(plan.get("plan")).splitlines())
+        case "login" | "elicitation":
+            asked = _arguments(action)
+            yield f"{action.get('tool_name')} asks: {asked.get('message')}"
+            if asked.get("url"):
+                yield f"  Open {asked['url']}"
+            for name, field in form_of(action).items():
+                yield f"  {name}: {field.get('description') or field.get('title') or ''}".rstrip()
         case _:
             yield f"May this run? {_call_words(action)}"
             if action.get("reason"):
@@ -83,6 +92,21 @@ def questions_of(action: Action) -> list[dict[str, Any]]:
     """Return the questions of an action."""
     questions: list[dict[str, Any]] = _arguments(action).get("questions") or [{}]
     return questions
+
+
+def form_of(action: Action) -> dict[str, dict[str, Any]]:
+    """Return the fields of the form that a running call asks for, by name."""
+    schema = _arguments(action).get("schema")
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    found = fields if isinstance(fields, dict) else {}
+    return {name: field if isinstance(field, dict) else {} for name, field in found.items()}
+
+
+def required_fields_of(action: Action) -> list[str]:
+    """Return the fields of the form that have to be filled in."""
+    schema = _arguments(action).get("schema")
+    required = schema.get("required") if isinstance(schema, dict) else None
+    return [str(name) for name in required] if isinstance(required, list) else []
 
 
 def question_lines(question: Mapping[str, Any]) -> Iterator[str]:

@@ -46,8 +46,8 @@ def actions(as_json: bool) -> None:
 @click.command(cls=HomeCommand)
 @click.argument("chat_id", metavar="[CHAT]", required=False)
 @click.argument("action_id", metavar="[ACTION]", required=False)
-@click.option("--accept", is_flag=True, help="Accept the plan, or allow it.")
-@click.option("--refuse", is_flag=True, help="Refuse the plan, or the call.")
+@click.option("--accept", is_flag=True, help="Accept the plan, allow it, or say it is done.")
+@click.option("--refuse", is_flag=True, help="Refuse the plan, the call, or what it asks.")
 @click.option("--remark", default="", metavar="TEXT", help="A remark for the model.")
 @click.option(
     "--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE",
@@ -58,6 +58,10 @@ def actions(as_json: bool) -> None:
     help="The chosen option; once for each question. Several of one question: 1,3.",
 )  # fmt: skip
 @click.option("--text", default="", metavar="TEXT", help="The answer in my own words.")
+@click.option(
+    "--field", "fields", multiple=True, metavar="NAME=VALUE",
+    help="A field of the form that a running call asks for; once for each.",
+)  # fmt: skip
 @click.option("--remember", is_flag=True, help="Allow the same call of this chat from now on.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answered action as JSON.")
 def answer(
@@ -69,6 +73,7 @@ def answer(
     plan_file: Path | None,
     options: tuple[str, ...],
     text: str,
+    fields: tuple[str, ...],
     remember: bool,
     as_json: bool,
 ) -> None:
@@ -80,7 +85,7 @@ def answer(
         raise click.UsageError("Choose --accept or --refuse.")
     decision = "accept" if accept else "refuse" if refuse else ""
     plan = "" if plan_file is None else _read(plan_file)
-    given = GivenOptions(decision, remark, plan, options, text, remember)
+    given = GivenOptions(decision, remark, plan, options, text, remember, fields)
     api = Api(find_server(current()))
     action = _chosen(api, chat_id, action_id)
     if not given.is_empty:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatd.actions.domain.action import StoredAction
+from chatd.actions.domain.forms import form_problem
 from chatd.approvals.domain.judgement import arguments_digest
+from chatd.chats.domain.commands import Supplied
 from chatd.content.domain.parts import ToolOutcome, ToolResult
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.tools import SUSPENDED, InputAction, PendingKind
 from chatd.primitives.domain.errors import InvalidRequest
 
 
@@ -29,6 +31,7 @@ class GivenAnswer:
         plan: The plan as the person edited it; empty for as it was proposed.
         arguments_digest: The digest of the call that the person saw; empty for no check.
         is_remembered: Whether an approval holds for the same call of the chat from now on.
+        content_json: The content of a form that a running call asks for; empty for none.
     """
 
     is_accepted: bool | None = None
@@ -37,6 +40,7 @@ class GivenAnswer:
     plan: str = ""
     is_remembered: bool = False
     arguments_digest: str = ""
+    content_json: str = ""
 
 
 def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
@@ -50,6 +54,8 @@ def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
     is_approval = action.kind is PendingKind.APPROVAL and given.is_accepted is True
     if given.is_remembered and not is_approval:
         raise InvalidRequest("remember", "is only for a call that is accepted")
+    if given.content_json and action.kind is not PendingKind.ELICITATION:
+        raise InvalidRequest("content", "is only for what a running call asks")
     if action.kind is PendingKind.QUESTION:
         return _checked_answers(json.loads(action.args_json), given)
     if given.answers:
@@ -63,6 +69,10 @@ def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
     if given.plan and not given.plan.strip():
         raise InvalidRequest("plan", "is blank; leave it out to accept the plan as proposed")
     said: dict[str, Any] = {"accepted": given.is_accepted}
+    if action.kind in SUSPENDED:
+        if given.remark:
+            raise InvalidRequest("remark", "is not passed on to the call that asks")
+        return said | _checked_content(json.loads(action.args_json), given)
     if given.remark:
         said["remark"] = given.remark
     if given.plan:
@@ -70,6 +80,34 @@ def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
     if given.is_remembered:
         said["remember"] = True
     return said
+
+
+def _checked_content(asked: Mapping[str, Any], given: GivenAnswer) -> dict[str, Any]:
+    """Return the content of a form as it is stored; nothing if there is no form."""
+    schema = asked.get("schema")
+    if not given.is_accepted or schema is None:
+        if given.content_json:
+            needed = "a form that is accepted" if schema is not None else "a form; this has none"
+            raise InvalidRequest("content", f"is only for {needed}")
+        return {}
+    try:
+        content = json.loads(given.content_json or "{}")
+    except (ValueError, RecursionError):
+        raise InvalidRequest("content", "is no JSON") from None
+    if not isinstance(content, dict):
+        raise InvalidRequest("content", "is no JSON object")
+    if problem := form_problem(schema, content):
+        raise InvalidRequest("content", problem)
+    return {"content": content}
+
+
+def supplied_by(said: Mapping[str, Any]) -> Supplied:
+    """Return what a running call is told of an answer."""
+    if not said["accepted"]:
+        return Supplied(InputAction.DECLINE)
+    content = said.get("content")
+    told = "" if content is None else json.dumps(content, ensure_ascii=False)
+    return Supplied(InputAction.ACCEPT, told)
 
 
 def _checked_answers(asked: Mapping[str, Any], given: GivenAnswer) -> dict[str, Any]:

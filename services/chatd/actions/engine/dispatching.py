@@ -1,33 +1,28 @@
 """Turns a permission into a dispatch: the tool must still be offered, under its present journal."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from chatd.actions.domain.action import StoredAction
-from chatd.approvals.domain.errors import TooManyRules
 from chatd.approvals.domain.judgement import Ask, Deny
 from chatd.approvals.engine.judge import Judge
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Dispatch, Tools, ToolSpec
+from chatd.chats.domain.commands import RememberedCall
+from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Dispatch, Tools
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.store.catalogue import ChatFacts
-from chatd.primitives.domain.errors import ChatNotFound, CheckUnavailable, InvalidRequest
+from chatd.primitives.domain.errors import CheckUnavailable, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
 
 NOT_OFFERED = "this did not run: its tool is not offered any more"
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """A call that may run now, as it is dispatched, with what is needed to remember it."""
+    """A call that may run now, as it is dispatched, and the rule that remembers it."""
 
     dispatch: Dispatch
-    spec: ToolSpec
-    context: TurnContext
-    history: tuple[Message, ...]
+    remembered: RememberedCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +89,10 @@ class CallDispatcher:
                 dispatch = Dispatch(
                     action.id, call, spec.executor, spec.journal_generation, action.mode
                 )
-                return Permitted(dispatch, spec, context, history)
+                if not is_remembered:
+                    return Permitted(dispatch)
+                rule = await self._judge.remembered(context, history, call, spec)
+                return Permitted(dispatch, rule)
         if action.tool_name in BUILT_IN_TOOL_NAMES:
             raise CheckUnavailable("tool")
         return NotPermitted(NOT_OFFERED)
-
-    async def remember(self, permitted: Permitted) -> None:
-        """Let the same call run in its chat from now on; one that cannot be kept is logged."""
-        try:
-            await self._judge.remember(
-                permitted.context, permitted.history, permitted.dispatch.call, permitted.spec
-            )
-        except (ChatNotFound, TooManyRules) as error:
-            logger.warning("an approval was not remembered: %s", error)

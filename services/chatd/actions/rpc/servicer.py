@@ -7,18 +7,25 @@ from dataclasses import dataclass
 import msgspec
 
 from chatd.actions.domain.action import ActionEnded, StoredAction
-from chatd.actions.domain.answers import AnswerToQuestion, GivenAnswer, checked, not_run, result_of
+from chatd.actions.domain.answers import (
+    AnswerToQuestion,
+    GivenAnswer,
+    checked,
+    not_run,
+    result_of,
+    supplied_by,
+)
 from chatd.actions.engine.dispatching import CallDispatcher, NotPermitted, Permitted
 from chatd.actions.rpc.convert import action_to_proto, plan_to_proto
 from chatd.actions.store.actions import Actions
-from chatd.chats.domain.commands import AnswerAction, Approved, Resolved
+from chatd.chats.domain.commands import AnswerAction, Approved, Resolved, Supplied
 from chatd.chats.domain.errors import ActionNotOpen, TransitionNotAllowed
 from chatd.chats.rpc.claims import Claims, reserved
 from chatd.chats.rpc.convert import chat_to_proto
 from chatd.chats.rpc.methods import Context, shares_of, with_read_only_errors
 from chatd.chats.store.stores import Stores
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.tools import SUSPENDED, PendingKind
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from chatd.primitives.domain.requests import ClientKey, Reader
@@ -45,6 +52,7 @@ class ActionPorts:
         claims: The worker of this process, which runs the turns that answers resume.
         tasks: Owns the work of calls that must not be cancelled with them.
         changed: Is called with every chat whose mode changed.
+        remembered: Is called with every chat that got a rule.
     """
 
     actions: Actions
@@ -54,6 +62,7 @@ class ActionPorts:
     groups: Groups
     tasks: Shielding
     changed: Callable[[ChatId], None]
+    remembered: Callable[[ChatId], None]
 
 
 class ActionServicer(ActionServiceServicer):
@@ -155,9 +164,9 @@ class ActionServicer(ActionServiceServicer):
             if isinstance(answer, Resolved) and answer.mode is not None:
                 # Before the turn resumes, which reads the mode.
                 self._ports.changed(action.chat_id)
-            if given.is_remembered and isinstance(permitted, Permitted):
+            if isinstance(answer, Approved) and answer.remembered is not None:
                 # Before the turn resumes, which may make the same call again.
-                await self._ports.dispatcher.remember(permitted)
+                self._ports.remembered(answer.remembered.root_chat_id)
             if applied is not None:
                 reservation.start(applied.state)
 
@@ -174,10 +183,12 @@ class ActionServicer(ActionServiceServicer):
 
 def _answer_of(
     action: StoredAction, said: dict[str, object], permitted: Permitted | NotPermitted | None
-) -> Approved | Resolved:
+) -> Approved | Resolved | Supplied:
+    if action.kind in SUSPENDED:
+        return supplied_by(said)
     match permitted:
-        case Permitted(dispatch):
-            return Approved(action.message_id, dispatch)
+        case Permitted(dispatch, remembered):
+            return Approved(action.message_id, dispatch, remembered)
         case NotPermitted(problem):
             return Resolved(not_run(action, problem))
         case None:
@@ -200,4 +211,5 @@ def _given(request: api.AnswerActionRequest) -> GivenAnswer:
         request.plan,
         request.remember,
         request.arguments_digest,
+        request.content_json,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chatd.approvals.domain.judgement import Judgement, judge, remembered_digest
-from chatd.approvals.domain.rules import Effect, Rule, Scope, ScopeKind
+from chatd.approvals.domain.rules import RULES_MAX
 from chatd.approvals.domain.taint import (
     CLEAN,
     CONFINED,
@@ -16,7 +16,9 @@ from chatd.approvals.domain.taint import (
     taint_of,
 )
 from chatd.approvals.engine.cached_rules import CachedRules
+from chatd.approvals.engine.tree_taint import TreeTaint
 from chatd.chats.domain.chat import Message
+from chatd.chats.domain.commands import RememberedCall
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -38,27 +40,19 @@ class ChatWorkspaces(Protocol):
         ...
 
 
-class RememberedRules(Protocol):
-    """Stores approvals that hold for a chat."""
-
-    async def remember(self, rule: Rule) -> None:
-        """Store a remembered approval, in place of an earlier one of the same call."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges calls, and remembers approvals.
+    """Judges calls.
 
     Attributes:
         rules: The rules of all scopes.
-        stored: Where approvals are remembered.
         workspaces: The workspaces of chats; read only if something came from outside.
+        tree: What entered the other chats of a tree.
     """
 
     rules: CachedRules
-    stored: RememberedRules
     workspaces: ChatWorkspaces
+    tree: TreeTaint
 
     async def judge(
         self,
@@ -80,42 +74,41 @@ class Judge:
             for call, spec in known
         }
 
-    async def remember(
+    async def remembered(
         self, context: TurnContext, history: Sequence[Message], call: ToolCall, spec: ToolSpec
-    ) -> None:
-        """Let the same call run in this chat from now on without a question.
+    ) -> RememberedCall:
+        """Return the rule that lets the same call run in this chat without a question.
 
-        After content from outside entered the chat, the approval holds for that too.
-
-        Raises:
-            TooManyRules: The chat has as many rules as it may have.
-            ChatNotFound: The chat was deleted meanwhile.
+        After content from outside entered the chat, it holds for that too.
         """
         taint, workspace = await self._taint(context, history, [spec])
         digest = remembered_digest(call, spec.server_id)
         root_chat_id = context.root_chat_id
-        await self.stored.remember(
-            Rule(
-                id=str(uuid.uuid5(uuid.UUID(root_chat_id), f"remembered {digest}")),
-                scope=Scope(ScopeKind.CHAT, root_chat_id),
-                effect=Effect.ALLOW,
-                tool=call.tool_name,
-                server_id=spec.server_id,
-                reason=f"Approved: {call.args_json[:SHOWN_CHARACTERS_MAX]}",
-                is_for_tainted=bool(outside_origins(spec, taint, workspace)),
-                digest=digest,
-            )
+        return RememberedCall(
+            rule_id=str(uuid.uuid5(uuid.UUID(root_chat_id), f"remembered {digest}")),
+            root_chat_id=root_chat_id,
+            tool=call.tool_name,
+            server_id=spec.server_id,
+            reason=f"Approved: {call.args_json[:SHOWN_CHARACTERS_MAX]}",
+            is_for_tainted=bool(outside_origins(spec, taint, workspace)),
+            digest=digest,
+            rules_max=RULES_MAX,
         )
 
     async def _taint(
         self, context: TurnContext, history: Sequence[Message], specs: Sequence[ToolSpec]
     ) -> tuple[Taint, Workspace]:
-        """Return the taint of a chat, if one of the tools could carry data out of it."""
+        """Return the taint of a chat and its tree, if one of the tools could carry data out."""
         is_outside = await self.workspaces.are_repositories_outside()
         widest = Workspace(has_egress=True, has_outside_files=is_outside)
         if not any(outside_origins(spec, _ANY, widest) for spec in specs):
             return CLEAN, CONFINED
-        if taint_of(history, widest) == CLEAN:
+        is_alone = await self.tree.is_alone(context)
+        if is_alone and taint_of(history, widest) == CLEAN:
             return CLEAN, CONFINED
         workspace = await self.workspaces.of_chat(context.chat_id)
-        return taint_of(history, workspace), workspace
+        own = taint_of(history, workspace)
+        if is_alone:
+            return own, workspace
+        others = await self.tree.of_others(context, workspace)
+        return Taint(own.origins | others.origins), workspace

@@ -76,10 +76,6 @@ UPDATE_RULE = f"""
 # May run: owner, administrator.
 DELETE_RULE = f"DELETE FROM chat.approval_rules WHERE {_IN_SCOPE} AND id = $4 RETURNING id"
 
-# Replace a remembered approval of the same call, which then also holds after content from outside.
-# May run: process.
-DELETE_REMEMBERED = "DELETE FROM chat.approval_rules WHERE chat_id = $1 AND digest = $2"
-
 # The root of the tree of a chat, for its owner.
 # May run: owner.
 SELECT_ROOT = "SELECT root_chat_id FROM chat.chats WHERE id = $1 AND owner_id = $2"
@@ -170,17 +166,9 @@ class PostgresRules:
             )
         self._changed(scope)
 
-    async def remember(self, rule: Rule) -> None:
-        """Store a remembered approval of a chat, in place of an earlier one of the same call.
-
-        Raises:
-            TooManyRules: The chat has as many rules as it may have.
-            ChatNotFound: The chat was deleted meanwhile.
-        """
-        async with self._pool.acquire() as connection, connection.transaction():
-            await connection.execute(DELETE_REMEMBERED, rule.scope.id, rule.digest)
-            await self._insert(connection, rule, b"")
-        self._changed(rule.scope)
+    def changed(self, chat_id: ChatId) -> None:
+        """Publish that a rule of a chat was stored with something else."""
+        self._changed(Scope(ScopeKind.CHAT, chat_id))
 
     async def _insert(
         self, connection: Connection, rule: Rule, request_hash: bytes

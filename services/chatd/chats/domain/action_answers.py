@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall
-from chatd.chats.domain.commands import AnswerAction, Approved, Resolved
+from chatd.chats.domain.commands import AnswerAction, Approved, Resolved, Supplied
 from chatd.chats.domain.errors import ActionNotOpen
 from chatd.chats.domain.state_changes import Decision, grown, running
 from chatd.chats.domain.tool_results import synthetic_result
@@ -16,13 +16,14 @@ from chatd.chats.domain.writes import (
     AppendMessages,
     EndActions,
     RecordDispatches,
+    RememberCall,
     SetMode,
     StoredAnswer,
     Write,
 )
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Text, ToolOutcome, ToolResult
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.tools import InputAction, InputAnswer, PendingKind
 from chatd.primitives.domain.ids import ExecutionId, WorkerId
 
 TIMED_OUT: Mapping[PendingKind, str] = {
@@ -44,7 +45,7 @@ def open_action(state: ChatState, action_id: ExecutionId) -> PendingCall:
         ActionNotOpen: There is none.
     """
     for call in state.pending:
-        if call.is_asked and call.execution_id == action_id:
+        if call.is_asked and call.action_id == action_id:
             return call
     raise ActionNotOpen(action_id)
 
@@ -59,7 +60,7 @@ def next_to_expire(state: ChatState) -> ExecutionId | None:
     """Return the open action whose deadline comes first."""
     earliest = earliest_s(state.pending)
     due = (call for call in state.pending if call.is_asked and call.deadline_s == earliest)
-    return next((call.execution_id for call in due), None)
+    return next((call.action_id for call in due), None)
 
 
 def free_text_answer(state: ChatState, content: tuple[Part, ...]) -> PendingCall | None:
@@ -98,6 +99,8 @@ def answer_action(moved: ChatState, command: AnswerAction) -> Decision:
         ActionNotOpen: It was answered already, or has ended, or never existed.
     """
     call = open_action(moved, command.action_id)
+    if call.is_suspended != isinstance(command.answer, Supplied):
+        raise ActionNotOpen(command.action_id)
     match command.answer:
         case Resolved(result, mode):
             stored = StoredAnswer(command.action_id, command.answer_json, result)
@@ -105,24 +108,50 @@ def answer_action(moved: ChatState, command: AnswerAction) -> Decision:
             decision = with_results(moved, (result,), ended, command.claimed_by)
             modes: tuple[Write, ...] = () if mode is None else (SetMode(mode),)
             return replace(decision, writes=(*decision.writes, *modes))
-        case Approved(message_id, dispatch):
+        case Approved(message_id, dispatch, remembered):
             dispatched = PendingCall(
                 call.tool_call_id, call.tool_name, dispatch.execution_id, call.mcp_server_id
             )
             pending = tuple(dispatched if each is call else each for each in moved.pending)
             stored = StoredAnswer(command.action_id, command.answer_json)
-            writes = (
+            writes: tuple[Write, ...] = (
                 EndActions((stored,), ActionOutcome.ANSWERED, command.created_by),
                 RecordDispatches(message_id, (dispatch,)),
             )
+            if remembered is not None:
+                writes = (*writes, RememberCall(remembered))
             return _resumed_or_waiting(moved, pending, writes, command.claimed_by)
+        case Supplied():
+            stored = StoredAnswer(command.action_id, command.answer_json)
+            ended = EndActions((stored,), ActionOutcome.ANSWERED, command.created_by)
+            return _supplied(moved, call, command.answer, ended, command.claimed_by)
+
+
+def _supplied(
+    moved: ChatState,
+    call: PendingCall,
+    supplied: Supplied,
+    ended: EndActions,
+    claimed_by: WorkerId | None,
+) -> Decision:
+    """Store the answer with the call that waits for it; its next owner passes it on."""
+    assert call.question is not None  # It is suspended.
+    answer = InputAnswer(call.question.request_id, supplied.action, supplied.content_json)
+    going_on = PendingCall(
+        call.tool_call_id, call.tool_name, call.execution_id, call.mcp_server_id, answer=answer
+    )
+    pending = tuple(going_on if each is call else each for each in moved.pending)
+    return _resumed_or_waiting(moved, pending, (ended,), claimed_by)
 
 
 def expire_action(
     moved: ChatState, action_id: ExecutionId | None, claimed_by: WorkerId | None
 ) -> Decision:
     """Answer an action with the fact that nobody did."""
-    call = next(each for each in moved.pending if each.is_asked and each.execution_id == action_id)
+    call = next(each for each in moved.pending if each.is_asked and each.action_id == action_id)
+    if call.is_suspended:
+        ended = EndActions((StoredAnswer(_id_of(call), "null"),), ActionOutcome.EXPIRED)
+        return _supplied(moved, call, Supplied(InputAction.CANCEL), ended, claimed_by)
     result = synthetic_result(call, TIMED_OUT[call.kind])
     stored = () if action_id is None else (StoredAnswer(action_id, "null", result),)
     return with_results(moved, (result,), EndActions(stored, ActionOutcome.EXPIRED), claimed_by)
@@ -186,5 +215,5 @@ def _deadline_of(before: ChatState, pending: tuple[PendingCall, ...]) -> datetim
 
 
 def _id_of(call: PendingCall) -> ExecutionId:
-    assert call.execution_id is not None  # Only calls of older clients have none.
-    return call.execution_id
+    assert call.action_id is not None  # Only calls of older clients have none.
+    return call.action_id

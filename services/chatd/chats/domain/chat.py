@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from chatd.content.domain.messages import FinishReason, Role, TurnError, Visibility
 from chatd.content.domain.parts import Part
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.tools import SUSPENDED, InputAnswer, InputRequired, PendingKind
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import (
@@ -61,6 +61,9 @@ class PendingCall:
             step.
         deadline_s: How long it may be waited for once the chat waits; None for ever.
         reason: Why a person is asked to allow it.
+        question: What a call asks that waits at its executor.
+        question_id: The action that asks it.
+        answer: The answer to the last question of a dispatched call, for its executor.
     """
 
     tool_call_id: str
@@ -71,11 +74,24 @@ class PendingCall:
     kind: PendingKind = PendingKind.DISPATCHED
     deadline_s: float | None = None
     reason: str = ""
+    question: InputRequired | None = None
+    question_id: ExecutionId | None = None
+    answer: InputAnswer | None = None
 
     @property
     def is_dispatched(self) -> bool:
-        """Return whether an executor runs it."""
+        """Return whether an executor runs it and asks nothing."""
         return self.kind is PendingKind.DISPATCHED
+
+    @property
+    def is_suspended(self) -> bool:
+        """Return whether it waits at its executor for an answer."""
+        return self.kind in SUSPENDED and not self.is_recorded
+
+    @property
+    def action_id(self) -> ExecutionId | None:
+        """Return the id of the action that asks for it, if one does."""
+        return self.question_id or self.execution_id
 
     @property
     def is_asked(self) -> bool:

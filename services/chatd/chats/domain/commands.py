@@ -6,9 +6,10 @@ from enum import StrEnum
 from chatd.chats.domain.chat import NewMessage, PendingCall, Retry
 from chatd.content.domain.messages import ChatMode, TurnError
 from chatd.content.domain.parts import Part, ToolCall, ToolResult
-from chatd.content.domain.tools import Dispatch
+from chatd.content.domain.tools import Dispatch, InputAction
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import (
+    ChatId,
     ExecutionId,
     Fence,
     MessageId,
@@ -135,11 +136,38 @@ class Reconcile:
 
 
 @dataclass(frozen=True, slots=True)
-class Approved:
-    """A person allows a call: it is dispatched in the commit that stores the answer."""
+class RememberedCall:
+    """A call that may run in a chat tree from now on: an approval rule of its root.
 
-    message_id: MessageId  # The message that contains the call.
+    Attributes:
+        rule_id: The id of the rule; the same call has the same.
+        rules_max: How many rules the chat may have; one more is not stored.
+        is_for_tainted: Whether it holds after content from outside entered the chat.
+        digest: The digest of the call.
+    """
+
+    rule_id: str
+    root_chat_id: ChatId
+    tool: str
+    server_id: str
+    reason: str
+    is_for_tainted: bool
+    digest: str
+    rules_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A person allows a call: it is dispatched in the commit that stores the answer.
+
+    Attributes:
+        message_id: The message that contains the call.
+        remembered: The rule that lets the same call run from now on; None for none.
+    """
+
+    message_id: MessageId
     dispatch: Dispatch
+    remembered: RememberedCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +179,19 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Supplied:
+    """The answer is for a running call, which goes on with it at its executor."""
+
+    action: InputAction
+    content_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerAction:
     """Store a person's answer to one action; the last one resumes the turn."""
 
     action_id: ExecutionId
-    answer: Approved | Resolved
+    answer: Approved | Resolved | Supplied
     answer_json: str  # What the person said.
     created_by: str
     claimed_by: WorkerId | None
@@ -195,6 +231,20 @@ class RecordResult:
 
     fence: Fence
     result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendCall:
+    """Store what a dispatched call asks; it waits at its executor.
+
+    Attributes:
+        message_id: The message that contains the call.
+        asked: The call as it is pending from now on, and what it asks as arguments.
+    """
+
+    fence: Fence
+    message_id: MessageId
+    asked: AskedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +350,7 @@ UserCommand = (
 WorkerCommand = (
     CommitStep
     | RecordResult
+    | SuspendCall
     | CommitResults
     | EnterRequiresAction
     | CommitCompaction

@@ -31,6 +31,7 @@ from chatd.chats.domain.commands import (
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    SuspendCall,
     UndoRevert,
 )
 
@@ -71,6 +72,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         Interrupt: (INTERRUPTING, RUNNING),
         CommitStep: (RUNNING,),
         RecordResult: (RUNNING,),
+        SuspendCall: (RUNNING,),
         CommitResults: (RUNNING,),
         EnterRequiresAction: (ASKING,),
         CommitCompaction: (RUNNING,),
@@ -92,12 +94,13 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         Release: (INTERRUPTING,),
     },
     ASKING: {
-        SendMessage: (ASKING, RUNNING),
+        # A call that waits at its executor is cancelled there by an owner first.
+        SendMessage: (ASKING, RUNNING, INTERRUPTING),
         EditMessage: (RUNNING,),
         DeleteQueuedMessage: (ASKING,),
         ChangeQueuedMessage: (ASKING,),
-        PromoteQueuedMessage: (RUNNING,),
-        Interrupt: (WAITING, RUNNING, ASKING),
+        PromoteQueuedMessage: (RUNNING, INTERRUPTING),
+        Interrupt: (WAITING, RUNNING, ASKING, INTERRUPTING),
         SubmitToolResults: (RUNNING, ASKING),
         AnswerAction: (RUNNING, ASKING),
         ExpireAction: (RUNNING, ASKING),

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import msgspec
 
+from chatd.chats.domain.call_decisions import INTERRUPTED
 from chatd.chats.domain.chat import NewMessage, PendingCall
 from chatd.chats.domain.tool_results import synthetic_result
-from chatd.chats.domain.transitions import INTERRUPTED
 from chatd.content.domain.arguments import is_kept, mended
 from chatd.content.domain.messages import FinishReason, Role, Visibility
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult

@@ -28,7 +28,7 @@ from chatd.chats.domain.errors import (
     RevertSuperseded,
 )
 from chatd.chats.domain.state_changes import (
-    cancelled_actions,
+    given_up_calls,
     grown,
     queue_changed,
     released,
@@ -89,7 +89,7 @@ def completed(
     """Return the chat with the history that a revert leaves, and the writes of it."""
     if revert.kind is RevertKind.EDIT:
         return replace(grown(moved, 0), revert=None), revert_writes(revert, report)
-    turn_id, ended = moved.turn_id, cancelled_actions(moved)
+    turn_id, ended = moved.turn_id, given_up_calls(moved)
     if revert.kind is RevertKind.HISTORY:
         revert = replace(revert, open_calls=moved.pending)
         turn_id = NO_MESSAGE if turn_id >= revert.message_id else turn_id

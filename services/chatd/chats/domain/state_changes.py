@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from chatd.chats.domain.chat import ChatState, Status
-from chatd.chats.domain.writes import AnswerPending, CancelActions, Write
+from chatd.chats.domain.writes import AnswerPending, CancelActions, CancelCalls, Write
 from chatd.primitives.domain.ids import MessageId, WorkerId
 
 
@@ -49,6 +49,11 @@ def released(moved: ChatState, status: Status) -> ChatState:
     )
 
 
+def interrupted(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
+    """Return a waiting chat as interrupting, for an owner that cancels its calls, or a sweep."""
+    return replace(running(moved, claimed_by), status=Status.INTERRUPTING)
+
+
 def next_episode(moved: ChatState) -> ChatState:
     """Return the state with the episode that follows new history, under the same owner."""
     return replace(moved, generation_attempt=1, takeovers=0, retry=None)
@@ -59,7 +64,7 @@ def with_calls_closed(moved: ChatState, reason: str) -> tuple[ChatState, tuple[W
     if not moved.pending:
         return moved, ()
     closed = replace(grown(moved, len(moved.pending)), pending=())
-    return closed, (AnswerPending(moved.pending, reason), *cancelled_actions(moved))
+    return closed, (AnswerPending(moved.pending, reason), *given_up_calls(moved))
 
 
 def grown(moved: ChatState, message_count: int) -> ChatState:
@@ -80,6 +85,13 @@ def queue_changed(moved: ChatState, change: int) -> ChatState:
     )
 
 
-def cancelled_actions(moved: ChatState) -> tuple[Write, ...]:
-    """Return the write that cancels the open actions, if there are any."""
-    return (CancelActions(),) if any(call.is_asked for call in moved.pending) else ()
+def given_up_calls(moved: ChatState) -> tuple[Write, ...]:
+    """Return the writes that cancel the open actions, and the calls that wait at executors."""
+    if not any(call.is_asked for call in moved.pending):
+        return ()
+    suspended = tuple(
+        call.execution_id
+        for call in moved.pending
+        if call.is_suspended and call.execution_id is not None
+    )
+    return (CancelActions(), CancelCalls(suspended)) if suspended else (CancelActions(),)

@@ -3,10 +3,12 @@
 import json
 from collections import Counter
 
+import msgspec
+
 from chatd.chats.domain.chat import PendingCall
 from chatd.chats.domain.errors import BadToolResult, ResultProblem
-from chatd.content.domain.parts import ToolOutcome, ToolResult
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import InputRequired, PendingKind
 
 
 def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolResult, ...]) -> None:
@@ -34,6 +36,23 @@ def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolRe
         found.setdefault(call_id, ResultProblem.UNEXPECTED)
     for call_id, problem in found.items():
         raise BadToolResult(call_id, problem, problems=found)
+
+
+def asked_json(question: InputRequired) -> str:
+    """Return what a running call asks, as a person sees it."""
+    asked: dict[str, object] = {"message": question.message}
+    if question.schema_json:
+        asked["schema"] = json.loads(question.schema_json)
+    if question.url:
+        asked["url"] = question.url
+    return json.dumps(asked, ensure_ascii=False)
+
+
+def asking_call(pending: PendingCall, call: ToolCall) -> ToolCall:
+    """Return a call with what it asks in place of its arguments, if it asks while it runs."""
+    if pending.question is None:
+        return call
+    return msgspec.structs.replace(call, args_json=asked_json(pending.question))
 
 
 def synthetic_result(call: PendingCall, reason: str) -> ToolResult:

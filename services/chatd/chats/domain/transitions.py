@@ -20,13 +20,21 @@ from chatd.chats.domain.action_answers import (
     free_text_answer,
     with_results,
 )
+from chatd.chats.domain.call_decisions import (
+    INTERRUPTED,
+    commit_results,
+    commit_step,
+    has_suspended,
+    record_result,
+    require_nothing_open,
+    suspend_call,
+)
 from chatd.chats.domain.chat import (
     NO_FACTS,
     QUEUE_LENGTH_MAX,
     ChatState,
     Facts,
     NewMessage,
-    PendingCall,
     Revert,
     RevertKind,
     Status,
@@ -58,6 +66,7 @@ from chatd.chats.domain.commands import (
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    SuspendCall,
     UndoRevert,
     UserCommand,
     WorkerCommand,
@@ -80,8 +89,9 @@ from chatd.chats.domain.revert_decisions import (
 )
 from chatd.chats.domain.state_changes import (
     Decision,
-    cancelled_actions,
+    given_up_calls,
     grown,
+    interrupted,
     next_episode,
     queue_changed,
     released,
@@ -91,7 +101,6 @@ from chatd.chats.domain.state_changes import (
 from chatd.chats.domain.tool_results import check_client_results
 from chatd.chats.domain.writes import (
     ActionOutcome,
-    AnswerPending,
     AppendMessages,
     ChangeQueued,
     ClearQueue,
@@ -100,21 +109,17 @@ from chatd.chats.domain.writes import (
     EndActions,
     EnqueueMessage,
     MoveToHead,
-    OpenActions,
     PromoteHead,
-    RecordDispatches,
     StartDeadlines,
     StoredAnswer,
-    StoreResult,
     Write,
     entered_bills,
 )
-from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import ToolResult
 from chatd.primitives.domain.ids import Fence, QueuedMessageId, WorkerId
 
 NEW_MESSAGE = "The call was given up because the user sent another message."
-INTERRUPTED = "The call was interrupted before it produced a result."
 ARCHIVED = "The call was given up because the chat was archived."
 RECONCILED = "The call was given up because the chat had to be repaired."
 
@@ -190,7 +195,7 @@ def _is_done_already(state: ChatState, command: Command) -> bool:
             is_stopped = turn_id in (0, state.turn_id) and state.revert is None
             return not is_stoppable or not is_stopped
         case ExpireAction(action_id):
-            asked = (call.execution_id for call in state.pending if call.is_asked)
+            asked = (call.action_id for call in state.pending if call.is_asked)
             return state.status is not Status.REQUIRES_ACTION or action_id not in asked
         case _:
             return False
@@ -240,11 +245,13 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
     """Decide on a state whose snapshot version is the new one already."""
     match command:
         case CommitStep():
-            return _commit_step(moved, command)
+            return commit_step(moved, command)
         case RecordResult(_, result):
-            return _record_result(moved, result)
+            return record_result(moved, result)
+        case SuspendCall():
+            return suspend_call(moved, command)
         case CommitResults(_, results):
-            return _commit_results(moved, results)
+            return commit_results(moved, results)
         case EnterRequiresAction():
             if not moved.pending or not all(call.is_asked for call in moved.pending):
                 raise TransitionNotAllowed(moved.status, "EnterRequiresAction")
@@ -254,7 +261,7 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
                 deadline_s=earliest_s(moved.pending),
             )
         case CommitCompaction(_, messages):
-            _require_nothing_open(moved, command)
+            require_nothing_open(moved, command)
             compacted = replace(
                 grown(moved, len(messages)),
                 is_compaction_requested=False,
@@ -288,12 +295,14 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
 def _send(moved: ChatState, command: SendMessage) -> Decision:
     # Files that are half restored would be no state to stop in.
     is_urgent = command.busy_behavior is BusyBehavior.INTERRUPT and moved.revert is None
-    is_startable = moved.status in AT_REST or (moved.status is Status.REQUIRES_ACTION and is_urgent)
+    is_asking = moved.status is Status.REQUIRES_ACTION
+    is_cancelled_first = is_asking and is_urgent and has_suspended(moved)
+    is_startable = moved.status in AT_REST or (is_asking and is_urgent and not is_cancelled_first)
     if is_startable and moved.queue_length == 0:
         answered, answers = with_calls_closed(moved, NEW_MESSAGE)
         writes = (*answers, AppendMessages((command.message,)))
         return Decision(_started(answered, command.claimed_by), writes)
-    if moved.status is Status.REQUIRES_ACTION and not is_urgent:
+    if is_asking and not is_urgent:
         call = free_text_answer(moved, command.message.content)
         if call is not None:
             return answered_by_message(moved, call, command.message, command.claimed_by)
@@ -303,6 +312,8 @@ def _send(moved: ChatState, command: SendMessage) -> Decision:
     longer = queue_changed(moved, +1)
     if is_startable:
         return _start_head(longer, (enqueue,), command.claimed_by)
+    if is_cancelled_first:
+        return Decision(interrupted(longer, command.claimed_by), (enqueue,))
     if is_urgent:
         return Decision(replace(longer, status=Status.INTERRUPTING), (enqueue,))
     return Decision(longer, (enqueue,))
@@ -314,7 +325,7 @@ def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
     writes: tuple[Write, ...] = (
         DeleteMessagesFrom(command.message_id),
         AppendMessages((command.message,)),
-        *cancelled_actions(moved),
+        *given_up_calls(moved),
     )
     cut = replace(moved, pending=())
     if moved.queue_length:
@@ -339,11 +350,17 @@ def _finish_revert(moved: ChatState, report: bytes) -> Decision:
 
 def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> Decision:
     _require_queued(moved, command.queued_message_id, facts)
-    if moved.status not in OWNED:
+    is_cancelled_first = moved.status is Status.REQUIRES_ACTION and has_suspended(moved)
+    if moved.status not in OWNED and not is_cancelled_first:
         return _start_head(moved, (), command.claimed_by, command.queued_message_id)
     to_head: tuple[Write, ...] = (MoveToHead(command.queued_message_id),)
-    interrupted = replace(queue_changed(moved, 0), status=Status.INTERRUPTING)
-    return Decision(interrupted, () if facts.is_queue_head else to_head)
+    reordered = queue_changed(moved, 0)
+    stopping = (
+        interrupted(reordered, command.claimed_by)
+        if is_cancelled_first
+        else replace(reordered, status=Status.INTERRUPTING)
+    )
+    return Decision(stopping, () if facts.is_queue_head else to_head)
 
 
 def _submit(
@@ -386,64 +403,12 @@ def _require_queued(moved: ChatState, wanted: QueuedMessageId, facts: Facts) -> 
 def _interrupt(moved: ChatState, claimed_by: WorkerId | None) -> Decision:
     if moved.status is Status.RUNNING:
         return Decision(replace(moved, status=Status.INTERRUPTING))
+    if has_suspended(moved):
+        return Decision(interrupted(moved, claimed_by))
     if moved.queue_length:
         return _start_head(moved, (), claimed_by)
     stopped, answers = with_calls_closed(moved, INTERRUPTED)
     return Decision(released(stopped, Status.WAITING), answers)
-
-
-def _require_nothing_open(moved: ChatState, command: Command) -> None:
-    """Refuse to append after calls without a result: no provider would accept that history."""
-    if moved.pending:
-        raise TransitionNotAllowed(moved.status, type(command).__name__)
-
-
-def _commit_step(moved: ChatState, command: CommitStep) -> Decision:
-    _require_nothing_open(moved, command)
-    local = tuple(
-        PendingCall(
-            each.call.tool_call_id, each.call.tool_name, each.execution_id, each.call.mcp_server_id
-        )
-        for each in command.dispatches
-    )
-    asked = tuple(each.pending for each in command.asked)
-    stepped = replace(grown(moved, len(command.messages)), pending=(*local, *asked))
-    writes: tuple[Write, ...] = (AppendMessages(command.messages),)
-    # The calls are in the first message; results of refused ones may follow it.
-    if command.dispatches:
-        writes = (*writes, RecordDispatches(moved.next_message_id, command.dispatches))
-    if command.asked:
-        writes = (*writes, OpenActions(moved.next_message_id, command.asked))
-    return Decision(next_episode(stepped), writes)
-
-
-def _record_result(moved: ChatState, result: ToolResult) -> Decision:
-    """Mark a call as recorded; the episode stays open for the other calls."""
-    called = result.tool_call_id
-    call = next((each for each in moved.pending if each.tool_call_id == called), None)
-    if call is None or call.is_recorded:
-        raise FenceLost(moved.chat_id)
-    pending = tuple(
-        replace(each, is_recorded=True) if each is call else each for each in moved.pending
-    )
-    return Decision(replace(moved, pending=pending, takeovers=0), (StoreResult(call, result),))
-
-
-def _commit_results(moved: ChatState, results: tuple[ToolResult, ...]) -> Decision:
-    """Add results to the history; the calls of the client stay open."""
-    given = {result.tool_call_id: result for result in results}
-    done = tuple(call for call in moved.pending if call.is_recorded or call.tool_call_id in given)
-    stepped = replace(
-        grown(moved, len(done)), pending=tuple(call for call in moved.pending if call not in done)
-    )
-    if not given:
-        return Decision(next_episode(stepped), (AnswerPending(done, INTERRUPTED),))
-    new = tuple(call for call in done if not call.is_recorded)
-    if given.keys() != {call.tool_call_id for call in done} or len(new) > 1:
-        raise FenceLost(moved.chat_id)
-    messages = tuple(NewMessage(Role.TOOL, (given[call.tool_call_id],)) for call in done)
-    stored = tuple(StoreResult(call, given[call.tool_call_id]) for call in new)
-    return Decision(next_episode(stepped), (AppendMessages(messages), *stored))
 
 
 def _reconcile(moved: ChatState) -> Decision:

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Revert, RevertKind
-from chatd.chats.domain.commands import AskedCall, BillingCommand, WorkerCommand
+from chatd.chats.domain.commands import (
+    AskedCall,
+    BillingCommand,
+    RememberedCall,
+    WorkerCommand,
+)
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import Part, ToolResult
 from chatd.content.domain.tools import Dispatch
@@ -99,6 +104,20 @@ class CancelActions:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelCalls:
+    """Have calls cancelled at their executors, for as long as that takes."""
+
+    execution_ids: tuple[ExecutionId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RememberCall:
+    """Store an approval rule for a call, in place of an earlier one of the same call."""
+
+    call: RememberedCall
+
+
+@dataclass(frozen=True, slots=True)
 class SetMode:
     """Change the mode of the chat."""
 
@@ -187,6 +206,8 @@ Write = (
     | StartDeadlines
     | EndActions
     | CancelActions
+    | CancelCalls
+    | RememberCall
     | SetMode
     | EnqueueMessage
     | DropQueued

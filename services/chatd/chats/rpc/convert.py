@@ -48,6 +48,8 @@ ACTION_KIND = {
     PendingKind.PLAN: action_pb2.ACTION_KIND_PLAN,
     PendingKind.APPROVAL: action_pb2.ACTION_KIND_APPROVAL,
     PendingKind.LOOP: action_pb2.ACTION_KIND_LOOP,
+    PendingKind.LOGIN: action_pb2.ACTION_KIND_LOGIN,
+    PendingKind.ELICITATION: action_pb2.ACTION_KIND_ELICITATION,
 }
 
 
@@ -124,7 +126,7 @@ def open_action_to_proto(chat_id: ChatId, action: OpenAction) -> action_pb2.Acti
     """Return something that a chat waits for."""
     pending = action.pending
     return action_pb2.Action(
-        id=pending.execution_id or "",
+        id=pending.action_id or "",
         chat_id=chat_id,
         kind=ACTION_KIND[pending.kind],
         tool_call_id=pending.tool_call_id,

@@ -14,6 +14,7 @@ from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     CancelActions,
+    CancelCalls,
     ChangeQueued,
     ClearQueue,
     DeleteMessagesFrom,
@@ -26,6 +27,7 @@ from chatd.chats.domain.writes import (
     PromoteHead,
     RecordDispatches,
     RecordRevert,
+    RememberCall,
     RestoreMessages,
     SetMode,
     StartDeadlines,
@@ -44,6 +46,10 @@ from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.spend.store.ledger import ENTER_BILL, entry_arguments
 from chatd.spend.store.use_codec import use_to_json
+
+ActionWrite = (
+    OpenActions | StartDeadlines | EndActions | CancelActions | CancelCalls | RememberCall | SetMode
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +163,30 @@ CANCEL_ACTIONS = """
         UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = 'cancelled'
         FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
 """
+# Repeated cancellations of a call are one.
+CANCEL_CALLS = """
+    given_up AS (
+        INSERT INTO chat.cancelled_calls (execution_id, chat_id, owner_id, owner_role,
+            tool_call_id, tool_name, executor, journal_generation, owner_epoch, created_at, try_at)
+        SELECT t.execution_id, t.chat_id, c.owner_id, c.owner_role, t.tool_call_id, t.tool_name,
+            t.executor, t.journal_generation, guard.owner_epoch, changed_at, changed_at
+        FROM guard JOIN chat.chats c ON c.id = guard.chat_id
+        JOIN chat.tool_calls t ON t.chat_id = guard.chat_id AND t.execution_id = ANY ({p1}::uuid[])
+        ON CONFLICT (execution_id) DO NOTHING)
+"""
+REMEMBER_CALL = """
+    kept AS (
+        INSERT INTO chat.approval_rules (scope, user_id, chat_id, id, effect, tool, server_id,
+            modes, command, arguments, reason, is_rememberable, is_for_tainted, digest, version,
+            request_hash, created_at)
+        SELECT 'chat', NULL, {p2}::uuid, {p1}::uuid, 'allow', {p3}::text,
+            nullif({p4}::text, '')::uuid, '{{}}', '', '{{}}', {p5}::text, false, {p6}::boolean,
+            {p7}::text, 1, '', changed_at
+        FROM guard WHERE {p8}::bigint > (SELECT count(*) FROM chat.approval_rules
+            WHERE chat_id = {p2}::uuid AND id <> {p1}::uuid)
+        ON CONFLICT (id) DO UPDATE SET reason = excluded.reason,
+            is_for_tainted = excluded.is_for_tainted, version = approval_rules.version + 1)
+"""
 SET_MODE = """
     moded AS (
         UPDATE chat.chats c SET mode = {p1}::text FROM guard WHERE c.id = guard.chat_id)
@@ -250,6 +280,8 @@ RECORD_REVERT = """
 
 def clause_of(write: Write, next_id: MessageId) -> Clause:
     """Return the clause of a write whose first message gets `next_id`."""
+    if isinstance(write, ActionWrite):
+        return _action_clause(write)
     match write:
         case AppendMessages((NewMessage(choice=ModelChoice() as choice) as message,)):
             return _append_turn(message, choice, next_id)
@@ -273,8 +305,6 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             )
         case StoreResult(call, result):
             return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
-        case OpenActions() | StartDeadlines() | EndActions() | CancelActions() | SetMode():
-            return _action_clause(write)
         case EnqueueMessage(queued_message_id, message):
             content = parts_to_json(message.content)
             wish = choice_to_json(message.choice)
@@ -332,7 +362,7 @@ def _answer_pending(write: AnswerPending, next_id: MessageId) -> Clause:
 
 
 def _action_clause(
-    write: OpenActions | StartDeadlines | EndActions | CancelActions | SetMode,
+    write: ActionWrite,
 ) -> Clause:
     match write:
         case OpenActions(message_id, asked):
@@ -341,7 +371,7 @@ def _action_clause(
                 OPEN_ACTIONS,
                 (
                     message_id,
-                    [call.execution_id for call in pending],
+                    [call.action_id for call in pending],
                     [call.tool_call_id for call in pending],
                     [call.tool_name for call in pending],
                     [call.mcp_server_id for call in pending],
@@ -368,6 +398,22 @@ def _action_clause(
             )
         case CancelActions():
             return Clause(CANCEL_ACTIONS, ())
+        case CancelCalls(execution_ids):
+            return Clause(CANCEL_CALLS, (list(execution_ids),))
+        case RememberCall(call):
+            return Clause(
+                REMEMBER_CALL,
+                (
+                    call.rule_id,
+                    call.root_chat_id,
+                    call.tool,
+                    call.server_id,
+                    call.reason,
+                    call.is_for_tainted,
+                    call.digest,
+                    call.rules_max,
+                ),
+            )
         case SetMode(mode):
             return Clause(SET_MODE, (mode,))
         case _:

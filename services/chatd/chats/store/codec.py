@@ -66,12 +66,14 @@ def result_to_json(result: ToolResult) -> str:
 
 def pending_to_json(pending: tuple[PendingCall, ...]) -> str:
     """Return the stored form of the open calls."""
-    return _encoder.encode(pending).decode()
+    return text_as_stored(_encoder.encode(pending).decode())
 
 
 def pending_from_json(text: str) -> tuple[PendingCall, ...]:
     """Return the open calls of a stored form."""
-    return () if text == "[]" else tuple(map(_upgraded, _pending_decoder.decode(text)))
+    if text == "[]":
+        return ()
+    return tuple(map(_upgraded, _pending_decoder.decode(stored_text(text))))
 
 
 def _upgraded(call: PendingCall) -> PendingCall:

@@ -309,7 +309,7 @@ chat_actions = Table(
         ondelete="CASCADE",
     ),
     CheckConstraint(
-        "kind IN ('client', 'question', 'plan', 'approval', 'loop')",
+        "kind IN ('client', 'question', 'plan', 'approval', 'loop', 'login', 'elicitation')",
         name=Constraint.CHAT_ACTIONS_KIND_KNOWN,
     ),
     CheckConstraint(
@@ -321,6 +321,24 @@ chat_actions = Table(
     ),
     Index("chat_actions_by_message", "chat_id", "message_id"),
     Index("chat_actions_open", "chat_id", postgresql_where=text("ended_at IS NULL")),
+)
+
+cancelled_calls = Table(
+    "cancelled_calls",
+    metadata,
+    id_column("execution_id"),
+    id_column("chat_id"),
+    id_column("owner_id"),
+    text_column("owner_role"),
+    text_column("tool_call_id"),
+    text_column("tool_name"),
+    text_column("executor"),
+    text_column("journal_generation"),
+    count_column("owner_epoch"),
+    time_column("created_at"),
+    time_column("try_at"),
+    PrimaryKeyConstraint("execution_id", name=Constraint.CANCELLED_CALLS_PKEY),
+    Index("cancelled_calls_by_time", "try_at"),
 )
 
 chat_partials = Table(

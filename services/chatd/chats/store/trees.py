@@ -30,6 +30,20 @@ LOCK_TREE = f"""
     ORDER BY e.chat_id FOR UPDATE
 """
 
+# Calls of a chat tree that wait at their executors for an answer, to be cancelled there: the rows
+# outlive the chats.
+# May run: checked by SELECT_IS_ROOT.
+CANCEL_CALLS = """
+    INSERT INTO chat.cancelled_calls (execution_id, chat_id, owner_id, owner_role,
+        tool_call_id, tool_name, executor, journal_generation, owner_epoch, created_at, try_at)
+    SELECT t.execution_id, t.chat_id, c.owner_id, c.owner_role, t.tool_call_id, t.tool_name,
+        t.executor, t.journal_generation, e.owner_epoch, clock_timestamp(), clock_timestamp()
+    FROM chat.tool_calls t JOIN chat.chats c ON c.id = t.chat_id
+    JOIN chat.chat_exec e ON e.chat_id = t.chat_id
+    WHERE c.root_chat_id = $1 AND t.execution_id = ANY ($2::uuid[])
+    ON CONFLICT (execution_id) DO NOTHING
+"""
+
 # Delete a chat tree, for its owner; its cost stays in the ledger. Feeds read the deletions.
 # May run: owner.
 DELETE_TREE = """
@@ -133,6 +147,11 @@ class ChatTrees:
             tree = await self._lock(connection, chat_id, owner_id)
             await expect(connection, chat_id, owner_id=owner_id, etag=etag)
             repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
+            suspended = [
+                call.execution_id for state in tree for call in state.pending if call.is_suspended
+            ]
+            if suspended:
+                await connection.execute(CANCEL_CALLS, chat_id, suspended)
             await connection.execute(DELETE_TREE, chat_id, owner_id)
         self._tell([_gone(state) for state in tree], repinned - {chat_id})
 

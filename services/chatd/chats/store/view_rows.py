@@ -5,6 +5,7 @@ import msgspec
 
 from chatd.chats.domain.action_answers import expires_at
 from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.tool_results import asking_call
 from chatd.chats.domain.views import ChatView, OpenAction
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.diffs import diff_status_of
@@ -117,7 +118,11 @@ def asking_of(state: ChatState, content: str | None) -> tuple[OpenAction, ...]:
         return ()
     asked = {call.tool_call_id: call for call in state.pending if call.is_asked}
     return tuple(
-        OpenAction(asked[part.tool_call_id], part, expires_at(state, asked[part.tool_call_id]))
+        OpenAction(
+            asked[part.tool_call_id],
+            asking_call(asked[part.tool_call_id], part),
+            expires_at(state, asked[part.tool_call_id]),
+        )
         for part in parts_from_json(content)
         if isinstance(part, ToolCall) and part.tool_call_id in asked
     )

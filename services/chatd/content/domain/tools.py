@@ -65,6 +65,12 @@ class PendingKind(StrEnum):
     PLAN = "plan"
     APPROVAL = "approval"  # It is dispatched if a person allows it.
     LOOP = "loop"  # The same, because it was repeated with the same result.
+    LOGIN = "login"  # It runs, and waits until a person has signed in to its server.
+    ELICITATION = "elicitation"  # It runs, and waits for what it asks a person.
+
+
+#: Kinds of calls that are dispatched, and wait at their executor for an answer.
+SUSPENDED = frozenset({PendingKind.LOGIN, PendingKind.ELICITATION})
 
 
 class Executor(StrEnum):
@@ -126,15 +132,64 @@ class StoredExecution:
     mode: ChatMode
 
 
+class InputAction(StrEnum):
+    """What a person decided about what a running call asks."""
+
+    ACCEPT = "accept"
+    DECLINE = "decline"
+    CANCEL = "cancel"  # Nobody answered in time, or nobody can.
+
+
+@dataclass(frozen=True, slots=True)
+class InputAnswer:
+    """The answer to what a running call asks.
+
+    Attributes:
+        request_id: The executor's id of what was asked.
+        content_json: The content of an accepted form; empty for none.
+    """
+
+    request_id: str
+    action: InputAction
+    content_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """What a running call asks a person; it waits at its executor for the answer.
+
+    Attributes:
+        request_id: The executor's id of what is asked, unique within the call.
+        kind: One of `SUSPENDED`.
+        message: What is asked, for the person to read.
+        schema_json: The JSON schema of the answer's content; empty if none is needed.
+        url: An address for the person to open; empty for none.
+        expires_s: How long the call waits; None if that is not known.
+    """
+
+    request_id: str
+    kind: PendingKind
+    message: str
+    schema_json: str = ""
+    url: str = ""
+    expires_s: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A dispatched call in its turn, with the epoch of the owner that sent it."""
+    """A dispatched call in its turn, with the epoch of the owner that sent it.
+
+    Attributes:
+        budget_bytes: The size limit of its result.
+        answer: The answer that the call waits for. It runs already: it is never started with one.
+    """
 
     context: TurnContext
     owner_epoch: int
     dispatch: Dispatch
     spec: ToolSpec
-    budget_bytes: int = BUDGET_BYTES_UNKNOWN  # Size limit of its result.
+    budget_bytes: int = BUDGET_BYTES_UNKNOWN
+    answer: InputAnswer | None = None
 
     @property
     def chat_id(self) -> ChatId:
@@ -191,7 +246,7 @@ class Untraceable:
     """The outcome cannot be determined, for example because the journal was recreated."""
 
 
-Found = NeverSeen | StillRunning | Ended | Untraceable
+Found = NeverSeen | StillRunning | InputRequired | Ended | Untraceable
 
 
 class ExecutorUnreachable(Exception):
@@ -209,10 +264,12 @@ class Tools(Protocol):
         """Return the tools that a turn may use."""
         ...
 
-    async def execute(self, execution: Execution) -> Outcome:
-        """Execute a dispatched call at most once and return its outcome.
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
+        """Execute a dispatched call at most once and return its outcome, or what it asks.
 
         If the call has already started, attach to it. Cancelling the wait does not cancel the call.
+        A call that asks something goes on when it is executed again with the answer; if it cannot
+        go on, because it is lost at the executor, its outcome is unknown.
 
         Raises:
             ExecutorUnreachable: whether the call arrived is unknown; `find` may return it later.

@@ -62,7 +62,9 @@ SELECT_CHAT_FACTS = """
                 FROM above JOIN chat.chats a ON a.id = above.id
                 WHERE a.parent_chat_id IS NOT NULL)
             SELECT id FROM above ORDER BY distance) END AS ancestor_ids,
-        w.id IS NOT NULL AS has_scratch, NOT c.is_unattended AS is_attended
+        w.id IS NOT NULL AS has_scratch, NOT c.is_unattended AS is_attended,
+        EXISTS (SELECT 1 FROM chat.chats child WHERE child.root_chat_id = c.id
+            AND child.id <> c.id) AS has_children
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id WHERE c.id = $1
 """
@@ -118,6 +120,7 @@ class ChatFacts:
         has_scratch: Whether it has a scratch workspace already.
         mcp_server_ids: The MCP servers that were chosen for it.
         is_attended: Whether somebody can answer questions.
+        has_children: Whether other chats have it as their root.
     """
 
     choice: ModelChoice
@@ -128,6 +131,7 @@ class ChatFacts:
     has_scratch: bool = False
     mcp_server_ids: tuple[str, ...] = ()
     is_attended: bool = True
+    has_children: bool = False
 
     @property
     def is_child(self) -> bool:
@@ -199,6 +203,7 @@ class StoredCatalogue:
             row["has_scratch"],
             tuple(map(str, row["mcp_server_ids"])),
             row["is_attended"],
+            row["has_children"],
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:

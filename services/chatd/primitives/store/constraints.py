@@ -15,6 +15,7 @@ class Constraint(StrEnum):
     APPROVAL_RULES_SCOPE_KNOWN = "approval_rules_scope_known"
     APPROVAL_RULES_USERS_TRUST_NOTHING = "approval_rules_users_trust_nothing"
     AUDIT_OUTBOX_PKEY = "audit_outbox_pkey"
+    CANCELLED_CALLS_PKEY = "cancelled_calls_pkey"
     CHAT_ACTIONS_END_HAS_AN_OUTCOME = "chat_actions_end_has_an_outcome"
     CHAT_ACTIONS_KIND_KNOWN = "chat_actions_kind_known"
     CHAT_ACTIONS_MESSAGE_FKEY = "chat_actions_message_fkey"

@@ -6,8 +6,14 @@ from typing import Final, TypeVar
 import grpc
 
 from chatd.chats.domain.chat import Revert, RevertKind
+from chatd.chats.domain.errors import FenceLost
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner
+from chatd.primitives.domain.ids import (
+    ChatId,
+    MessageId,
+    Owner,
+    OwnerClaim,
+)
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import AMBIGUOUS, MOVED, plain_problem
@@ -32,6 +38,7 @@ RETURN_S: Final = 60.0
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 4.0
 REPORTED_PATHS_MAX: Final = 200
+STALE_OWNER: Final = "STALE_OWNER"
 
 Ask = Callable[[CheckpointServiceStub, workspace_pb2.WorkspaceContext], Awaitable[R]]
 
@@ -44,18 +51,19 @@ class NodeRestores:
         self._clock = clock
         self._locator = locator
 
-    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+    async def restore(self, claim: OwnerClaim, owner: Owner, revert: Revert) -> bytes:
         """Restore files by the id of a revert, or go on with it; return the encoded report.
 
         Raises:
             RestoreFailed: They cannot be restored now.
+            FenceLost: The claim is over: another process owns the chat.
         """
 
         async def ask(
             stub: CheckpointServiceStub, context: workspace_pb2.WorkspaceContext
         ) -> checkpoint_pb2.RestoreReport:
             request = checkpoint_service_pb2.RestoreFilesRequest(
-                context=context, request_id=revert.revert_id
+                context=context, request_id=revert.revert_id, owner_epoch=claim.owner_epoch
             )
             if revert.kind is RevertKind.UNDO:
                 request.undo_restore_id = revert.undone_id or ""
@@ -63,7 +71,7 @@ class NodeRestores:
                 request.turn_id = revert.message_id
             return (await stub.RestoreFiles(request, timeout=RESTORE_S)).report
 
-        report = await self._asked(chat_id, owner, ask)
+        report = await self._asked(claim.chat_id, owner, ask)
         if report is None:
             return b""
         _shorten(report)
@@ -98,6 +106,8 @@ class NodeRestores:
                 return None if location is None else await self._ask(location, chat_id, owner, ask)
             except grpc.aio.AioRpcError as error:
                 problem = plain_problem(error)
+                if problem.reason == STALE_OWNER:
+                    raise FenceLost(chat_id) from error
                 is_moved = problem.reason in MOVED
                 is_away = error.code() in AMBIGUOUS or problem.reason == "FILE_WORKER_GONE"
                 if not (is_moved or is_away) or self._clock.monotonic() >= until_s:

@@ -9,7 +9,9 @@ from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import (
     ASK_USER_QUESTION,
     PROPOSE_PLAN,
+    SUSPENDED,
     Executor,
+    InputRequired,
     PendingKind,
     ToolSpec,
 )
@@ -22,6 +24,11 @@ OPTIONS_MIN, OPTIONS_MAX = 2, 4
 HEADER_CHARACTERS_MAX = 40
 QUESTION_CHARACTERS_MAX = 1000
 OPTION_CHARACTERS_MAX = 500
+#: Of what a running call asks.
+REQUEST_ID_CHARACTERS_MAX = 128
+MESSAGE_CHARACTERS_MAX = 4096
+SCHEMA_BYTES_MAX = 64 * 1024
+URL_CHARACTERS_MAX = 2048
 
 _PLAN_SCHEMA = {
     "type": "object",
@@ -108,10 +115,49 @@ class ActionDeadlines:
         match kind:
             case PendingKind.QUESTION | PendingKind.PLAN:
                 return self.question_s
-            case PendingKind.APPROVAL | PendingKind.LOOP:
+            case (
+                PendingKind.APPROVAL
+                | PendingKind.LOOP
+                | PendingKind.LOGIN
+                | PendingKind.ELICITATION
+            ):
                 return self.approval_s
             case PendingKind.CLIENT | PendingKind.DISPATCHED:
                 return self.client_s
+
+    def of_question(self, question: InputRequired) -> float | None:
+        """Return the deadline of what a running call asks: its own, if that is shorter."""
+        known = [each for each in (self.of(question.kind), question.expires_s) if each is not None]
+        return min(known, default=None)
+
+
+def question_problem(question: InputRequired) -> str | None:
+    """Return why what a running call asks cannot be shown to a person; None if it can."""
+    if question.kind not in SUSPENDED:
+        return "asks for something that is not known"
+    if not 1 <= len(question.request_id) <= REQUEST_ID_CHARACTERS_MAX:
+        return "asks without an id"
+    if not question.message.strip() or len(question.message) > MESSAGE_CHARACTERS_MAX:
+        return f"asks with no text of 1 to {MESSAGE_CHARACTERS_MAX} characters"
+    if question.schema_json and not _is_form(question.schema_json):
+        return "asks with a form that is no JSON schema of an object"
+    is_address = question.url.startswith(("https://", "http://"))
+    if question.url and (not is_address or len(question.url) > URL_CHARACTERS_MAX):
+        return "asks to open something that is no web address"
+    if question.kind is PendingKind.LOGIN and not question.url:
+        return "asks to sign in without an address"
+    return None
+
+
+def _is_form(schema_json: str) -> bool:
+    """Return whether a text is the schema of a form: an object with named fields."""
+    if len(schema_json.encode(errors="replace")) > SCHEMA_BYTES_MAX:
+        return False
+    try:
+        schema = json.loads(schema_json)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(schema, dict) and isinstance(schema.get("properties", {}), dict)
 
 
 def asking_tools(context: TurnContext) -> tuple[ToolSpec, ...]:

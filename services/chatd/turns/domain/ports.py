@@ -12,7 +12,12 @@ from chatd.content.domain.tools import StoredExecution, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner
+from chatd.primitives.domain.ids import (
+    ChatId,
+    MessageId,
+    Owner,
+    OwnerClaim,
+)
 from chatd.spend.domain.ledger import CallPurpose
 from chatd.turns.domain.turn import TurnSetup
 
@@ -92,11 +97,12 @@ class RestoreFailed(ChatError):
 class FileRestores(Protocol):
     """Restores files of chats' workspaces."""
 
-    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+    async def restore(self, claim: OwnerClaim, owner: Owner, revert: Revert) -> bytes:
         """Restore files by the id of a revert, or go on with it; return the encoded report.
 
         Raises:
             RestoreFailed: They cannot be restored now.
+            FenceLost: The claim is over: another process owns the chat.
         """
         ...
 
@@ -104,7 +110,7 @@ class FileRestores(Protocol):
 class NoFiles:
     """The files of chats without workspaces: there is nothing to restore."""
 
-    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+    async def restore(self, claim: OwnerClaim, owner: Owner, revert: Revert) -> bytes:
         """Return an empty report."""
         return b""
 

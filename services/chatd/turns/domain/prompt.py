@@ -13,9 +13,9 @@ from operator import is_
 
 import msgspec
 
+from chatd.chats.domain.call_decisions import INTERRUPTED
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.pieces import given_up
-from chatd.chats.domain.transitions import INTERRUPTED
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import (
     ContextFile,

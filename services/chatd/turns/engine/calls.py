@@ -15,6 +15,9 @@ from chatd.content.domain.tools import (
     Execution,
     ExecutorUnreachable,
     Found,
+    InputAction,
+    InputAnswer,
+    InputRequired,
     NeverSeen,
     Outcome,
     StillRunning,
@@ -24,6 +27,7 @@ from chatd.content.domain.tools import (
 )
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Fence
+from chatd.turns.domain.asking import question_problem
 from chatd.turns.domain.calls import crashed, error_result
 from parley.clock import Clock
 from parley.tasks import first_of
@@ -40,6 +44,7 @@ class CallLimits:
     lookup_first_s: float = 0.5
     lookup_max_s: float = 8.0
     cancel_s: float = 2.0
+    unanswered_max: int = 10  # Questions of one call in a row that nobody can answer.
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +56,14 @@ class OpenCall:
         is_new: Whether this process has just dispatched it and no process can have started it.
         is_offered: Whether its tool is in the catalogue now, so that it could still be started.
         is_stored: Whether it is known which journal it was dispatched to.
+        answer: The answer to the last question of the call, which its executor may have already.
     """
 
     execution: Execution
     is_new: bool
     is_offered: bool = True
     is_stored: bool = True
+    answer: InputAnswer | None = None
 
     @property
     def call(self) -> ToolCall:
@@ -79,8 +86,10 @@ class ToolCaller:
         self._clock = clock
         self._limits = limits
 
-    async def run(self, open_call: OpenCall) -> Outcome:
-        """Complete a call; if its outcome cannot be determined it is unknown, a crash is a failure.
+    async def run(self, open_call: OpenCall) -> Outcome | InputRequired:
+        """Complete a call, or return what it asks.
+
+        If the outcome cannot be determined it is unknown, a crash is a failure.
 
         Raises:
             LeaseExpired: The call would have to be started, and may not be.
@@ -117,17 +126,11 @@ class ToolCaller:
 
         await first_of(ask(), give_up)
 
-    async def _run(self, open_call: OpenCall) -> Outcome:
+    async def _run(self, open_call: OpenCall) -> Outcome | InputRequired:
         try:
             if not open_call.is_stored:
                 return UNKNOWN_OUTCOME
-            if open_call.is_new:
-                self._require_lease()
-                try:
-                    return await self._tools.execute(open_call.execution)
-                except ExecutorUnreachable:
-                    pass
-            return await self._recover(open_call)
+            return await self._answered(open_call, await self._completed(open_call))
         except (LeaseExpired, FenceLost):
             raise
         except Exception as error:
@@ -138,7 +141,32 @@ class ToolCaller:
             )
             return crashed(error, execution_id)
 
-    async def _recover(self, open_call: OpenCall) -> Outcome:
+    async def _completed(self, open_call: OpenCall) -> Outcome | InputRequired:
+        if open_call.is_new:
+            self._require_lease()
+            try:
+                return await self._tools.execute(open_call.execution)
+            except ExecutorUnreachable:
+                pass
+        return await self._recover(open_call)
+
+    async def _answered(
+        self, open_call: OpenCall, outcome: Outcome | InputRequired
+    ) -> Outcome | InputRequired:
+        """Tell a call that nobody can answer it, as often as it asks; at last give it up."""
+        for _ in range(self._limits.unanswered_max):
+            if isinstance(outcome, Outcome):
+                return outcome
+            problem = question_problem(outcome)
+            if problem is None and open_call.execution.context.is_attended:
+                return outcome
+            nobody = InputAnswer(outcome.request_id, InputAction.CANCEL)
+            outcome = await self._recover(replace(open_call, is_new=False, answer=nobody))
+        await self.cancel(open_call)
+        told = error_result(open_call.call, "this asked for answers again and again; nobody can")
+        return Outcome(told.outcome, told.result_json)
+
+    async def _recover(self, open_call: OpenCall) -> Outcome | InputRequired:
         """Find a call that may have been started, and continue from its state."""
         gone_since_s: float | None = None
         pause_s = self._limits.lookup_first_s
@@ -155,12 +183,19 @@ class ToolCaller:
                 await self._clock.sleep(pause_s)
                 pause_s = min(pause_s * 2, self._limits.lookup_max_s)
 
-    async def _after(self, found: Found, open_call: OpenCall) -> Outcome:
+    async def _after(self, found: Found, open_call: OpenCall) -> Outcome | InputRequired:
+        answer = open_call.answer
         match found:
             case Ended(outcome):
                 return outcome
+            case InputRequired(request_id) if answer and answer.request_id == request_id:
+                return await self._tools.execute(replace(open_call.execution, answer=answer))
+            case InputRequired():
+                return found
             case Untraceable():
                 return UNKNOWN_OUTCOME
+            case NeverSeen() if answer is not None:
+                return UNKNOWN_OUTCOME  # It ran, and asked: the journal has lost it.
             case StillRunning():
                 return await self._tools.execute(open_call.execution)
             case NeverSeen() if not open_call.is_offered:
@@ -173,7 +208,7 @@ class ToolCaller:
             case _:
                 assert_never(found)
 
-    async def _too_late(self) -> Outcome:
+    async def _too_late(self) -> Outcome | InputRequired:
         await self._clock.sleep(self._limits.call_s)
         return UNKNOWN_OUTCOME
 

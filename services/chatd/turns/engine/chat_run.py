@@ -28,6 +28,7 @@ from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import Text
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
+from chatd.primitives.domain.ids import OwnerClaim
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.turns.domain.retries import (
@@ -160,7 +161,8 @@ class ChatRun:
         if not self._ports.may_act():
             raise FenceLost(session.chat_id)
         try:
-            report = await self._ports.restores.restore(session.chat_id, session.owner, revert)
+            claim = OwnerClaim(session.chat_id, session.state.owner_epoch)
+            report = await self._ports.restores.restore(claim, session.owner, revert)
         except RestoreFailed as failure:
             await self._fail(TurnError(str(failure), ErrorKind.GENERIC))
             return
@@ -189,6 +191,7 @@ class ChatRun:
             open_calls,
             caller=self._caller,
             clock=self._clock,
+            deadlines=self._ports.limits.deadlines,
             budget_bytes=prepared.result_budget_bytes,
         )
         await batch.run(show)
@@ -296,7 +299,8 @@ class ChatRun:
 
     async def _finish_interruption(self) -> None:
         session = self._session
-        if any(call.is_dispatched and not call.is_recorded for call in session.state.pending):
+        missing = [call for call in session.state.pending if not call.is_recorded]
+        if any(call.is_dispatched or call.is_suspended for call in missing):
             await self._settle_calls()
         messages = await self._kept_messages()
         bill = session.billed(CallOutcome.INTERRUPTED) or inherited_bill(self._inherited)
@@ -316,6 +320,7 @@ class ChatRun:
             open_calls,
             caller=self._caller,
             clock=self._clock,
+            deadlines=self._ports.limits.deadlines,
             budget_bytes=PreparedTurn.budget_bytes(prepared),
         )
         await batch.settle()

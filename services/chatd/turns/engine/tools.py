@@ -1,19 +1,30 @@
 """The calls of one step: run concurrently, each result stored when it arrives, then committed."""
 
 import asyncio
-from collections.abc import Mapping
+import uuid
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replaced
 
-from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall
-from chatd.chats.domain.commands import CommitResults, RecordResult
+from chatd.chats.domain.chat import ChatState, Message, NewMessage, PendingCall, Status
+from chatd.chats.domain.commands import AskedCall, CommitResults, RecordResult, SuspendCall
 from chatd.chats.domain.errors import FenceLost
+from chatd.chats.domain.tool_results import asking_call
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolCall, ToolResult
-from chatd.content.domain.tools import Dispatch, Ended, Execution, Executor, Outcome, ToolSpec
+from chatd.content.domain.tools import (
+    Dispatch,
+    Ended,
+    Execution,
+    Executor,
+    InputRequired,
+    Outcome,
+    ToolSpec,
+)
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ExecutionId
+from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.calls import executed_result, is_workspace_away, local_calls
 from chatd.turns.domain.loops import with_loop_hint
 from chatd.turns.domain.ports import Chats
@@ -33,11 +44,19 @@ class _Done:
 
 
 @dataclass(frozen=True, slots=True)
+class _Asks:
+    """A call waits for an answer."""
+
+    open_call: OpenCall
+    question: InputRequired
+
+
+@dataclass(frozen=True, slots=True)
 class _FenceLost:
     """A call may not be started under the lease of this process."""
 
 
-_Event = _Done | _FenceLost | ChatState
+_Event = _Done | _Asks | _FenceLost | ChatState
 
 
 class ToolBatch:
@@ -50,9 +69,11 @@ class ToolBatch:
         *,
         caller: ToolCaller,
         clock: Clock,
+        deadlines: ActionDeadlines,
         budget_bytes: int,
     ) -> None:
         self._session = session
+        self._deadlines = deadlines
         self._open_calls = tuple(_within(each, budget_bytes) for each in open_calls)
         self._caller = caller
         self._clock = clock
@@ -61,7 +82,7 @@ class ToolBatch:
         self._results: dict[str, ToolResult] = {}
 
     async def run(self, show: Show) -> None:
-        """Complete every call and add the results to the history.
+        """Complete every call, or let it ask, and add the results to the history.
 
         Returns early when the chat is interrupted; the results until then are stored.
 
@@ -85,14 +106,17 @@ class ToolBatch:
                         if not missing and await self._commit(result):
                             return
                         await self._record(result)
+                    case _Asks(open_call, question):
+                        missing -= 1
+                        await self._suspend(open_call, question)
                     case _FenceLost():
                         raise FenceLost(self._session.chat_id)
                     case ChatState() as newest:
                         self._session.follow(newest)
-        if self._session.is_running:
-            await self._commit()
-        else:
+        if not self._session.is_running:
             await self._record_leftovers()
+        elif any(call.is_recorded for call in self._session.state.pending):
+            await self._commit()
 
     def _start_all(self, start: Start[None]) -> None:
         start(self._watch())
@@ -116,7 +140,11 @@ class ToolBatch:
         except (LeaseExpired, FenceLost):
             self._events.put_nowait(_FenceLost())
         else:
-            self._events.put_nowait(_Done(open_call, outcome))
+            match outcome:
+                case InputRequired():
+                    self._events.put_nowait(_Asks(open_call, outcome))
+                case Outcome():
+                    self._events.put_nowait(_Done(open_call, outcome))
 
     def _result(self, open_call: OpenCall, outcome: Outcome) -> ToolResult:
         result = executed_result(
@@ -125,6 +153,26 @@ class ToolBatch:
         history, turn_id = self._session.history.messages, self._session.state.turn_id
         told = with_loop_hint(history, turn_id, open_call.call, result.result_json)
         return result if told == result.result_json else replaced(result, result_json=told)
+
+    async def _suspend(self, open_call: OpenCall, question: InputRequired) -> None:
+        """Store what a call asks; the chat waits for the answer once no other call runs."""
+        session, call = self._session, open_call.call
+        dispatch = open_call.execution.dispatch
+        pending = PendingCall(
+            call.tool_call_id,
+            call.tool_name,
+            dispatch.execution_id,
+            call.mcp_server_id,
+            kind=question.kind,
+            deadline_s=self._deadlines.of_question(question),
+            question=question,
+            question_id=ExecutionId(
+                str(uuid.uuid5(uuid.UUID(dispatch.execution_id), question.request_id))
+            ),
+        )
+        asked = AskedCall(pending, asking_call(pending, call), dispatch.mode)
+        message_id = answer_with(session.history.messages, (call.tool_call_id,)).id
+        await session.apply(SuspendCall(session.fence, message_id, asked))
 
     async def _record(self, result: ToolResult) -> None:
         if await self._session.apply(RecordResult(self._session.fence, result)):
@@ -190,9 +238,10 @@ class Dispatched:
     async def open_calls(
         self, session: Session, context: TurnContext, specs: Mapping[str, ToolSpec]
     ) -> tuple[OpenCall, ...]:
-        """Return the pending calls without a result, ready to be executed."""
+        """Return the pending calls without a result, ready to be executed, or to be cancelled."""
         missing = [call for call in session.state.pending if not call.is_recorded]
-        local = [call for call in missing if call.is_dispatched]
+        is_over = session.state.status is Status.INTERRUPTING
+        local = [call for call in missing if call.is_dispatched or (is_over and call.is_suspended)]
         if all(call.execution_id in self._new for call in local):
             known = self._new
         else:
@@ -202,11 +251,7 @@ class Dispatched:
 
     async def _read(self, session: Session) -> dict[ExecutionId, Dispatch]:
         called = {call.tool_call_id for call in session.state.pending}
-        answer = next(
-            message
-            for message in reversed(session.history.messages)
-            if any(call.tool_call_id in called for call in local_calls(message.content))
-        )
+        answer = answer_with(session.history.messages, called)
         calls = {call.tool_call_id: call for call in local_calls(answer.content)}
         stored = await self._chats.executions(session.chat_id, answer.id)
         return {
@@ -239,7 +284,17 @@ class Dispatched:
             is_new=execution_id in self._new,
             is_offered=spec is not None or is_away,
             is_stored=execution_id in known,
+            answer=pending.answer,
         )
+
+
+def answer_with(history: Sequence[Message], called: Collection[str]) -> Message:
+    """Return the newest message of the model that makes one of the calls."""
+    return next(
+        message
+        for message in reversed(history)
+        if any(call.tool_call_id in called for call in local_calls(message.content))
+    )
 
 
 def _within(open_call: OpenCall, budget_bytes: int) -> OpenCall:

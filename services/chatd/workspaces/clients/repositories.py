@@ -6,14 +6,27 @@ from typing import Final
 import grpc
 
 from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
-from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
+from chatd.content.domain.tools import (
+    Execution,
+    Executor,
+    Found,
+    InputRequired,
+    Outcome,
+    Tools,
+    ToolSpec,
+)
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import MOVED, plain_problem
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
-from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    git_pb2,
+    git_service_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.clock import Clock
 from parley.rpc import Address, Channels, acting_for
@@ -60,7 +73,11 @@ class NodeRepositories:
     ) -> DiffStatus | None:
         stub = GitServiceStub(self._channels.also(Address.parse(location.address)))
         context = workspace_pb2.WorkspaceContext(
-            workspace_id=location.workspace_id, epoch=location.epoch, chat_id=chat_id
+            workspace_id=location.workspace_id,
+            epoch=location.epoch,
+            chat_id=chat_id,
+            # It only looks; a read-only profile would end what the chat runs.
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
         )
         try:
             with acting_for(user_of(owner)):
@@ -99,7 +116,7 @@ class ChangeTrackingTools:
         """Return the tools of the wrapped source."""
         return await self._tools.list_tools(context)
 
-    async def execute(self, execution: Execution) -> Outcome:
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Execute a call."""
         try:
             return await self._tools.execute(execution)

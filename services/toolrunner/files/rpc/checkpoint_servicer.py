@@ -8,7 +8,7 @@ from typing import Final
 
 import grpc
 
-from parley.api.workspace.v1 import checkpoint_pb2, sandbox_pb2
+from parley.api.workspace.v1 import checkpoint_pb2
 from parley.api.workspace.v1 import checkpoint_service_pb2 as api
 from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceServicer
 from toolrunner.checkpoints.domain import Outcome, Step, Turn
@@ -62,8 +62,10 @@ class CheckpointServicer(CheckpointServiceServicer):
     ) -> api.RestoreFilesResponse:
         """Restore files, or undo that."""
         scope = _scope_of(request)
-        if request.context.profile == sandbox_pb2.SANDBOX_PROFILE_READ_ONLY:
+        if not scope.may_write:
             raise ReadOnly(".")
+        if request.owner_epoch < 1:
+            raise InvalidRequest("owner_epoch", "is less than 1")
         restore_id = _restore_id_of(request.request_id, "request_id")
         undoes = ""
         if request.WhichOneof("what") == "undo_restore_id":
@@ -72,7 +74,9 @@ class CheckpointServicer(CheckpointServiceServicer):
         else:
             turn = _turn_of(scope, request.turn_id)
         try:
-            done = await self._restores.restore(scope, restore_id, turn, undoes)
+            done = await self._restores.restore(
+                scope, request.owner_epoch, restore_id, turn, undoes
+            )
         except RestoreNotFound as error:
             text = f"there is no restore {undoes!r} that could be undone; it is too old"
             raise FileRefused(Reason.CHECKPOINT_NOT_FOUND, text, checkpoint=undoes) from error

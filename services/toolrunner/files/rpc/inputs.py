@@ -6,13 +6,19 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from parley.api.workspace.v1 import file_pb2, sandbox_pb2, workspace_pb2
+from parley.api.workspace.v1 import file_pb2, workspace_pb2
 from parley.api.workspace.v1 import file_service_pb2 as api
 from toolrunner.fileworker import protocol, values
 from toolrunner.journal.records import FileEffect
 from toolrunner.primitives.domain import Scope
 from toolrunner.primitives.errors import InvalidRequest, ReadOnly
-from toolrunner.processes.rpc.inputs import EffectRequest, body_hash_of, effect_key_of
+from toolrunner.processes.rpc.inputs import (
+    EffectRequest,
+    body_hash_of,
+    effect_key_of,
+    profile_of,
+)
+from toolrunner.sandbox import Profile
 
 SERVICE: Final = "/parley.api.workspace.v1.FileService"
 MIB: Final = 1024 * 1024
@@ -56,9 +62,10 @@ def guards_git(context: workspace_pb2.WorkspaceContext, path: str) -> bool:
     Raises:
         ReadOnly: The call may change nothing at all.
     """
-    if context.profile == sandbox_pb2.SANDBOX_PROFILE_READ_ONLY:
+    profile = profile_of(context)
+    if profile is Profile.READ_ONLY:
         raise ReadOnly(path)
-    return context.profile != sandbox_pb2.SANDBOX_PROFILE_FULL
+    return profile is not Profile.FULL
 
 
 def bounded(value: int, field: str, maximum: int, default: int) -> int:

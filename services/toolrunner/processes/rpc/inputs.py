@@ -108,8 +108,13 @@ def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
         ChatId(chat_id) if chat_id else NO_CHAT,
         context.epoch,
         context.turn_id,
-        may_write=context.profile != sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+        may_write=profile_of(context) is not Profile.READ_ONLY,
     )
+
+
+def profile_of(context: workspace_pb2.WorkspaceContext) -> Profile:
+    """Return what a call may write: nothing, unless it says so."""
+    return PROFILES.get(context.profile, Profile.READ_ONLY)
 
 
 def process_id_of(text: str) -> ProcessId:
@@ -214,7 +219,7 @@ def spec_of(spec: process_pb2.ProcessSpec, context: workspace_pb2.WorkspaceConte
         terminal=(
             size_of(spec.terminal, "spec.terminal") if spec.HasField("terminal") else TerminalSize()
         ),
-        profile=PROFILES.get(context.profile),
+        profile=profile_of(context),
         network=NETWORKS.get(context.network),
         limits=_limits(spec.limits),
     )

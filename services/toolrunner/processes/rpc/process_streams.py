@@ -6,7 +6,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import Any, Final, assert_never
 
-from parley.api.workspace.v1 import process_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    process_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.identity import ServiceName
 from parley.rpc import current_caller
@@ -115,7 +119,11 @@ def _admitted(opened: api.AttachOpen, verifier: TicketVerifier) -> tuple[Scope, 
     if opened.HasField("context"):
         raise InvalidRequest("open.context", "is for attachments without a ticket")
     ticket = verifier.take(opened.ticket, caller, opened.process_id)
-    context = workspace_pb2.WorkspaceContext(workspace_id=ticket.workspace_id, epoch=ticket.epoch)
+    context = workspace_pb2.WorkspaceContext(
+        workspace_id=ticket.workspace_id,
+        epoch=ticket.epoch,
+        profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+    )
     scope = scope_of(context)
     return scope, process_id_of(ticket.process_id), ticket.is_view_only
 

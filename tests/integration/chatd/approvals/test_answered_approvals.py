@@ -11,8 +11,13 @@ from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, Scop
 from chatd.chats.domain.chat import NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import AskedCall, CommitStep, EnterRequiresAction
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.codec import parts_to_json
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import ToolCall, ToolResult
+from chatd.content.domain.parts import (
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
 from chatd.content.domain.tools import Executor, PendingKind, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
@@ -142,7 +147,7 @@ async def test_an_approval_for_the_chat_lets_the_same_call_run_again(asking: Ask
     context = TurnContext(asking.chat_id, ANN)
     specs = {"execute": EXECUTE}
     assert await asking.judge.judge(context, (), [PUSH], specs) == {"call": Allow()}
-    elsewhere = TurnContext(ChatId(str(uuid.UUID(int=2))), ANN)
+    elsewhere = TurnContext(ChatId((await asking.served.ann.create(request_id="b")).id), ANN)
     asked = await asking.judge.judge(elsewhere, (), [PUSH], specs)
     assert asked["call"] != Allow()
     await asking.served.ann.ask(
@@ -158,3 +163,29 @@ async def test_what_the_installation_asks_each_time_is_not_remembered(asking: As
     assert await asking.dispatched() == []
     await asking.answer()
     assert await asking.dispatched() == [asking.action_id]
+
+
+async def test_content_from_outside_in_a_child_makes_its_root_ask_and_the_other_way_round(
+    served: ServedChats,
+) -> None:
+    root = ChatId((await served.ann.create()).id)
+    child = ChatId(await served.add_child(root))
+    specs, calls = {"execute": EXECUTE}, [PUSH]
+    contexts = (TurnContext(root, ANN), TurnContext(child, ANN, ancestor_ids=(root,)))
+    for context in contexts:
+        assert await served.judge.judge(context, (), calls, specs) == {"call": Allow()}
+    for chat_id, other in ((child, contexts[0]), (root, contexts[1])):
+        await served.pool.execute("DELETE FROM chat.chat_messages")
+        await served.pool.execute(
+            "INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,"
+            " content_version, is_compressed, is_deleted, created_by, created_at)"
+            " VALUES ($1, 9, 9, 'tool', 'both', $2::text::json, 1, false, false, '', now())",
+            chat_id,
+            parts_to_json((ToolResult("c", "wiki__get", "{}", ToolOutcome.DONE),)),
+        )
+        await served.pool.execute(
+            "UPDATE chat.chat_exec SET history_version = history_version + 1,"
+            " snapshot_version = snapshot_version + 1"
+        )
+        asked = await served.judge.judge(other, (), calls, specs)
+        assert asked["call"] != Allow()

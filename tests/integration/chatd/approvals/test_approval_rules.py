@@ -1,6 +1,7 @@
 """Approval rules over gRPC: who keeps which, what is refused, and what judges see of them."""
 
 import asyncio
+import uuid
 from dataclasses import replace
 from typing import Any
 
@@ -8,10 +9,22 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from chatd.approvals.domain.errors import TooManyRules
-from chatd.approvals.domain.rules import Effect, Rule, Scope, ScopeKind
-from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId
+from chatd.approvals.domain.rules import RULES_MAX, Effect, Scope, ScopeKind
+from chatd.chats.domain.chat import NewMessage, PendingCall
+from chatd.chats.domain.commands import (
+    AnswerAction,
+    Approved,
+    AskedCall,
+    CommitResults,
+    CommitStep,
+    EnterRequiresAction,
+    RememberedCall,
+)
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import Role as MessageRole
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind
+from chatd.primitives.domain.ids import ChatId, ExecutionId
 from parley.api.chat.v1 import approval_pb2, chat_service_pb2
 from parley.api.chat.v1 import approval_service_pb2 as api
 from parley.identity import Role
@@ -294,24 +307,47 @@ async def test_all_that_is_wrong_with_a_rule_is_told_at_once(served: ServedChats
     ]
 
 
-def remembered(chat_id: str, digest: str, *, is_for_tainted: bool = False) -> Rule:
-    return Rule(
+def remembered(chat_id: str, digest: str, *, is_for_tainted: bool = False) -> RememberedCall:
+    return RememberedCall(
         ABSENT[:-1] + digest,
-        Scope(ScopeKind.CHAT, chat_id),
-        Effect.ALLOW,
-        digest=digest,
-        is_for_tainted=is_for_tainted,
+        ChatId(chat_id),
+        tool="execute",
+        server_id="",
         reason="git push",
+        is_for_tainted=is_for_tainted,
+        digest=digest,
+        rules_max=RULES_MAX,
     )
+
+
+async def remember(served: ServedChats, chat_id: str, *calls: RememberedCall) -> None:
+    """Let a chat ask for approvals, one after the other, and approve them for the chat."""
+    chats = served.stores.chats
+    for number, remembered_call in enumerate(calls):
+        state = await served.state(chat_id)
+        action_id = ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), f"action {number}")))
+        call = ToolCall(f"call {number}", "execute", "{}")
+        pending = PendingCall(call.tool_call_id, "execute", action_id, kind=PendingKind.APPROVAL)
+        message = NewMessage(MessageRole.ASSISTANT, (call,))
+        message_id = state.next_message_id
+        step = CommitStep(fence_of(state), (message,), asked=(AskedCall(pending, call),))
+        state = await chats.apply(ChatId(chat_id), step)
+        await chats.apply(ChatId(chat_id), EnterRequiresAction(fence_of(state)))
+        dispatch = Dispatch(action_id, call, Executor.TOOLRUNNER, "j1")
+        approved = Approved(message_id, dispatch, remembered_call)
+        worker_id = state.worker_id
+        answer = AnswerAction(action_id, approved, "{}", ANN_ID, worker_id)
+        state = await chats.apply(ChatId(chat_id), answer)
+        result = ToolResult(call.tool_call_id, "execute", "{}", ToolOutcome.DONE)
+        await chats.apply(ChatId(chat_id), CommitResults(fence_of(state), (result,)))
 
 
 async def test_a_remembered_approval_is_kept_once_and_can_only_be_deleted(
     served: ServedChats,
 ) -> None:
     chat = await served.ann.create()
-    await served.stored_rules.remember(remembered(chat.id, "1"))
-    await served.stored_rules.remember(remembered(chat.id, "1", is_for_tainted=True))
-    await served.stored_rules.remember(remembered(chat.id, "2"))
+    once, twice = remembered(chat.id, "1"), remembered(chat.id, "1", is_for_tainted=True)
+    await remember(served, chat.id, once, twice, remembered(chat.id, "2"))
     first, second = await listed(served.ann, CHAT, chat.id)
     assert (first.remembered, first.after_outside_content) == (True, True)
     assert (second.remembered, second.after_outside_content) == (True, False)
@@ -319,13 +355,12 @@ async def test_a_remembered_approval_is_kept_once_and_can_only_be_deleted(
     assert problem.metadata == {"field": "update_mask"}
     await served.ann.ask(deleting(CHAT, first.id, chat.id))
     assert await listed(served.ann, CHAT, chat.id) == [second]
-    with pytest.raises(ChatNotFound):
-        await served.stored_rules.remember(remembered(ABSENT, "1"))
 
 
 async def test_remembered_approvals_count_as_rules(served: ServedChats) -> None:
     chat = await served.ann.create()
     for number in range(100):
         await served.ann.ask(creating(CHAT, f"r{number}", chat.id))
-    with pytest.raises(TooManyRules):
-        await served.stored_rules.remember(remembered(chat.id, "1"))
+    await remember(served, chat.id, remembered(chat.id, "1"))
+    rules = await served.stored_rules.of_scope(Scope(ScopeKind.CHAT, chat.id))
+    assert [rule.digest for rule in rules] == [""] * 100

@@ -45,6 +45,9 @@ INSERT_WORKER = """
     INSERT INTO chat.workers VALUES ($1, 'unix:/nowhere', false, now() + interval '1 day', now())
 """
 
+SELECT_CANCELLED = """
+    SELECT execution_id::text AS id FROM chat.cancelled_calls WHERE chat_id = $1
+"""
 SELECT_BILLED = """
     SELECT id::text, message_id, purpose, outcome, cost_micros, is_estimate FROM chat.usage
     WHERE chat_id = $1
@@ -79,6 +82,7 @@ class Lockstep(ChatMachine):
             [(queued.id, queued.content, queued.choice) for queued in self.chat.queue],
             self.chat.choice,
             sorted(self.billed()),
+            sorted(self.chat.cancelled),
         )
 
     def billed(self) -> Iterator[tuple[object, ...]]:
@@ -110,6 +114,7 @@ class Lockstep(ChatMachine):
             [(queued.id, queued.content, queued.choice) for queued in queue],
             ModelChoice(row["model_id"], ReasoningEffort(row["reasoning_effort"])),
             sorted(map(tuple, billed)),
+            sorted(row["id"] for row in await self.pool.fetch(SELECT_CANCELLED, self.chat_id)),
         )
 
 

@@ -15,6 +15,7 @@ from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
     Execution,
     Executor,
+    Outcome,
     StillRunning,
     Untraceable,
 )
@@ -79,7 +80,9 @@ async def test_a_stored_result_is_acknowledged_by_the_commit_that_stores_it(hous
         pending = (PendingCall("call-1", "execute", execution.dispatch.execution_id),)
         state = ChatState(CHAT, Status.RUNNING, 5, 5, 1, MessageId(3), pending=pending)
         acknowledgements.state_changed(state)
-        assert (await routed.execute(execution)).outcome is ToolOutcome.DONE
+        ended = await routed.execute(execution)
+        assert isinstance(ended, Outcome)
+        assert ended.outcome is ToolOutcome.DONE
         await acknowledgements.send()
         assert await calls.tools.find(execution) == StillRunning()
         acknowledgements.state_changed(replace(state, snapshot_version=6, pending=()))

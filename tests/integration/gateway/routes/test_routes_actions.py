@@ -127,6 +127,10 @@ async def test_one_action_is_read_as_it_ended(stack: GatewayStack) -> None:
             {"decision": "refuse", "remark": "smaller steps"},
             {"decision": api.ACTION_DECISION_REFUSE, "remark": "smaller steps"},
         ),
+        (
+            {"decision": "accept", "content": {"branch": "main"}},
+            {"decision": api.ACTION_DECISION_ACCEPT, "content_json": '{"branch":"main"}'},
+        ),
     ],
 )
 async def test_an_answer_is_sent_with_its_key(

@@ -61,6 +61,23 @@ PLAN = action("plan", {"title": "Write it", "plan": "# Write it\n\n1. Write."})
 APPROVAL = action("approval", {"command": "rm -r build"}, reason="it deletes")
 LOOP = action("loop", {"path": "a", "line": 1}, tool_name="read_file")
 CLIENT = action("client_tool", {}, tool_name="look_up")
+FORM = action(
+    "elicitation",
+    {
+        "message": "Which branch?",
+        "schema": {
+            "properties": {
+                "branch": {"type": "string", "description": "its name"},
+                "depth": {"type": "integer"},
+            },
+            "required": ["branch"],
+        },
+    },
+    tool_name="git__clone",
+)
+LOGIN = action(
+    "login", {"message": "Sign in.", "url": "https://example.com/login"}, tool_name="git__clone"
+)
 
 
 def listed(*actions: dict[str, Any], cursor: str | None = None) -> Answer:
@@ -134,6 +151,12 @@ def test_what_waits_can_be_json_and_may_be_nothing(capsys: pytest.CaptureFixture
         ),
         (APPROVAL, ("--accept",), {"decision": "accept"}),
         (LOOP, ("--refuse",), {"decision": "refuse"}),
+        (LOGIN, ("--accept",), {"decision": "accept"}),
+        (
+            FORM,
+            ("--field", "branch=a=b", "--field", "depth=3"),
+            {"decision": "accept", "content": {"branch": "a=b", "depth": 3}},
+        ),
         (
             APPROVAL | {"arguments_digest": "d1"},
             ("--accept", "--remember"),
@@ -174,6 +197,11 @@ def test_a_plan_is_accepted_as_a_file_has_it(tmp_path: Path) -> None:
     ("asked", "options", "problem"),
     [
         (QUESTION, (), "the answer is missing: give --option N, or --text TEXT"),
+        (FORM, (), "give --field branch=VALUE --field depth=VALUE, or --refuse"),
+        (FORM, ("--field", "name=x"), "'name=x' is no field of the form (branch, depth)"),
+        (FORM, ("--field", "depth=x"), "depth is no integer: 'x'"),
+        (FORM, ("--refuse", "--field", "depth=1"), "--field is for a form that is accepted"),
+        (PLAN, ("--field", "a=b"), "--field is for a form that is accepted"),
         (QUESTION, ("--accept",), "--accept, --refuse and --plan are not for questions"),
         (
             QUESTION,
@@ -289,6 +317,9 @@ def test_what_cannot_be_answered_is_told(
         (APPROVAL, "a\n", {"decision": "accept", "remember": True}),
         (APPROVAL, "n\n\n", {"decision": "refuse"}),
         (LOOP, "a\ny\n", {"decision": "accept"}),
+        (LOGIN, "y\n", {"decision": "accept"}),
+        (LOGIN, "n\n", {"decision": "refuse"}),
+        (FORM, "y\nmain\n\n", {"decision": "accept", "content": {"branch": "main"}}),
     ],
 )
 def test_on_a_terminal_it_asks(

@@ -105,6 +105,10 @@ async def test_actions_are_listed_and_read(parley: Parley, chatd: FakeChatd) -> 
             ),
         ),
         (
+            ActionAnswer(ActionDecision.ACCEPT, content_json='{"a": 1}'),
+            api.AnswerActionRequest(decision=api.ACTION_DECISION_ACCEPT, content_json='{"a": 1}'),
+        ),
+        (
             ActionAnswer(ActionDecision.REFUSE, remark="smaller"),
             api.AnswerActionRequest(decision=api.ACTION_DECISION_REFUSE, remark="smaller"),
         ),

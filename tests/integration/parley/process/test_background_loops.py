@@ -49,6 +49,7 @@ LOOPS = {
         "configuration.read",
         "diffs.look",
         "executions.acknowledge",
+        "executions.cancel",
         "feeds.look",
         "groups.check",
         "groups.follow",

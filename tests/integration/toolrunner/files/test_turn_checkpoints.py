@@ -297,3 +297,21 @@ async def test_what_processes_changed_before_the_node_was_killed_comes_back(hous
         assert outcomes(report) == {"a": "restored", "b": "restored", "c": "restored"}
         assert tree_of(root).keys() == {"a", "b"}
         assert turns.files.bytes_of("a") == b"0\n"
+
+
+async def test_an_owner_that_was_replaced_restores_nothing(turns: ChatTurns) -> None:
+    turns.at(0)
+    await turns.run("echo 1 > file")
+    turns.at(5)
+    await turns.run("echo 2 > file")
+    await turns.restore("r1", 5, owner_epoch=3)
+    turns.at(7)
+    await turns.run("echo 3 > file")
+    for restore_id, epoch in (("r1", 2), ("r2", 2), ("r2", 0)):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await turns.restore(restore_id, 7, owner_epoch=epoch)
+        expected = "STALE_OWNER" if epoch else "INVALID_REQUEST"
+        assert problem_of(refused.value).reason == expected
+    assert (turns.files.root / "file").read_text() == "3\n"
+    await turns.restore("r2", 7, owner_epoch=4)
+    assert (turns.files.root / "file").read_text() == "1\n"

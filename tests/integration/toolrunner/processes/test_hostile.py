@@ -270,7 +270,7 @@ async def test_scenario_12_another_chat_sees_nothing(client: Client) -> None:
     started = await client.start("exec sleep 600", stdin_mode=process_pb2.STDIN_MODE_PIPE)
     process_id, workspace_id = started.process.process_id, client.context.workspace_id
     client.context = workspace_pb2.WorkspaceContext(
-        workspace_id=workspace_id, chat_id=client.new_id()
+        workspace_id=workspace_id, chat_id=client.new_id(), profile=client.context.profile
     )
     for call in (
         client.write(process_id, b"x"),

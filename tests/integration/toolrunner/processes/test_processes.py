@@ -374,10 +374,11 @@ async def test_processes_are_listed_running_first_then_newest(client: Client) ->
 async def test_a_chat_sees_its_own_and_nobodys(client: Client) -> None:
     own = (await client.run("true")).process.process_id
     workspace_id = client.context.workspace_id
-    client.context = workspace_pb2.WorkspaceContext(workspace_id=workspace_id)
+    profile = client.context.profile
+    client.context = workspace_pb2.WorkspaceContext(workspace_id=workspace_id, profile=profile)
     nobodys = (await client.run("true")).process.process_id
     client.context = workspace_pb2.WorkspaceContext(
-        workspace_id=workspace_id, chat_id=client.new_id()
+        workspace_id=workspace_id, chat_id=client.new_id(), profile=profile
     )
     assert (await client.get(nobodys)).process_id == nobodys
     not_found = (grpc.StatusCode.NOT_FOUND, "PROCESS_NOT_FOUND")

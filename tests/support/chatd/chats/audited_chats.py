@@ -16,13 +16,19 @@ from chatd.chats.domain.commands import (
     RecordResult,
     Resolved,
     SendMessage,
+    SuspendCall,
 )
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import File, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor, PendingKind
+from chatd.content.domain.tools import (
+    Dispatch,
+    Executor,
+    InputRequired,
+    PendingKind,
+)
 from chatd.models.domain.price import ModelUse, Price
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -63,6 +69,8 @@ CHILD = ChatId(made_id("child"))
 FAILED = ChatId(made_id("failed"))
 #: Waits for a client, after a question was answered.
 ASKING = ChatId(made_id("asking"))
+#: Waits for an answer to what a running call asks.
+SUSPENDED = ChatId(made_id("suspended"))
 #: Never had a message.
 EMPTY = ChatId(made_id("empty"))
 
@@ -98,6 +106,7 @@ async def fill(pool: Pool) -> None:
         await _done(chats)
         await _failed(chats)
         await _asking(chats)
+        await _suspended(chats)
     for idle in (CHILD, EMPTY):
         await insert_chat(pool, ChatState(idle, Status.WAITING, 1, 0, 0, MessageId(1)), OWNER)
     await pool.execute(LINK_REST)
@@ -141,6 +150,23 @@ async def _asking(chats: PostgresChats) -> None:
     answer = Resolved(_result("question"))
     command = AnswerAction(execution_of("question"), answer, "{}", OWNER.id, None)
     await chats.apply(ASKING, command)
+
+
+async def _suspended(chats: PostgresChats) -> None:
+    state = await _add(chats, SUSPENDED, None)
+    state = await chats.apply(SUSPENDED, _step(state, local=("search",)))
+    pending = PendingCall(
+        "search",
+        "tool",
+        execution_of("search"),
+        kind=PendingKind.ELICITATION,
+        question=InputRequired("r1", PendingKind.ELICITATION, "Where?"),
+        question_id=execution_of("search asks"),
+    )
+    asked = AskedCall(pending, ToolCall("search", "tool", '{"message": "Where?"}'))
+    message_id = MessageId(state.next_message_id - 1)
+    state = await chats.apply(SUSPENDED, SuspendCall(fence_of(state), message_id, asked))
+    await chats.apply(SUSPENDED, EnterRequiresAction(fence_of(state)))
 
 
 async def _add(

@@ -45,13 +45,22 @@ from chatd.chats.domain.commands import (
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    Supplied,
+    SuspendCall,
     UndoRevert,
 )
 from chatd.chats.domain.errors import QueueFull
 from chatd.chats.domain.transitions import fence_of, impossibility
 from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor, PendingKind
+from chatd.content.domain.tools import (
+    SUSPENDED,
+    Dispatch,
+    Executor,
+    InputAction,
+    InputRequired,
+    PendingKind,
+)
 from chatd.models.domain.price import ModelUse, Price
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ReasoningEffort
 from chatd.primitives.domain.errors import ChatError
@@ -270,8 +279,10 @@ class ChatMachine(RuleBasedStateMachine):
         action_id = self.some_action(place, is_stale=is_stale)
         stored = self.chat.actions.get(action_id)
         call = ToolCall("stale", "tool", "{}") if stored is None else stored.asked.call
-        answer: Approved | Resolved
-        if is_approved:
+        answer: Approved | Resolved | Supplied
+        if stored is not None and stored.asked.pending.question is not None:
+            answer = Supplied(InputAction.ACCEPT if is_approved else InputAction.DECLINE, "{}")
+        elif is_approved:
             message_id = next((m.id for m in self.chat.messages if call in m.content), MessageId(1))
             answer = Approved(message_id, Dispatch(action_id, call, Executor.TOOLRUNNER, "j1"))
         else:
@@ -280,7 +291,7 @@ class ChatMachine(RuleBasedStateMachine):
 
     def some_action(self, place: int, *, is_stale: bool) -> ExecutionId:
         """Return an action that is open, or one that never was."""
-        asked = [call.execution_id for call in self.chat.state.pending if call.is_asked]
+        asked = [call.action_id for call in self.chat.state.pending if call.is_asked]
         known = [action_id for action_id in asked if action_id is not None]
         if is_stale or not known:
             return execution_id(self.salt, f"stale {place}")
@@ -290,7 +301,7 @@ class ChatMachine(RuleBasedStateMachine):
         local=st.integers(0, 3),
         kinds=st.lists(
             st.tuples(
-                st.sampled_from([kind for kind in PendingKind if kind != "dispatched"]),
+                st.sampled_from(sorted(set(PendingKind) - SUSPENDED - {PendingKind.DISPATCHED})),
                 st.sampled_from((None, 60.0, 300.0)),
             ),
             max_size=3,
@@ -332,6 +343,30 @@ class ChatMachine(RuleBasedStateMachine):
             call = local[place % len(local)]
             result = ToolResult(call.tool_call_id, "tool", "{}", ToolOutcome.DONE)
             self.apply(RecordResult(fence_of(state), result))
+
+    @rule(place=st.integers(0, 5), kind=st.sampled_from(sorted(SUSPENDED)))
+    def suspend(self, place: int, kind: PendingKind) -> None:
+        state = self.chat.state
+        local = [call for call in state.pending if call.is_dispatched]
+        if local:
+            self.calls += 1
+            call = local[place % len(local)]
+            pending = PendingCall(
+                call.tool_call_id,
+                call.tool_name,
+                call.execution_id,
+                kind=kind,
+                deadline_s=60.0,
+                question=InputRequired(f"r{self.calls}", kind, "Which\0?", url="https://x"),
+                question_id=execution_id(self.salt, f"question {self.calls}"),
+            )
+            called = ToolCall(call.tool_call_id, call.tool_name, '{"message": "Which?"}')
+            asked = AskedCall(pending, called)
+            message_id = next(
+                (m.id for m in self.chat.live() if call.tool_call_id in calls_of(m.content)),
+                MessageId(1),
+            )
+            self.apply(SuspendCall(fence_of(state), message_id, asked))
 
     @rule()
     def commit_results(self) -> None:
@@ -409,9 +444,15 @@ class ChatMachine(RuleBasedStateMachine):
 
     @invariant()
     def exactly_the_asked_calls_have_an_open_action(self) -> None:
-        asked = {call.execution_id for call in self.chat.state.pending if call.is_asked}
+        asked = {call.action_id for call in self.chat.state.pending if call.is_asked}
         opened = {key for key, action in self.chat.actions.items() if action.outcome is None}
         assert opened == asked
+
+    @invariant()
+    def a_call_that_waits_is_pending_or_cancelled_or_over(self) -> None:
+        suspended = {call.execution_id for call in self.chat.state.pending if call.is_suspended}
+        assert not suspended & self.chat.cancelled
+        assert not suspended & self.chat.results.keys()
 
     @invariant()
     def versions_only_grow_and_name_snapshots(self) -> None:
@@ -439,6 +480,10 @@ class ChatMachine(RuleBasedStateMachine):
 
 def text_of(content: tuple[object, ...]) -> str:
     return "".join(part.text for part in content if isinstance(part, Text))
+
+
+def calls_of(content: tuple[object, ...]) -> list[str]:
+    return [part.tool_call_id for part in content if isinstance(part, ToolCall)]
 
 
 def queued_id(number: int) -> QueuedMessageId:

@@ -21,6 +21,7 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     PromoteQueuedMessage,
+    RememberedCall,
     RequestCompaction,
     RevertChat,
     UndoRevert,
@@ -33,6 +34,7 @@ from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     CancelActions,
+    CancelCalls,
     ChangeQueued,
     ClearQueue,
     DeleteMessagesFrom,
@@ -45,6 +47,7 @@ from chatd.chats.domain.writes import (
     PromoteHead,
     RecordDispatches,
     RecordRevert,
+    RememberCall,
     RestoreMessages,
     SetMode,
     StartDeadlines,
@@ -85,6 +88,8 @@ class StoredChat:
     dispatches: dict[ExecutionId, Dispatch] = field(default_factory=dict)
     results: dict[ExecutionId, ToolResult] = field(default_factory=dict)
     actions: dict[ExecutionId, StoredAction] = field(default_factory=dict)
+    cancelled: set[ExecutionId] = field(default_factory=set)
+    remembered: dict[str, RememberedCall] = field(default_factory=dict)
     mode: ChatMode = ChatMode.ORDINARY
     ledger: dict[tuple[int, int, CallPurpose], LedgerEntry] = field(default_factory=dict)
     choice: ModelChoice = NO_CHOICE
@@ -214,7 +219,7 @@ class _Writer:
                 self._chat.results[call.execution_id] = result
             case OpenActions(_, asked):
                 for each in asked:
-                    action_id = each.pending.execution_id
+                    action_id = each.pending.action_id
                     if action_id is None or action_id in self._chat.actions:
                         raise AssertionError("an action was opened twice or without an id")
                     self._chat.actions[action_id] = StoredAction(each)
@@ -239,6 +244,12 @@ class _Writer:
                 for action_id, action in self._open_actions():
                     cancelled = replace(action, outcome=ActionOutcome.CANCELLED)
                     self._chat.actions[action_id] = cancelled
+            case CancelCalls(execution_ids):
+                if not self._chat.dispatches.keys() >= set(execution_ids):
+                    raise AssertionError("a call is cancelled that was never dispatched")
+                self._chat.cancelled.update(execution_ids)
+            case RememberCall(remembered):
+                self._chat.remembered[remembered.rule_id] = remembered
             case SetMode(mode):
                 self._chat.mode = mode
             case EnqueueMessage(queued_message_id, message):

@@ -12,6 +12,7 @@ from support.chatd.chats.audited_chats import (
     KEY,
     RUNNING,
     STRANGER,
+    SUSPENDED,
     WORKER,
     execution_of,
     made_id,
@@ -150,6 +151,13 @@ STATES = (
         f" answer = NULL, result = NULL WHERE id = '{execution_of('question')}'",
     ),
     Planted("only_answers_are_waited_for", RUNNING, asking(RUNNING, "NULL")),
+    Planted(
+        "only_open_calls_ask",
+        f"{SUSPENDED}/{execution_of('search')}",
+        "INSERT INTO chat.cancelled_calls SELECT execution_id, chat_id, chat_id, 'member',"
+        " tool_call_id, tool_name, executor, journal_generation, 1, now(), now()"
+        f" FROM chat.tool_calls WHERE execution_id = '{execution_of('search')}'",
+    ),
     Planted(
         "answers_are_stored",
         f"{ASKING}/{execution_of('question')}",

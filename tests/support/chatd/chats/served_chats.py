@@ -14,8 +14,10 @@ from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
 from chatd.actions.store.actions import Actions
 from chatd.approvals.engine.cached_rules import CachedRules, notice_key
 from chatd.approvals.engine.judge import Judge
+from chatd.approvals.engine.tree_taint import TreeTaint
 from chatd.approvals.rpc.servicer import ApprovalServicer
 from chatd.approvals.store.rules import PostgresRules
+from chatd.approvals.store.trees import TreeVersions
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
@@ -295,7 +297,8 @@ async def served_chats(
         tools, changed = JournalingTools(SHELL), list[ChatId]()
         stored_rules = PostgresRules(pool, lambda scope: rules.on_notice(notice_key(scope)))
         rules = CachedRules(stored_rules, telling.clock)
-        judge = Judge(rules, stored_rules, Workspaces())
+        tree = TreeTaint(Facts(pool).chat, TreeVersions(pool).of_tree, chats.history)
+        judge = Judge(rules, Workspaces(), tree)
         servicers = (
             ApprovalServicer(stored_rules),
             ChatServicer(
@@ -323,6 +326,7 @@ async def served_chats(
                     groups,
                     tasks,
                     changed=changed.append,
+                    remembered=stored_rules.changed,
                 )
             ),
             UsageServicer(usage),

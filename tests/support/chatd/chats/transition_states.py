@@ -20,7 +20,7 @@ from chatd.chats.domain.commands import (
 )
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor, PendingKind
+from chatd.content.domain.tools import Dispatch, Executor, InputRequired, PendingKind
 from chatd.primitives.domain.ids import (
     ChatId,
     ExecutionId,
@@ -42,6 +42,16 @@ ANSWER = NewMessage(Role.ASSISTANT, (Text("hi"),))
 LOCAL = PendingCall("call_0", "execute", EXECUTION)
 ACTION = ExecutionId("00000000-0000-0000-0000-0000000000ee")
 CLIENT = PendingCall("call_1", "ask", ACTION, kind=PendingKind.CLIENT, deadline_s=300.0)
+QUESTION = InputRequired("r1", PendingKind.ELICITATION, "Which one?")
+SUSPENDED = PendingCall(
+    "call_0",
+    "execute",
+    EXECUTION,
+    kind=PendingKind.ELICITATION,
+    deadline_s=300.0,
+    question=QUESTION,
+    question_id=ACTION,
+)
 ASKED_CALL = AskedCall(CLIENT, ToolCall("call_1", "ask", "{}"))
 DONE = ToolResult("call_0", "execute", "{}", ToolOutcome.DONE)
 ANSWERED = ToolResult("call_1", "ask", "{}", ToolOutcome.DONE)
@@ -68,6 +78,14 @@ STATES: Mapping[str, ChatState] = {
     "A0": replace(AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW),
     "A1": replace(
         AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW, queue_length=2
+    ),
+    "Q0": replace(AT_REST, status=Status.REQUIRES_ACTION, pending=(SUSPENDED,), deadline_at=NOW),
+    "Q1": replace(
+        AT_REST,
+        status=Status.REQUIRES_ACTION,
+        pending=(SUSPENDED,),
+        deadline_at=NOW,
+        queue_length=2,
     ),
     "XW": replace(AT_REST, archived=True),
     "XE0": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True),

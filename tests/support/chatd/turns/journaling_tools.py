@@ -4,15 +4,18 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import (
+    UNKNOWN_OUTCOME,
     Ended,
     Execution,
     ExecutorUnreachable,
     Found,
+    InputAnswer,
+    InputRequired,
     NeverSeen,
     Outcome,
     StillRunning,
@@ -37,6 +40,7 @@ class Entry:
 
     execution: Execution
     outcome: asyncio.Future[Outcome]
+    questions: list[InputRequired] = field(default_factory=list)  # Those without an answer.
 
 
 def ran(name: str) -> Outcome:
@@ -54,6 +58,8 @@ class JournalingTools:
         order: Names of the tools in the order in which they were started.
         modes: Modes of the calls in that order.
         stopped: Executions that somebody had stopped.
+        questions: What each tool asks, one after the other, before it does anything else.
+        told: The answers that calls got, in order.
         is_reachable: Whether anybody can talk to it.
         crash_after_start: Whether the caller dies as soon as a call is journaled.
     """
@@ -74,6 +80,8 @@ class JournalingTools:
         self.order: list[str] = []
         self.modes: list[ChatMode] = []
         self.stopped: list[str] = []
+        self.questions: dict[str, tuple[InputRequired, ...]] = {}
+        self.told: list[InputAnswer] = []
         self.is_reachable = True
         self.loses_answers = False
         self.crash_after_start = False
@@ -83,10 +91,14 @@ class JournalingTools:
         self.offers += 1
         return self.specs
 
-    async def execute(self, execution: Execution) -> Outcome:
-        """Start a call or attach to it, and wait for its end."""
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
+        """Start a call or attach to it, and wait for its end or for what it asks."""
         self._admit(execution)
-        entry = self._journal.get(execution.dispatch.execution_id) or self._start(execution)
+        known = self._journal.get(execution.dispatch.execution_id)
+        if known is None and execution.answer is not None:
+            return UNKNOWN_OUTCOME
+        entry = known or self._start(execution)
+        self._answer(entry, execution.answer)
         for update in self.reports.get(execution.spec.name, ()):
             execution.context.progress.report(execution.dispatch.call.tool_call_id, update)
         async with self._changed:
@@ -96,6 +108,8 @@ class JournalingTools:
             raise Crash
         if self.loses_answers:
             raise ExecutorUnreachable(execution.dispatch.executor)
+        if entry.questions and not entry.outcome.done():
+            return entry.questions[0]
         # The call is the executor's: it goes on when nobody waits any more.
         return await asyncio.shield(entry.outcome)
 
@@ -108,7 +122,7 @@ class JournalingTools:
         if entry is None:
             return NeverSeen()
         if not entry.outcome.done():
-            return StillRunning()
+            return entry.questions[0] if entry.questions else StillRunning()
         return Ended(entry.outcome.result())
 
     async def cancel(self, execution: Execution) -> None:
@@ -125,6 +139,20 @@ class JournalingTools:
             if entry.execution.spec.name == name and not entry.outcome.done():
                 entry.outcome.set_result(outcome or ran(name))
 
+    def waiting(self) -> set[ExecutionId]:
+        """Return the calls that wait for an answer."""
+        return {
+            execution_id
+            for execution_id, entry in self._journal.items()
+            if entry.questions and not entry.outcome.done()
+        }
+
+    def lose_sessions(self) -> None:
+        """End the calls that wait for answers, as an executor does that was restarted."""
+        for entry in self._journal.values():
+            if entry.questions and not entry.outcome.done():
+                entry.outcome.set_result(UNKNOWN_OUTCOME)
+
     async def until_started(self, calls: int) -> None:
         """Wait until that many calls were started."""
         async with self._changed:
@@ -134,6 +162,10 @@ class JournalingTools:
         """Lose everything, as a node does whose disk is gone."""
         self._journal.clear()
         self._generation = "made anew"
+
+    def restore_generation(self, generation: str) -> None:
+        """Call the journal as it was called before, though it lacks something."""
+        self._generation = generation
 
     def _admit(self, execution: Execution) -> None:
         if not self.is_reachable:
@@ -146,14 +178,30 @@ class JournalingTools:
     def _start(self, execution: Execution) -> Entry:
         name = execution.spec.name
         outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        entry = Entry(execution, outcome)
+        entry = Entry(execution, outcome, list(self.questions.get(name, ())))
         self._journal[execution.dispatch.execution_id] = entry
         self.starts[execution.dispatch.execution_id] += 1
         self.order.append(name)
         self.modes.append(execution.dispatch.mode)
+        if not entry.questions:
+            self._go_on(entry)
+        return entry
+
+    def _answer(self, entry: Entry, answer: InputAnswer | None) -> None:
+        """Take an answer to what a call asks; any other is ignored."""
+        is_open = bool(entry.questions) and not entry.outcome.done()
+        if answer is None or not is_open or entry.questions[0].request_id != answer.request_id:
+            return
+        self.told.append(answer)
+        del entry.questions[0]
+        if not entry.questions:
+            self._go_on(entry)
+
+    def _go_on(self, entry: Entry) -> None:
+        """Let a call do its work, as it was started or as everything was answered."""
+        name = entry.execution.spec.name
         answer = self.answers.get(name, ran(name))
         if isinstance(answer, Exception):
             raise answer
         if name not in self._held:
-            outcome.set_result(answer)
-        return entry
+            entry.outcome.set_result(answer)

@@ -19,7 +19,10 @@ from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.writes import EndActions
 from chatd.chats.store.applying import Applied, Unwritten, Wrote
 from chatd.content.domain.parts import ToolResult
-from chatd.content.domain.tools import Outcome
+from chatd.content.domain.tools import (
+    InputRequired,
+    Outcome,
+)
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -288,7 +291,7 @@ async def _catch_up_once(self: History, chats: Any, state: ChatState) -> None:
         await _catch_up(self, chats, state)
 
 
-async def _send_again(self: ToolCaller, open_call: OpenCall) -> Outcome:
+async def _send_again(self: ToolCaller, open_call: OpenCall) -> Outcome | InputRequired:
     dispatch = open_call.execution.dispatch
     again = replace(dispatch, execution_id=ExecutionId(f"{dispatch.execution_id} again"))
     return await self._tools.execute(replace(open_call.execution, dispatch=again))

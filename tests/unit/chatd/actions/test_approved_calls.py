@@ -88,7 +88,8 @@ async def test_an_approval_is_remembered_for_the_chat() -> None:
     calls = dispatcher(rules, EXECUTE)
     permitted = await calls.dispatch(ACTION, ANN, is_remembered=True)
     assert isinstance(permitted, Permitted)
-    await calls.remember(permitted)
+    assert permitted.remembered is not None
+    rules.remember(permitted.remembered)
     (kept,) = [rule for rule in rules.kept if rule.digest]
     assert (kept.scope, kept.effect, kept.tool, kept.is_for_tainted) == (
         Scope(ScopeKind.CHAT, CHAT),

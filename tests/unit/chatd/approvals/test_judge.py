@@ -3,6 +3,8 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
+
 from chatd.approvals.domain.judgement import Allow, Ask, Deny
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
 from chatd.approvals.domain.taint import Workspace
@@ -14,7 +16,12 @@ from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from parley.clock import FakeClock
-from support.chatd.approvals.in_memory_rules import Rules, Workspaces, judge_of
+from support.chatd.approvals.in_memory_rules import (
+    Rules,
+    Tree,
+    Workspaces,
+    judge_of,
+)
 
 ROOT = ChatId("00000000-0000-0000-0000-0000000000a1")
 CHILD = ChatId("00000000-0000-0000-0000-0000000000a2")
@@ -104,12 +111,12 @@ async def test_a_remembered_call_is_not_asked_about_again_in_its_tree() -> None:
     push = call("a", "execute", command="git push")
     child = TurnContext(CHILD, ANN, ancestor_ids=(ROOT,))
     assert isinstance((await judge.judge(CONTEXT, [], [push], SPECS))["a"], Ask)
-    await judge.remember(child, [], push, SPECS["execute"])
+    rules.remember(await judge.remembered(child, [], push, SPECS["execute"]))
     judge.rules.on_notice(notice_key(rules.changed[-1]))
     assert await judge.judge(CONTEXT, [], [push], SPECS) == {"a": Allow()}
     tainted = await judge.judge(CONTEXT, history(*WEB), [push], SPECS)
     assert isinstance(tainted["a"], Ask)
-    await judge.remember(CONTEXT, history(*WEB), push, SPECS["execute"])
+    rules.remember(await judge.remembered(CONTEXT, history(*WEB), push, SPECS["execute"]))
     judge.rules.on_notice(notice_key(rules.changed[-1]))
     assert await judge.judge(CONTEXT, history(*WEB), [push], SPECS) == {"a": Allow()}
     assert len(rules.kept) == 2
@@ -121,6 +128,30 @@ async def test_a_chat_costs_no_query_while_no_chat_has_rules() -> None:
     for number in range(3):
         assert await cached.of_turn(ANN.id, ChatId(str(number))) == ()
     assert rules.reads == [Scope(ScopeKind.USER, ANN.id)]
-    await rules.remember(Rule("2", Scope(ScopeKind.CHAT, ROOT), Effect.ALLOW, digest="d"))
+    rules.kept.append(Rule("2", Scope(ScopeKind.CHAT, ROOT), Effect.ALLOW, digest="d"))
+    rules.changed.append(Scope(ScopeKind.CHAT, ROOT))
     cached.on_notice(notice_key(rules.changed[-1]))
     assert [rule.id for rule in await cached.of_turn(ANN.id, ROOT)] == ["2"]
+
+
+@pytest.mark.parametrize("context", [CONTEXT, TurnContext(CHILD, ANN, ancestor_ids=(ROOT,))])
+async def test_what_entered_one_chat_of_a_tree_counts_for_all_of_them(
+    context: TurnContext,
+) -> None:
+    other = CHILD if context is CONTEXT else ROOT
+    run = [call("a", "execute", command="ls")]
+    tree = Tree({context.chat_id: (), other: ()})
+    judge = judge_of(Rules(), tree=tree)
+    assert await judge.judge(context, [], run, SPECS) == {"a": Allow()}
+    tree.histories[other] = history(*WEB)
+    assert isinstance((await judge.judge(context, [], run, SPECS))["a"], Ask)
+    remembered = await judge.remembered(context, [], run[0], SPECS["execute"])
+    assert remembered.is_for_tainted
+    assert tree.reads == [other, other]
+
+
+async def test_a_chat_that_is_alone_reads_no_other() -> None:
+    tree = Tree({CONTEXT.chat_id: history(*WEB)})
+    run = [call("a", "execute", command="ls")]
+    assert await judge_of(Rules(), tree=tree).judge(CONTEXT, [], run, SPECS) == {"a": Allow()}
+    assert tree.reads == []

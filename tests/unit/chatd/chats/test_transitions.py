@@ -39,6 +39,7 @@ from chatd.chats.domain.commands import (
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    Supplied,
     UndoRevert,
 )
 from chatd.chats.domain.errors import (
@@ -73,6 +74,7 @@ from chatd.chats.domain.writes import (
 )
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolOutcome, ToolResult
+from chatd.content.domain.tools import InputAction
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
     Fence,
@@ -120,6 +122,9 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "answer what is over": lambda _: AnswerAction(
         EXECUTION, Resolved(ANSWERED), "{}", "ann", OTHER
     ),
+    "answer a call": lambda _: AnswerAction(
+        ACTION, Supplied(InputAction.ACCEPT), "{}", "ann", OTHER
+    ),
     "expire": lambda _: ExpireAction(ACTION, OTHER),
     "expire what is over": lambda _: ExpireAction(EXECUTION, OTHER),
     "reconcile": lambda _: Reconcile(),
@@ -140,37 +145,42 @@ OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "send": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "R1", "R1": "R1",
         "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
+        "Q0": "Q1", "Q1": "Q1",
     },
     "send urgently": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "I1", "R1": "I1",
         "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
+        "Q0": "I1", "Q1": "I1",
     },
-    "edit": dict.fromkeys(("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1"), "R0"),
+    "edit": dict.fromkeys(
+        ("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1", "Q0", "Q1"), "R0"
+    ),
     "revert": dict.fromkeys(("W", "E0", "E1"), "W"),
     "revert with files": dict.fromkeys(("W", "E0", "E1"), "V0"),
     "undo revert": dict.fromkeys(("W", "E0", "E1"), "W"),
-    "drop queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1")},
-    "change queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1")},
-    "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1"},
+    "drop queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1", "Q1")},
+    "change queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1", "Q1")},
+    "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1", "Q1": "I1"},
     "interrupt": {
         "W": "=", "E0": "=", "E1": "=", "R0": "I0", "R1": "I1", "I0": "=", "I1": "=",
         "V0": "=", "V1": "=",
-        "A0": "W", "A1": "R1",
+        "A0": "W", "A1": "R1", "Q0": "I0", "Q1": "I1",
     },
     "answer": {"A0": "R0", "A1": "R1"},
     "compact": {"W": "R0", "E0": "R0", "E1": "R1"},
     "archive": {
-        "W": "XW", "E0": "XE0", "E1": "XE1", "A0": "XW", "A1": "XE1",
+        "W": "XW", "E0": "XE0", "E1": "XE1", "A0": "XW", "A1": "XE1", "Q0": "XW", "Q1": "XE1",
         "XW": "=", "XE0": "=", "XE1": "=",
     },
     "unarchive": {
-        "W": "=", "E0": "=", "E1": "=", "A0": "=", "A1": "=",
+        "W": "=", "E0": "=", "E1": "=", "A0": "=", "A1": "=", "Q0": "=", "Q1": "=",
         "XW": "W", "XE0": "E0", "XE1": "E1",
     },
     "answer as person": {"A0": "R0", "A1": "R1"},
     "answer what is over": {},
-    "expire": {"A0": "R0", "A1": "R1"},
-    "expire what is over": {"A0": "=", "A1": "="},
+    "answer a call": {"Q0": "R0", "Q1": "R1"},
+    "expire": {"A0": "R0", "A1": "R1", "Q0": "R0", "Q1": "R1"},
+    "expire what is over": dict.fromkeys(("A0", "A1", "Q0", "Q1"), "="),
     "reconcile": {},
     "step": {"R0": "R0", "R1": "R1"},
     "commit results": {"R0": "R0", "R1": "R1"},
@@ -193,6 +203,8 @@ def label(state: ChatState) -> str:
         Status.REQUIRES_ACTION: "A",
     }[state.status]
     letter = letter if state.revert is None else "V"
+    is_suspended = any(call.is_suspended for call in state.pending)
+    letter = "Q" if letter == "A" and is_suspended else letter
     queue = "" if letter == "W" else str(int(state.queue_length > 0))
     return f"{'X' if state.archived else ''}{letter}{queue}"
 
@@ -226,12 +238,17 @@ def refusal_of(state: ChatState, command: str) -> type[ChatError]:
     if state.archived and command in {
         "send", "send urgently", "edit", "revert", "revert with files", "undo revert",
         "drop queued", "change queued", "promote", "interrupt", "answer", "compact",
-        "answer as person", "answer what is over", "expire", "expire what is over",
+        "answer as person", "answer what is over", "answer a call", "expire",
+        "expire what is over",
     }:  # fmt: skip
         return ChatArchived
     if command == "promote" and state.revert is not None:
         return TransitionNotAllowed
-    if command == "answer what is over" and state.status is Status.REQUIRES_ACTION:
+    if state.status is Status.REQUIRES_ACTION and command == "answer":
+        return BadToolResult
+    if state.status is Status.REQUIRES_ACTION and command in {
+        "answer what is over", "answer as person", "answer a call",
+    }:  # fmt: skip
         return ActionNotOpen
     if command in {"drop queued", "change queued", "promote"}:
         return QueuedMessageNotFound

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatd.chats.domain.call_decisions import INTERRUPTED
 from chatd.chats.domain.chat import Message
-from chatd.chats.domain.transitions import INTERRUPTED
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import (
     ContextFile,

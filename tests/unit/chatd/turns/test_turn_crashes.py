@@ -15,6 +15,7 @@ from chatd.chats.domain.commands import (
     RecordResult,
     RequestCompaction,
     Resolved,
+    Supplied,
 )
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.messages import ChatMode, Role
@@ -24,6 +25,8 @@ from chatd.content.domain.tools import (
     PROPOSE_PLAN,
     Dispatch,
     Executor,
+    InputAction,
+    InputRequired,
     PendingKind,
 )
 from chatd.models.domain.language_model import (
@@ -135,21 +138,34 @@ def with_a_loop() -> Stage:
     return stage
 
 
+def with_a_call_that_asks() -> Stage:
+    """A chat whose first call asks twice while it runs, beside one that does not."""
+    stage = Stage(calling(*TWO_CALLS), tool("one"), tool("two"))
+    stage.tools.questions["one"] = (
+        InputRequired("r1", PendingKind.ELICITATION, "Which?"),
+        InputRequired("r2", PendingKind.LOGIN, "Sign in.", url="https://example.com/login"),
+    )
+    stage.send()
+    return stage
+
+
 async def answer(stage: Stage) -> None:
     """Answer everything that the chat waits for, as a client and as a person do."""
-    if stage.status != Status.REQUIRES_ACTION:
-        return
-    for pending in stage.state.pending:
-        if pending.kind is PendingKind.CLIENT:
-            stage.submit(ToolResult("b", "two", "{}", ToolOutcome.DONE))
-        elif pending.is_asked:
-            stage.do(answer_of(stage, pending))
-    await stage.run()
+    while stage.status == Status.REQUIRES_ACTION:
+        for pending in stage.state.pending:
+            if pending.kind is PendingKind.CLIENT:
+                stage.submit(ToolResult("b", "two", "{}", ToolOutcome.DONE))
+            elif pending.is_asked:
+                stage.do(answer_of(stage, pending))
+        await stage.run()
 
 
 def answer_of(stage: Stage, pending: PendingCall) -> AnswerAction:
-    action_id = pending.execution_id
+    action_id = pending.action_id
     assert action_id is not None
+    if pending.is_suspended:
+        supplied = Supplied(InputAction.ACCEPT)
+        return AnswerAction(action_id, supplied, '{"accepted": true}', "ann", WORKER)
     call = stage.chats.chats[stage.state.chat_id].actions[action_id].asked.call
     message_id = next(each.id for each in stage.messages if call in each.content)
     given: Approved | Resolved = Resolved(
@@ -196,6 +212,7 @@ SCENES: tuple[Callable[[], Stage], ...] = (
     with_a_plan,
     with_an_approval,
     with_a_loop,
+    with_a_call_that_asks,
 )
 
 
@@ -219,6 +236,7 @@ async def test_dying_at_any_commit_changes_nothing_in_the_end(
         await answer(stage)
         assert told(stage) == told(whole)
         assert outcomes(stage) == outcomes(whole)
+        assert stage.tools.told == whole.tools.told
         assert stage.status == whole.status == Status.WAITING
         assert set(stage.tools.starts.values()) <= {1}
         assert len(stage.tools.starts) == len(whole.tools.starts)

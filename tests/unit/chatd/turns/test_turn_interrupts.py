@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
+from chatd.chats.domain.call_decisions import INTERRUPTED
 from chatd.chats.domain.chat import NewMessage, Status
 from chatd.chats.domain.commands import (
     BusyBehavior,
@@ -15,7 +16,6 @@ from chatd.chats.domain.commands import (
     RequestCompaction,
 )
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED, Piece
-from chatd.chats.domain.transitions import INTERRUPTED
 from chatd.content.domain.messages import ErrorKind, Role, Visibility
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.models.domain.language_model import (

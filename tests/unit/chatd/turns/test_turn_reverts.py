@@ -15,7 +15,12 @@ from chatd.chats.domain.commands import (
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import Finished, ModelEvent, ModelRequest, TextDelta
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, RevertId
+from chatd.primitives.domain.ids import (
+    MessageId,
+    Owner,
+    OwnerClaim,
+    RevertId,
+)
 from chatd.turns.domain.ports import RestoreFailed
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import WORKER, Stage
@@ -32,7 +37,7 @@ class JournalingRestores:
     crashes: str = ""  # `before` or `after` the next restore.
     refusal: str = ""
 
-    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+    async def restore(self, claim: OwnerClaim, owner: Owner, revert: Revert) -> bytes:
         self.asked.append(revert.revert_id)
         if self.refusal:
             raise RestoreFailed(self.refusal)

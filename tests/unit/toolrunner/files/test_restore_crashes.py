@@ -21,6 +21,7 @@ from toolrunner.files import restores
 from toolrunner.files.changes import FileChanges, ReadEtags
 from toolrunner.files.restores import FileRestores
 from toolrunner.fileworker.protocol import Answer, Request, RestoreEntries
+from toolrunner.journal.thread import open_journal
 from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
 from toolrunner.primitives.errors import FileWorkerGone
 
@@ -66,7 +67,7 @@ class Scene:
     workers: DyingFileWorkers
 
     async def restore(self, restore_id: str = "r1", undoes: str = "") -> Restore:
-        return await self.restores.restore(SCOPE, restore_id, TURN, undoes)
+        return await self.restores.restore(SCOPE, 1, restore_id, TURN, undoes)
 
 
 @asynccontextmanager
@@ -82,6 +83,9 @@ async def scene_at(directory: Path) -> AsyncIterator[Scene]:
     async with (
         Checkpoints(workspaces, clock, supervision(clock)) as checkpoints,
         ShieldedTasks() as tasks,
+        open_journal(
+            directory / "j.sqlite", new_generation="g", boot_id="b", clock=clock
+        ) as journal,
     ):
         before = tree_of(root)
         await checkpoints.before_process(SCOPE)
@@ -92,7 +96,14 @@ async def scene_at(directory: Path) -> AsyncIterator[Scene]:
         (root / "to_directory/new").write_bytes(b"new")
         (root / "changed").write_bytes(b"changed")
         (root / "link").symlink_to("changed")
-        made = FileRestores(checkpoints, workers, changes, workspaces, tasks)  # type: ignore[arg-type]
+        made = FileRestores(
+            checkpoints,
+            workers,  # type: ignore[arg-type]
+            changes,
+            workspaces,
+            tasks,
+            journal,
+        )
         yield Scene(root, before, tree_of(root), made, workers)
         workers.close()
 

@@ -2,8 +2,9 @@ import pytest
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.process_service_pb2 import StartProcessRequest
+from toolrunner.files.rpc.inputs import guards_git
 from toolrunner.primitives.domain import Scope, WorkspaceId
-from toolrunner.primitives.errors import InvalidRequest
+from toolrunner.primitives.errors import InvalidRequest, ReadOnly
 from toolrunner.processes.domain import ProcessSpec
 from toolrunner.processes.output.log import LOG_BYTES
 from toolrunner.processes.rpc.inputs import budget_of, effect_of, scope_of, spec_of
@@ -11,7 +12,8 @@ from toolrunner.sandbox import Network, Profile
 
 ID = "0197a5a0-0000-7000-8000-000000000001"
 SCOPE = Scope(WorkspaceId(ID))
-CONTEXT = workspace_pb2.WorkspaceContext()
+CONTEXT = workspace_pb2.WorkspaceContext(profile=sandbox_pb2.SANDBOX_PROFILE_FULL)
+WRITE = sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE
 
 
 def spec(**fields: object) -> process_pb2.ProcessSpec:
@@ -27,6 +29,7 @@ def test_a_command_goes_through_a_shell() -> None:
         is_background=False,
         timeout_s=1.5,
         log_bytes_max=LOG_BYTES,
+        profile=Profile.FULL,
     )
 
 
@@ -84,7 +87,8 @@ def test_a_workspace_is_named_by_a_uuid(workspace_id: str) -> None:
 
 def test_every_spelling_of_a_uuid_is_one_workspace() -> None:
     spelling = "{" + ID.upper().replace("-", "") + "}"
-    assert scope_of(workspace_pb2.WorkspaceContext(workspace_id=spelling)) == SCOPE
+    context = workspace_pb2.WorkspaceContext(workspace_id=spelling, profile=WRITE)
+    assert scope_of(context) == SCOPE
 
 
 def body_hash(epoch: int, command: str) -> bytes:
@@ -110,6 +114,14 @@ def test_a_key_must_agree_with_its_request(request_id: str, chat_id: str, field:
     with pytest.raises(InvalidRequest) as refused:
         effect_of(request, scope, method="", encode=lambda record: b"")
     assert refused.value.field == field
+
+
+def test_a_call_that_does_not_say_what_it_may_write_may_write_nothing() -> None:
+    context = workspace_pb2.WorkspaceContext(workspace_id=ID)
+    assert spec_of(spec(command="a"), context).profile is Profile.READ_ONLY
+    assert not scope_of(context).may_write
+    with pytest.raises(ReadOnly):
+        guards_git(context, "a")
 
 
 def test_a_call_says_how_it_is_to_be_confined() -> None:

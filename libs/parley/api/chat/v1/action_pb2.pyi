@@ -36,6 +36,10 @@ class _ActionKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ActionKind
     """Permission to run a tool call."""
     ACTION_KIND_LOOP: _ActionKind.ValueType  # 5
     """Permission to run a tool call once more although it had the same result several times."""
+    ACTION_KIND_LOGIN: _ActionKind.ValueType  # 6
+    """Signing in to the server of a running tool call, at the `url` of its arguments."""
+    ACTION_KIND_ELICITATION: _ActionKind.ValueType  # 7
+    """What a running tool call asks: a form with the `schema` of its arguments, or an address to open."""
 
 class ActionKind(_ActionKind, metaclass=_ActionKindEnumTypeWrapper):
     """What kind of answer a chat waits for."""
@@ -52,6 +56,10 @@ ACTION_KIND_APPROVAL: ActionKind.ValueType  # 4
 """Permission to run a tool call."""
 ACTION_KIND_LOOP: ActionKind.ValueType  # 5
 """Permission to run a tool call once more although it had the same result several times."""
+ACTION_KIND_LOGIN: ActionKind.ValueType  # 6
+"""Signing in to the server of a running tool call, at the `url` of its arguments."""
+ACTION_KIND_ELICITATION: ActionKind.ValueType  # 7
+"""What a running tool call asks: a form with the `schema` of its arguments, or an address to open."""
 Global___ActionKind: _TypeAlias = ActionKind  # noqa: Y015
 
 class _ActionState:
@@ -118,7 +126,9 @@ class Action(_message.Message):
     tool_name: _builtins.str
     """The called tool."""
     args_json: _builtins.str
-    """Arguments of the call as one JSON object: the questions, the plan, or what would run."""
+    """Arguments of the call as one JSON object: the questions, the plan, or what would run. Of a running call what it asks:
+    `message`, and `schema` or `url` if it has them.
+    """
     reason: _builtins.str
     """Why permission is asked for; empty for other kinds."""
     state: Global___ActionState.ValueType

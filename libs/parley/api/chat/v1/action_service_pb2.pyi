@@ -31,7 +31,7 @@ class _ActionDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Action
     ACTION_DECISION_UNSPECIFIED: _ActionDecision.ValueType  # 0
     """None; for answers to questions."""
     ACTION_DECISION_ACCEPT: _ActionDecision.ValueType  # 1
-    """Accept the plan, or allow the call."""
+    """Accept the plan, allow the call, or give it what it asks."""
     ACTION_DECISION_REFUSE: _ActionDecision.ValueType  # 2
     """Refuse the plan, or the call."""
 
@@ -41,7 +41,7 @@ class ActionDecision(_ActionDecision, metaclass=_ActionDecisionEnumTypeWrapper):
 ACTION_DECISION_UNSPECIFIED: ActionDecision.ValueType  # 0
 """None; for answers to questions."""
 ACTION_DECISION_ACCEPT: ActionDecision.ValueType  # 1
-"""Accept the plan, or allow the call."""
+"""Accept the plan, allow the call, or give it what it asks."""
 ACTION_DECISION_REFUSE: ActionDecision.ValueType  # 2
 """Refuse the plan, or the call."""
 Global___ActionDecision: _TypeAlias = ActionDecision  # noqa: Y015
@@ -193,6 +193,7 @@ class AnswerActionRequest(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     REMEMBER_FIELD_NUMBER: _builtins.int
     ARGUMENTS_DIGEST_FIELD_NUMBER: _builtins.int
+    CONTENT_JSON_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -200,7 +201,7 @@ class AnswerActionRequest(_message.Message):
     action_id: _builtins.str
     """The action."""
     decision: Global___ActionDecision.ValueType
-    """The decision about a plan or a call; absent for questions."""
+    """The decision about a plan, a call or what it asks; absent for questions."""
     remark: _builtins.str
     """A remark for the model, at most 10,000 characters."""
     plan: _builtins.str
@@ -209,6 +210,8 @@ class AnswerActionRequest(_message.Message):
     """Whether the approval of a call holds for the same call in this chat from now on."""
     arguments_digest: _builtins.str
     """The `arguments_digest` of the action that the person saw; the answer is refused if it is another. Empty for no check."""
+    content_json: _builtins.str
+    """The content of a form that a running call asks for, a JSON object that satisfies its schema, at most 64 KiB."""
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuestionAnswer]:
         """One answer for each question, in their order."""
@@ -225,10 +228,11 @@ class AnswerActionRequest(_message.Message):
         plan: _builtins.str = ...,
         remember: _builtins.bool = ...,
         arguments_digest: _builtins.str = ...,
+        content_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_id", b"action_id", "answers", b"answers", "arguments_digest", b"arguments_digest", "chat_id", b"chat_id", "decision", b"decision", "plan", b"plan", "remark", b"remark", "remember", b"remember", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_id", b"action_id", "answers", b"answers", "arguments_digest", b"arguments_digest", "chat_id", b"chat_id", "content_json", b"content_json", "decision", b"decision", "plan", b"plan", "remark", b"remark", "remember", b"remember", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -74,6 +74,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Too many calls at once; google.rpc.RetryInfo says when to try again. Metadata: {"calls_max": "8"}."""
     ERROR_REASON_GATEWAY_LOST: _ErrorReason.ValueType  # 35
     """In results: the gateway process ended during the call, so the outcome cannot be learned. Metadata: {}."""
+    ERROR_REASON_CALL_NOT_FOUND: _ErrorReason.ValueType  # 37
+    """No such call was seen, so that it cannot be answered. Metadata: {"execution_id": "..."}."""
     ERROR_REASON_CANCELLED: _ErrorReason.ValueType  # 36
     """In results: cancelled on request. Metadata: {}."""
     ERROR_REASON_NEEDS_CONNECT: _ErrorReason.ValueType  # 40
@@ -174,6 +176,8 @@ ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 34
 """Too many calls at once; google.rpc.RetryInfo says when to try again. Metadata: {"calls_max": "8"}."""
 ERROR_REASON_GATEWAY_LOST: ErrorReason.ValueType  # 35
 """In results: the gateway process ended during the call, so the outcome cannot be learned. Metadata: {}."""
+ERROR_REASON_CALL_NOT_FOUND: ErrorReason.ValueType  # 37
+"""No such call was seen, so that it cannot be answered. Metadata: {"execution_id": "..."}."""
 ERROR_REASON_CANCELLED: ErrorReason.ValueType  # 36
 """In results: cancelled on request. Metadata: {}."""
 ERROR_REASON_NEEDS_CONNECT: ErrorReason.ValueType  # 40

@@ -384,6 +384,7 @@ class CallToolRequest(_message.Message):
     ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
     IDLE_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     CALL_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     server_id: _builtins.str
     """The server."""
     original_name: _builtins.str
@@ -395,7 +396,9 @@ class CallToolRequest(_message.Message):
     idle_timeout_ms: _builtins.int
     """Milliseconds the call may be silent; 0 or more than the server's limit means that limit."""
     call_timeout_ms: _builtins.int
-    """Milliseconds the call may take; 0 or more than the server's limit means that limit."""
+    """Milliseconds the call may take; 0 or more than the server's limit means that limit. The time in which it waits for an answer
+    does not count.
+    """
     @_builtins.property
     def key(self) -> Global___CallKey:
         """The call; the same id with other content is refused with EXECUTION_ID_REUSED."""
@@ -403,6 +406,12 @@ class CallToolRequest(_message.Message):
     @_builtins.property
     def context(self) -> Global___ChatContext:
         """The chat; its `chat_id` equals that of the key."""
+
+    @_builtins.property
+    def answer(self) -> _tool_pb2.InputAnswer:
+        """The answer that the call waits for. A request with one never starts a call: an id that was never seen is refused with
+        CALL_NOT_FOUND. An answer to something that the call does not wait for, or no longer, is ignored.
+        """
 
     def __init__(
         self,
@@ -415,10 +424,11 @@ class CallToolRequest(_message.Message):
         arguments_json: _builtins.bytes = ...,
         idle_timeout_ms: _builtins.int = ...,
         call_timeout_ms: _builtins.int = ...,
+        answer: _tool_pb2.InputAnswer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "key", b"key"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "context", b"context", "key", b"key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_json", b"arguments_json", "call_timeout_ms", b"call_timeout_ms", "context", b"context", "expected_digest", b"expected_digest", "idle_timeout_ms", b"idle_timeout_ms", "key", b"key", "original_name", b"original_name", "server_id", b"server_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "arguments_json", b"arguments_json", "call_timeout_ms", b"call_timeout_ms", "context", b"context", "expected_digest", b"expected_digest", "idle_timeout_ms", b"idle_timeout_ms", "key", b"key", "original_name", b"original_name", "server_id", b"server_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -434,6 +444,7 @@ class CallToolResponse(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     CHUNK_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
+    INPUT_REQUIRED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def started(self) -> Global___CallStarted:
         """The call is journaled; always first, exactly once."""
@@ -448,7 +459,11 @@ class CallToolResponse(_message.Message):
 
     @_builtins.property
     def result(self) -> _tool_pb2.CallResult:
-        """The end; always last, exactly once."""
+        """The end of the call; last, exactly once, unless the call asks."""
+
+    @_builtins.property
+    def input_required(self) -> _tool_pb2.InputRequired:
+        """The call waits for an answer; last, exactly once, in place of the result."""
 
     def __init__(
         self,
@@ -457,12 +472,13 @@ class CallToolResponse(_message.Message):
         progress: Global___CallProgress | None = ...,
         chunk: Global___ContentChunk | None = ...,
         result: _tool_pb2.CallResult | None = ...,
+        input_required: _tool_pb2.InputRequired | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "event", b"event", "progress", b"progress", "result", b"result", "started", b"started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "event", b"event", "input_required", b"input_required", "progress", b"progress", "result", b"result", "started", b"started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "event", b"event", "progress", b"progress", "result", b"result", "started", b"started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "event", b"event", "input_required", b"input_required", "progress", b"progress", "result", b"result", "started", b"started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["started", "progress", "chunk", "result"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["started", "progress", "chunk", "result", "input_required"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -591,6 +607,7 @@ class GetCallResponse(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     STARTED_AT_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
+    INPUT_REQUIRED_FIELD_NUMBER: _builtins.int
     state: _tool_pb2.CallState.ValueType
     """Where it is."""
     @_builtins.property
@@ -603,16 +620,21 @@ class GetCallResponse(_message.Message):
         Without parts once acknowledged, absent an hour later and in other states.
         """
 
+    @_builtins.property
+    def input_required(self) -> _tool_pb2.InputRequired:
+        """What a call in CALL_STATE_INPUT_REQUIRED asks; absent in other states."""
+
     def __init__(
         self,
         *,
         state: _tool_pb2.CallState.ValueType = ...,
         started_at: _timestamp_pb2.Timestamp | None = ...,
         result: _tool_pb2.CallResult | None = ...,
+        input_required: _tool_pb2.InputRequired | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result", "started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["input_required", b"input_required", "result", b"result", "started_at", b"started_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result", "started_at", b"started_at", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["input_required", b"input_required", "result", b"result", "started_at", b"started_at", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

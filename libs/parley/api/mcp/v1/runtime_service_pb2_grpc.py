@@ -99,8 +99,13 @@ class McpRuntimeServiceServicer:
 
     def CallTool(self, request, context):
         """Call a tool, or attach to the call with the same execution id. The stream is one `started`, any number of `progress` and
-        `chunk`, and exactly one `result`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or CANCELLED means
-        that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the call running.
+        `chunk`, and exactly one `result` or `input_required`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or
+        CANCELLED means that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the
+        call running.
+
+        A call that asks a person ends its streams with `input_required` and waits without one, for as long as its session lives. The
+        same request with an `answer` lets it go on. If its session ends first, the call ends as CALL_OUTCOME_UNKNOWN; it is never
+        made again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

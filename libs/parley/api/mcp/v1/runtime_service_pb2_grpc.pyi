@@ -28,8 +28,13 @@ class McpRuntimeServiceStub:
     """List the tools of several servers. A server that fails adds its outcome and no tools; the answer never fails for it."""
     CallTool: _aio.UnaryStreamMultiCallable[_runtime_service_pb2.CallToolRequest, _runtime_service_pb2.CallToolResponse]
     """Call a tool, or attach to the call with the same execution id. The stream is one `started`, any number of `progress` and
-    `chunk`, and exactly one `result`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or CANCELLED means
-    that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the call running.
+    `chunk`, and exactly one `result` or `input_required`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or
+    CANCELLED means that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the
+    call running.
+
+    A call that asks a person ends its streams with `input_required` and waits without one, for as long as its session lives. The
+    same request with an `answer` lets it go on. If its session ends first, the call ends as CALL_OUTCOME_UNKNOWN; it is never
+    made again.
     """
     GetCall: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.GetCallRequest, _runtime_service_pb2.GetCallResponse]
     """Ask where a call is, without starting it. Stores the owner epoch, so that an older owner cannot start it afterwards."""
@@ -71,8 +76,13 @@ class McpRuntimeServiceServicer:
         context: _aio.ServicerContext[_runtime_service_pb2.CallToolRequest, _abc.AsyncIterator[_runtime_service_pb2.CallToolResponse]],
     ) -> _abc.AsyncIterator[_runtime_service_pb2.CallToolResponse]:
         """Call a tool, or attach to the call with the same execution id. The stream is one `started`, any number of `progress` and
-        `chunk`, and exactly one `result`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or CANCELLED means
-        that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the call running.
+        `chunk`, and exactly one `result` or `input_required`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or
+        CANCELLED means that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the
+        call running.
+
+        A call that asks a person ends its streams with `input_required` and waits without one, for as long as its session lives. The
+        same request with an `answer` lets it go on. If its session ends first, the call ends as CALL_OUTCOME_UNKNOWN; it is never
+        made again.
         """
 
     def GetCall(

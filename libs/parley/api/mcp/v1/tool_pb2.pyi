@@ -77,6 +77,8 @@ class _CallStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallState.V
     """It is finished and the result is stored."""
     CALL_STATE_ACKNOWLEDGED: _CallState.ValueType  # 4
     """It is finished, the result was acknowledged and its parts were dropped."""
+    CALL_STATE_INPUT_REQUIRED: _CallState.ValueType  # 5
+    """It is journaled and waits for an answer."""
 
 class CallState(_CallState, metaclass=_CallStateEnumTypeWrapper):
     """Where a call is."""
@@ -91,7 +93,61 @@ CALL_STATE_FINISHED: CallState.ValueType  # 3
 """It is finished and the result is stored."""
 CALL_STATE_ACKNOWLEDGED: CallState.ValueType  # 4
 """It is finished, the result was acknowledged and its parts were dropped."""
+CALL_STATE_INPUT_REQUIRED: CallState.ValueType  # 5
+"""It is journaled and waits for an answer."""
 Global___CallState: _TypeAlias = CallState  # noqa: Y015
+
+class _InputKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _InputKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InputKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    INPUT_KIND_UNSPECIFIED: _InputKind.ValueType  # 0
+    """No kind; never sent."""
+    INPUT_KIND_LOGIN: _InputKind.ValueType  # 1
+    """The person signs in to the server at the address, then accepts."""
+    INPUT_KIND_ELICITATION: _InputKind.ValueType  # 2
+    """The person fills in a form, or opens an address, as the server asks (MCP elicitation)."""
+
+class InputKind(_InputKind, metaclass=_InputKindEnumTypeWrapper):
+    """What kind of answer a running call needs."""
+
+INPUT_KIND_UNSPECIFIED: InputKind.ValueType  # 0
+"""No kind; never sent."""
+INPUT_KIND_LOGIN: InputKind.ValueType  # 1
+"""The person signs in to the server at the address, then accepts."""
+INPUT_KIND_ELICITATION: InputKind.ValueType  # 2
+"""The person fills in a form, or opens an address, as the server asks (MCP elicitation)."""
+Global___InputKind: _TypeAlias = InputKind  # noqa: Y015
+
+class _InputAction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _InputActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InputAction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    INPUT_ACTION_UNSPECIFIED: _InputAction.ValueType  # 0
+    """No action; never sent."""
+    INPUT_ACTION_ACCEPT: _InputAction.ValueType  # 1
+    """The person answered, or did what was asked."""
+    INPUT_ACTION_DECLINE: _InputAction.ValueType  # 2
+    """The person refused."""
+    INPUT_ACTION_CANCEL: _InputAction.ValueType  # 3
+    """Nobody answered in time, or nobody can."""
+
+class InputAction(_InputAction, metaclass=_InputActionEnumTypeWrapper):
+    """What a person decided about what a running call asks."""
+
+INPUT_ACTION_UNSPECIFIED: InputAction.ValueType  # 0
+"""No action; never sent."""
+INPUT_ACTION_ACCEPT: InputAction.ValueType  # 1
+"""The person answered, or did what was asked."""
+INPUT_ACTION_DECLINE: InputAction.ValueType  # 2
+"""The person refused."""
+INPUT_ACTION_CANCEL: InputAction.ValueType  # 3
+"""Nobody answered in time, or nobody can."""
+Global___InputAction: _TypeAlias = InputAction  # noqa: Y015
 
 @_typing.final
 class McpTool(_message.Message):
@@ -497,3 +553,75 @@ class UnknownContent(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UnknownContent: _TypeAlias = UnknownContent  # noqa: Y015
+
+@_typing.final
+class InputRequired(_message.Message):
+    """What a running call asks a person. Its words are the server's: data, never instructions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    SCHEMA_JSON_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    EXPIRES_AFTER_MS_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Id of what is asked, unique within the call, 1 to 128 characters. The same as long as it is not answered."""
+    kind: Global___InputKind.ValueType
+    """What kind of answer it needs."""
+    message: _builtins.str
+    """What is asked, for the person to read, at most 4096 characters."""
+    schema_json: _builtins.bytes
+    """JSON schema of the answer's content as UTF-8, at most 65536 bytes; empty if none is needed."""
+    url: _builtins.str
+    """Address for the person to open, `https:` or `http:`, at most 2048 characters; empty for none."""
+    expires_after_ms: _builtins.int
+    """Milliseconds until the call stops waiting; 0 when nothing is known."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        kind: Global___InputKind.ValueType = ...,
+        message: _builtins.str = ...,
+        schema_json: _builtins.bytes = ...,
+        url: _builtins.str = ...,
+        expires_after_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_after_ms", b"expires_after_ms", "kind", b"kind", "message", b"message", "request_id", b"request_id", "schema_json", b"schema_json", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InputRequired: _TypeAlias = InputRequired  # noqa: Y015
+
+@_typing.final
+class InputAnswer(_message.Message):
+    """The answer to what a running call asks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    CONTENT_JSON_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """The `request_id` of what was asked."""
+    action: Global___InputAction.ValueType
+    """What the person decided."""
+    content_json: _builtins.bytes
+    """The content of an accepted form, a JSON object that satisfies its schema, as UTF-8, at most 65536 bytes; empty for none."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        action: Global___InputAction.ValueType = ...,
+        content_json: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "content_json", b"content_json", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InputAnswer: _TypeAlias = InputAnswer  # noqa: Y015

@@ -27,7 +27,7 @@ from parley.api.workspace.v1 import checkpoint_pb2 as parley_dot_api_dot_workspa
 from parley.api.workspace.v1 import workspace_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_workspace__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0parley/api/workspace/v1/checkpoint_service.proto\x12\x17parley.api.workspace.v1\x1a#parley/api/identity/v1/access.proto\x1a(parley/api/workspace/v1/checkpoint.proto\x1a\'parley/api/workspace/v1/workspace.proto\"d\n\x15PreviewRestoreRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\"P\n\x16PreviewRestoreResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport\"\x9b\x01\n\x13RestoreFilesRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x11\n\x07turn_id\x18\x03 \x01(\x03H\x00\x12\x19\n\x0fundo_restore_id\x18\x04 \x01(\tH\x00\x42\x06\n\x04what\"N\n\x14RestoreFilesResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport2\x92\x02\n\x11\x43heckpointService\x12\x80\x01\n\x0ePreviewRestore\x12..parley.api.workspace.v1.PreviewRestoreRequest\x1a/.parley.api.workspace.v1.PreviewRestoreResponse\"\r\x90\x02\x01\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x12z\n\x0cRestoreFiles\x12,.parley.api.workspace.v1.RestoreFilesRequest\x1a-.parley.api.workspace.v1.RestoreFilesResponse\"\r\x90\x02\x02\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0parley/api/workspace/v1/checkpoint_service.proto\x12\x17parley.api.workspace.v1\x1a#parley/api/identity/v1/access.proto\x1a(parley/api/workspace/v1/checkpoint.proto\x1a\'parley/api/workspace/v1/workspace.proto\"d\n\x15PreviewRestoreRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\"P\n\x16PreviewRestoreResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport\"\xb0\x01\n\x13RestoreFilesRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x11\n\x07turn_id\x18\x03 \x01(\x03H\x00\x12\x19\n\x0fundo_restore_id\x18\x04 \x01(\tH\x00\x12\x13\n\x0bowner_epoch\x18\x05 \x01(\x03\x42\x06\n\x04what\"N\n\x14RestoreFilesResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport2\x92\x02\n\x11\x43heckpointService\x12\x80\x01\n\x0ePreviewRestore\x12..parley.api.workspace.v1.PreviewRestoreRequest\x1a/.parley.api.workspace.v1.PreviewRestoreResponse\"\r\x90\x02\x01\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x12z\n\x0cRestoreFiles\x12,.parley.api.workspace.v1.RestoreFilesRequest\x1a-.parley.api.workspace.v1.RestoreFilesResponse\"\r\x90\x02\x02\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,9 +43,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PREVIEWRESTORERESPONSE']._serialized_start=299
   _globals['_PREVIEWRESTORERESPONSE']._serialized_end=379
   _globals['_RESTOREFILESREQUEST']._serialized_start=382
-  _globals['_RESTOREFILESREQUEST']._serialized_end=537
-  _globals['_RESTOREFILESRESPONSE']._serialized_start=539
-  _globals['_RESTOREFILESRESPONSE']._serialized_end=617
-  _globals['_CHECKPOINTSERVICE']._serialized_start=620
-  _globals['_CHECKPOINTSERVICE']._serialized_end=894
+  _globals['_RESTOREFILESREQUEST']._serialized_end=558
+  _globals['_RESTOREFILESRESPONSE']._serialized_start=560
+  _globals['_RESTOREFILESRESPONSE']._serialized_end=638
+  _globals['_CHECKPOINTSERVICE']._serialized_start=641
+  _globals['_CHECKPOINTSERVICE']._serialized_end=915
 # @@protoc_insertion_point(module_scope)

@@ -80,12 +80,15 @@ class RestoreFilesRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     TURN_ID_FIELD_NUMBER: _builtins.int
     UNDO_RESTORE_ID_FIELD_NUMBER: _builtins.int
+    OWNER_EPOCH_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this restore, 1 to 64 characters of `A-Za-z0-9-`, by which it can be undone; repeating it goes on, or returns the first outcome."""
     turn_id: _builtins.int
     """The start of this turn."""
     undo_restore_id: _builtins.str
     """The state before this restore."""
+    owner_epoch: _builtins.int
+    """Epoch of the chat's owner, at least 1. It is stored, and a lower one is refused with STALE_OWNER: an owner that was replaced cannot restore."""
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, which chat and how far confined; read-only is refused."""
@@ -97,10 +100,11 @@ class RestoreFilesRequest(_message.Message):
         request_id: _builtins.str = ...,
         turn_id: _builtins.int = ...,
         undo_restore_id: _builtins.str = ...,
+        owner_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "request_id", b"request_id", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "owner_epoch", b"owner_epoch", "request_id", b"request_id", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_what: _TypeAlias = _typing.Literal["turn_id", "undo_restore_id"]  # noqa: Y015
     _WhichOneofArgType_what: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015

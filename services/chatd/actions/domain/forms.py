@@ -1,0 +1,82 @@
+"""Forms that running calls ask people to fill in: flat objects of simple fields, as in MCP."""
+
+from collections.abc import Mapping
+from typing import Any
+
+FIELDS_MAX = 100
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+}
+
+
+def form_problem(schema: Mapping[str, Any], content: Mapping[str, Any]) -> str | None:
+    """Return why a content does not satisfy the schema of a form; None if it does.
+
+    Only what MCP allows in forms is checked here: names, types, choices and lengths. Everything
+    else is the server's to check.
+    """
+    fields = schema.get("properties", {})
+    if len(content) > FIELDS_MAX:
+        return f"has more than {FIELDS_MAX} fields"
+    unknown = [name for name in content if name not in fields]
+    if unknown:
+        return f"has a field that is not asked for: {unknown[0][:64]}"
+    required = schema.get("required", [])
+    missing = [name for name in required if name not in content] if required else []
+    if missing:
+        return f"lacks {str(missing[0])[:64]}"
+    problems = (_field_problem(fields[name], value) for name, value in content.items())
+    named = zip(content, problems, strict=True)
+    return next((f"{name[:64]}: {problem}" for name, problem in named if problem), None)
+
+
+def _field_problem(field: object, value: object) -> str | None:
+    if not isinstance(field, Mapping):
+        return None
+    wanted = field.get("type")
+    kinds = _TYPES.get(wanted) if isinstance(wanted, str) else None
+    is_flag = isinstance(value, bool)
+    if kinds is not None and (not isinstance(value, kinds) or (is_flag and wanted != "boolean")):
+        return f"is no {wanted}"
+    choices = _choices(field)
+    if choices is not None and value not in choices:
+        return "is none of the choices"
+    if isinstance(value, str):
+        return _bound_problem(len(value), field, "minLength", "maxLength", "characters")
+    if isinstance(value, int | float) and not is_flag:
+        return _bound_problem(value, field, "minimum", "maximum", "")
+    if isinstance(value, list):
+        return _list_problem(field, value)
+    return None
+
+
+def _choices(field: Mapping[str, Any]) -> list[object] | None:
+    if isinstance(field.get("enum"), list):
+        return list(field["enum"])
+    titled = field.get("oneOf") or field.get("anyOf")
+    if not isinstance(titled, list):
+        return None
+    return [each.get("const") for each in titled if isinstance(each, Mapping)]
+
+
+def _bound_problem(
+    value: float, field: Mapping[str, Any], low: str, high: str, unit: str
+) -> str | None:
+    at_least, at_most = field.get(low), field.get(high)
+    if isinstance(at_least, int | float) and value < at_least:
+        return f"is less than {at_least} {unit}".rstrip()
+    if isinstance(at_most, int | float) and value > at_most:
+        return f"is more than {at_most} {unit}".rstrip()
+    return None
+
+
+def _list_problem(field: Mapping[str, Any], values: list[object]) -> str | None:
+    problem = _bound_problem(len(values), field, "minItems", "maxItems", "choices")
+    if problem is not None:
+        return problem
+    problems = (_field_problem(field.get("items"), each) for each in values)
+    return next((problem for problem in problems if problem is not None), None)
