@@ -52,7 +52,7 @@ class TurnContext:
         mode: The mode in which the turn was prepared.
         ancestor_ids: The chats that started it, the nearest first; a root has none.
         model_name: The model's name at its provider.
-        mcp_server_ids: The MCP servers that were chosen for the chat.
+        mcp_server_ids: The MCP servers that were chosen for the chat; None for the default ones.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
         turn_id: The message that started the turn; 0 outside of turns.
         is_attended: Whether somebody can answer questions; programs may say that nobody can.
@@ -67,7 +67,7 @@ class TurnContext:
     mode: ChatMode = ChatMode.ORDINARY
     ancestor_ids: tuple[ChatId, ...] = ()
     model_name: str = ""
-    mcp_server_ids: tuple[str, ...] = ()
+    mcp_server_ids: tuple[str, ...] | None = ()
     workspace_id: str = ""
     turn_id: int = 0
     is_attended: bool = True
