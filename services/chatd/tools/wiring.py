@@ -8,6 +8,8 @@ from chatd.chats.store.attachments import Attachments
 from chatd.content.domain.tools import Executor, Tools
 from chatd.resources import Resources
 from chatd.tools.acknowledgements import Acknowledgements
+from chatd.tools.find_tools import SearchingTools
+from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
 from chatd.tools.routing import RoutedTools
@@ -38,12 +40,11 @@ async def open_tools(
     mcpgateways = await stack.enter_async_context(
         resources.neighbours.channels(ServiceName.MCPGATEWAY, resources.settings.mcpgateway)
     )
-    of_servers = McpTools(mcpgateways, clock)
+    attachments = Attachments(resources.pool)
+    of_servers = McpTools(mcpgateways, clock, ResultFiles(attachments))
     background = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     background.keep("servers.follow", lambda: follow_servers(resources.bus, of_servers))
-    of_workspaces = WorkspaceTools(
-        resources.toolrunners, clock, Attachments(resources.pool), locator
-    )
+    of_workspaces = WorkspaceTools(resources.toolrunners, clock, attachments, locator)
     acknowledgements = Acknowledgements(
         {Executor.TOOLRUNNER: of_workspaces, Executor.MCPGATEWAY: of_servers}, clock
     )
@@ -52,7 +53,7 @@ async def open_tools(
     routed = RoutedTools(
         {
             Executor.TOOLRUNNER: of_workspaces,
-            Executor.CHATD: lifecycle,
+            Executor.CHATD: SearchingTools(lifecycle, of_servers),
             Executor.MCPGATEWAY: of_servers,
         },
         acknowledgements.dispatched,

@@ -120,6 +120,7 @@ async def open_worker(
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
             restores=NodeRestores(resources.toolrunners, process.clock, workspaces.locator),
+            tool_servers=offered.servers,
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)
