@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.chats.retention",
         "Show what happens to old chats, done or to come.",
     ),
+    "mcp": ("parley.cli.mcp_servers.mcp", "Add MCP servers, probe them, and call their tools."),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tool_servers import ServerReport
 from chatd.content.domain.tools import Outcome, ToolSpec
 from chatd.primitives.domain.ids import OwnerId
 from parley.cache import BoundedCache
@@ -26,10 +27,12 @@ class ToolCatalogue:
 
     Attributes:
         is_complete: False if some of its tools could not be listed now.
+        reports: What is known of the servers that offer them.
     """
 
     specs: tuple[ToolSpec, ...]
     is_complete: bool = True
+    reports: tuple[ServerReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class CatalogueKey:
     address: str
     owner_id: OwnerId
     mode: ChatMode = ChatMode.ORDINARY
-    server_ids: tuple[str, ...] = ()
+    server_ids: tuple[str, ...] | None = ()
 
 
 class ToolCatalogueCache:
@@ -53,8 +56,14 @@ class ToolCatalogueCache:
     async def at(
         self, key: CatalogueKey, ask: Callable[[], Awaitable[ToolCatalogue]]
     ) -> tuple[ToolSpec, ...]:
+        """Return the tools of a key from the cache, or request them."""
+        return (await self.catalogue(key, ask)).specs
+
+    async def catalogue(
+        self, key: CatalogueKey, ask: Callable[[], Awaitable[ToolCatalogue]]
+    ) -> ToolCatalogue:
         """Return the catalogue of a key from the cache, or request it."""
-        return (await self._kept.get_or_read(key, ask)).specs
+        return await self._kept.get_or_read(key, ask)
 
     async def after(self, key: CatalogueKey, call: Awaitable[T]) -> T:
         """Await a call of a tool from the catalogue of a key.

@@ -1,15 +1,14 @@
 """Tools of MCP servers, through mcpgateway."""
 
-import base64
-import json
 import logging
 from collections.abc import Mapping, Sequence
 
 import grpc
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED
-from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import CallProgress, ToolOutcome
+from chatd.content.domain.messages import ChatMode, ErrorKind
+from chatd.content.domain.parts import CallProgress
+from chatd.content.domain.tool_servers import ServerReport
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
     Ended,
@@ -28,6 +27,7 @@ from chatd.content.domain.tools import (
     Untraceable,
 )
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.language_model import ModelError
 from chatd.primitives.domain.errors import CheckUnavailable
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from chatd.tools.catalogue_cache import (
@@ -36,13 +36,14 @@ from chatd.tools.catalogue_cache import (
     ToolCatalogue,
     ToolCatalogueCache,
 )
+from chatd.tools.mcp_results import Bodies, ResultFiles, outcome_of
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, certain_problem, refused
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.clock import Clock
-from parley.rpc import Channels, NoAddress, Problem, acting_for
+from parley.rpc import Channels, NoAddress, Problem, acting_for, problem_of
 
 logger = logging.getLogger(__name__)
 
@@ -51,17 +52,11 @@ LIST_TIMEOUT_S = 10.0
 ASK_TIMEOUT_S = 10.0
 CALL_ACKNOWLEDGED = "CALL_ACKNOWLEDGED"
 CALL_NOT_FOUND = "CALL_NOT_FOUND"
+CATALOGUE_CHANGED = "CATALOGUE_CHANGED"
+PAGES_MAX = 50
 # A user's request waits for this check.
 CHECK_TIMEOUT_S = 2.0
 
-OUTCOMES: Mapping[int, ToolOutcome] = {
-    tool_pb2.CALL_OUTCOME_SUCCEEDED: ToolOutcome.DONE,
-    tool_pb2.CALL_OUTCOME_TOOL_ERROR: ToolOutcome.FAILED,
-    tool_pb2.CALL_OUTCOME_FAILED: ToolOutcome.FAILED,
-    tool_pb2.CALL_OUTCOME_CANCELLED: ToolOutcome.CANCELLED,
-    tool_pb2.CALL_OUTCOME_TIMED_OUT: ToolOutcome.FAILED,
-    tool_pb2.CALL_OUTCOME_UNKNOWN: ToolOutcome.UNKNOWN,
-}
 KINDS: Mapping[int, PendingKind] = {
     tool_pb2.INPUT_KIND_LOGIN: PendingKind.LOGIN,
     tool_pb2.INPUT_KIND_ELICITATION: PendingKind.ELICITATION,
@@ -79,16 +74,35 @@ class McpTools:
     Args:
         channels: The replicas of mcpgateway.
         clock: The clock of the caches.
+        files: Stores results that are too large for a message.
     """
 
-    def __init__(self, channels: Channels, clock: Clock) -> None:
+    def __init__(self, channels: Channels, clock: Clock, files: ResultFiles) -> None:
         self._channels = channels
+        self._files = files
         self._catalogues = ToolCatalogueCache(clock)
         self._choices = ServerChoiceCache(clock)
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
-        """Return the tools of the servers that the chat has chosen, and of those for all chats."""
-        return await self._catalogues.at(self._place(context), lambda: self._ask(context))
+        """Return the tools of the servers that the chat has chosen, and of those for all chats.
+
+        Raises:
+            ModelError: It cannot be found out which servers these are.
+        """
+        return (await self._catalogue(context)).specs
+
+    async def reports(self, context: TurnContext) -> tuple[ServerReport, ...]:
+        """Return what is known of the servers of a turn.
+
+        Raises:
+            ModelError: It cannot be found out which servers these are.
+        """
+        return (await self._catalogue(context)).reports
+
+    async def _catalogue(self, context: TurnContext) -> ToolCatalogue:
+        if not self._channels.addresses:
+            return ToolCatalogue(())
+        return await self._catalogues.catalogue(self._place(context), lambda: self._ask(context))
 
     def forget_catalogues(self) -> None:
         """Drop cached catalogues and choices, because servers changed or notices may be lost."""
@@ -123,11 +137,25 @@ class McpTools:
         return refused
 
     async def _ask(self, context: TurnContext) -> ToolCatalogue:
+        """Request the tools of a turn.
+
+        Without an answer the turn fails: it may have to use servers that are forced on.
+        """
+        try:
+            return await self._ask_gateway(context)
+        except grpc.aio.AioRpcError as error:
+            logger.warning("MCP servers cannot be resolved: %s", error.code().name, exc_info=error)
+            message = (
+                "It cannot be found out now which MCP servers this chat has to use; try again."
+            )
+            raise ModelError(ErrorKind.GENERIC, message, is_retryable=True) from error
+
+    async def _ask_gateway(self, context: TurnContext) -> ToolCatalogue:
         stub = McpRuntimeServiceStub(self._channels.for_key(context.chat_id))
         chat = _chat_context(context, context.mode)
         with acting_for(user_of(context.owner)):
             selection = await stub.ResolveSelection(
-                api.ResolveSelectionRequest(context=chat, stored_server_ids=context.mcp_server_ids),
+                _selection(context, chat),
                 timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
@@ -136,12 +164,13 @@ class McpTools:
             request = api.ListToolsRequest(
                 context=chat, server_ids=selection.effective_server_ids, allow_stale=True
             )
-            listing = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
+            listing = await _all_pages(stub, request)
         return ToolCatalogue(
             tuple(_spec(tool, listing.journal_generation) for tool in listing.tools),
             is_complete=all(
                 each.state == server_pb2.SERVER_STATE_READY for each in listing.servers
             ),
+            reports=tuple(_report(each) for each in listing.servers),
         )
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
@@ -150,12 +179,14 @@ class McpTools:
         return await self._catalogues.after(place, self._execute(execution))
 
     async def _execute(self, execution: Execution) -> Outcome | InputRequired:
-        stub = self._stub(execution)
+        stub, bodies = self._stub(execution), Bodies()
         try:
             with acting_for(user_of(execution.owner)):
                 async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
+                    if response.HasField("chunk"):
+                        bodies.add(response.chunk)
                     if response.HasField("result"):
-                        return outcome_of(response.result)
+                        return await self._files.outcome(execution, response.result, bodies)
                     if response.HasField("input_required"):
                         return question_of(response.input_required)
                     if response.HasField("progress"):
@@ -185,6 +216,9 @@ class McpTools:
                 return StillRunning()
             case tool_pb2.CALL_STATE_INPUT_REQUIRED:
                 return question_of(found.input_required)
+            case tool_pb2.CALL_STATE_FINISHED if _is_streamed(found.result):
+                # Attaching to the call again brings the bodies, which this answer lacks.
+                return StillRunning()
             case tool_pb2.CALL_STATE_FINISHED:
                 return Ended(outcome_of(found.result))
             case _:
@@ -229,12 +263,63 @@ class McpTools:
         return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
 
 
+async def _all_pages(
+    stub: McpRuntimeServiceStub, request: api.ListToolsRequest
+) -> api.ListToolsResponse:
+    """Return all pages of a listing as one; it begins again if the tools change meanwhile."""
+    whole = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
+    token = whole.next_page_token
+    for _ in range(PAGES_MAX):
+        if not token:
+            break
+        request.page_token = token
+        try:
+            page = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            if problem_of(error).reason != CATALOGUE_CHANGED:
+                raise
+            request.page_token = ""
+            page = whole = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
+        else:
+            whole.tools.extend(page.tools)
+        token = page.next_page_token
+    return whole
+
+
+def _is_streamed(result: tool_pb2.CallResult) -> bool:
+    return any(part.streamed_bytes for part in result.parts)
+
+
+def _report(server: api.ServerOutcome) -> ServerReport:
+    is_ready = server.state == server_pb2.SERVER_STATE_READY
+    problem = "" if is_ready else (server.message or "it does not answer").rstrip(".") + "."
+    if server.is_stale and not is_ready:
+        problem += " Its tools are those of its last answer."
+    searched = {server_pb2.TOOL_SEARCH_ALWAYS: True, server_pb2.TOOL_SEARCH_NEVER: False}
+    return ServerReport(
+        server.server_id,
+        server.slug,
+        server.display_name or server.slug or server.server_id,
+        server.instructions,
+        problem,
+        server.is_required,
+        searched.get(server.tool_search),
+    )
+
+
 def _chat_context(context: TurnContext, mode: ChatMode) -> api.ChatContext:
     return api.ChatContext(
         chat_id=context.chat_id,
         root_chat_id=context.root_chat_id,
         workspace_id=context.workspace_id,
         is_plan_mode=mode is not ChatMode.ORDINARY,
+    )
+
+
+def _selection(context: TurnContext, chat: api.ChatContext) -> api.ResolveSelectionRequest:
+    chosen = context.mcp_server_ids
+    return api.ResolveSelectionRequest(
+        context=chat, stored_server_ids=chosen or (), uses_defaults=chosen is None
     )
 
 
@@ -309,39 +394,3 @@ def question_of(asked: tool_pb2.InputRequired) -> InputRequired:
         url=asked.url,
         expires_s=asked.expires_after_ms / 1000 if asked.expires_after_ms > 0 else None,
     )
-
-
-def outcome_of(result: tool_pb2.CallResult) -> Outcome:
-    """Convert a result to its stored form."""
-    told: dict[str, object] = {"content": [_content(part) for part in result.parts]}
-    if result.message:
-        told["error"] = result.message
-    return Outcome(OUTCOMES[result.outcome], json.dumps(told, ensure_ascii=False))
-
-
-def _content(part: tool_pb2.ContentPart) -> dict[str, object]:
-    """Convert one part of a result; data that was sent in chunks is replaced by its size."""
-    match part.WhichOneof("content"):
-        case "text":
-            return {"type": "text", "text": part.text.text}
-        case "structured":
-            return {"type": "structured", "data": json.loads(part.structured.json)}
-        case "resource_link":
-            link = part.resource_link
-            return {"type": "resource_link", "uri": link.uri, "name": link.name}
-        case "image" | "audio" as kind if not part.streamed_bytes:
-            return {"type": kind, **_bytes(getattr(part, kind))}
-        case "resource" if not part.streamed_bytes:
-            return {"type": "resource", "uri": part.resource.uri, **_resource(part.resource)}
-        case kind:
-            return {"type": kind or "unknown", "streamed_bytes": part.streamed_bytes}
-
-
-def _bytes(blob: tool_pb2.BlobContent | tool_pb2.ResourceContent) -> dict[str, object]:
-    return {"media_type": blob.media_type, "data": base64.b64encode(blob.data).decode()}
-
-
-def _resource(resource: tool_pb2.ResourceContent) -> dict[str, object]:
-    if resource.WhichOneof("body") == "data":
-        return _bytes(resource)
-    return {"media_type": resource.media_type, "text": resource.text}

@@ -11,7 +11,9 @@ from chatd.content.domain.tools import Executor, Tools
 from chatd.resources import Resources
 from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.cancellations import Cancellations
+from chatd.tools.find_tools import SearchingTools
 from chatd.tools.local import LocalTools, NamedTools
+from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
 from chatd.tools.routing import RoutedTools
@@ -42,12 +44,11 @@ async def open_tools(
     mcpgateways = await stack.enter_async_context(
         resources.neighbours.channels(ServiceName.MCPGATEWAY, resources.settings.mcpgateway)
     )
-    of_servers = McpTools(mcpgateways, clock)
+    attachments = Attachments(resources.pool)
+    of_servers = McpTools(mcpgateways, clock, ResultFiles(attachments))
     background = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     background.keep("servers.follow", lambda: follow_servers(resources.bus, of_servers))
-    of_workspaces = WorkspaceTools(
-        resources.toolrunners, clock, Attachments(resources.pool), locator
-    )
+    of_workspaces = WorkspaceTools(resources.toolrunners, clock, attachments, locator)
     acknowledgements = Acknowledgements(
         {Executor.TOOLRUNNER: of_workspaces, Executor.MCPGATEWAY: of_servers}, clock
     )
@@ -56,7 +57,7 @@ async def open_tools(
     routed = RoutedTools(
         {
             Executor.TOOLRUNNER: of_workspaces,
-            Executor.CHATD: LocalTools(local),
+            Executor.CHATD: SearchingTools(LocalTools(local), of_servers),
             Executor.MCPGATEWAY: of_servers,
         },
         acknowledgements.dispatched,

@@ -129,6 +129,7 @@ async def open_worker(
             restores=faults.restores(
                 NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
             ),
+            tool_servers=offered.servers,
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)

@@ -18,11 +18,13 @@ from chatd.content.domain.tools import (
 )
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.engine.calls import CallLimits, OpenCall, ToolCaller
 from parley.clock import FakeClock
 from parley.postgres import Database
 from parley.rpc import Channels
+from support.chatd.tools.kept_files import KeptFiles
 from support.mcpgateway.gateway import MEMBER, McpGateway
 from support.mcpgateway.stored_calls import delete_acknowledged
 
@@ -51,7 +53,9 @@ async def test_a_restored_older_database_does_not_make_an_acknowledged_call_agai
     def channel(address: object) -> grpc.aio.Channel:
         return gateway.chatd
 
-    tools = McpTools(Channels((gateway.settings.listen,), channel), FakeClock())
+    tools = McpTools(
+        Channels((gateway.settings.listen,), channel), FakeClock(), ResultFiles(KeptFiles())
+    )
     async with asyncio.timeout(30):
         execution = await dispatched(tools, "done")
         first = await tools.execute(execution)

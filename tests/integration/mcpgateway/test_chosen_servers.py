@@ -17,6 +17,7 @@ from chatd.content.domain.tools import (
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import CheckUnavailable
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
@@ -25,6 +26,7 @@ from parley.identity import ServiceName, Signer, SigningKey
 from parley.rpc import Address, Channels, acting_for, connect
 from parley.telemetry import InMemoryTelemetry
 from support.chatd.chats.known_servers import KnownServers
+from support.chatd.tools.kept_files import KeptFiles
 from support.chatd.workspaces.recorded_progress import Reports
 from support.host.ports import free_port
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
@@ -54,7 +56,7 @@ async def created(gateway: McpGateway, slug: str, url: str, *, is_enabled: bool 
 
 def tools_at(gateway: McpGateway) -> McpTools:
     channels = Channels((gateway.settings.listen,), lambda address: gateway.chatd)
-    return McpTools(channels, FakeClock())
+    return McpTools(channels, FakeClock(), ResultFiles(KeptFiles()))
 
 
 @pytest.fixture(params=["mcpgateway", "known"])
@@ -102,7 +104,7 @@ async def test_no_answer_is_no_permission(tmp_path: Path) -> None:
             address, audience=ServiceName.MCPGATEWAY, signer=signer, telemetry=telemetry
         ),
     )
-    tools = McpTools(channels, FakeClock())
+    tools = McpTools(channels, FakeClock(), ResultFiles(KeptFiles()))
     try:
         with pytest.raises(CheckUnavailable):
             await tools.refused(CHAT, OWNER, [NOWHERE], ())

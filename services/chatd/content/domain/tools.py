@@ -14,6 +14,7 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
+FIND_TOOLS: Final = "find_tools"
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
 BUILT_IN_TOOL_NAMES = frozenset(
     {
@@ -24,6 +25,7 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "edit_files",
         "execute",
         "find_files",
+        FIND_TOOLS,
         "list_files",
         "list_templates",
         "process_list",

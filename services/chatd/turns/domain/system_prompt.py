@@ -81,6 +81,7 @@ class SystemPrompt:
     mode: Mode = Mode.NORMAL
     plan_instructions: str = ""
     has_advisor: bool = False
+    tool_servers_text: str = ""  # What MCP servers say, and which cannot be used.
 
 
 def blocks_of(system_prompt: SystemPrompt) -> tuple[str, ...]:
@@ -90,6 +91,7 @@ def blocks_of(system_prompt: SystemPrompt) -> tuple[str, ...]:
         system_prompt.workspace_text,
         _workspace(system_prompt.workspace),
         _skills(system_prompt.skills),
+        system_prompt.tool_servers_text,
         _user_instructions(system_prompt.user_instructions),
         _mode(system_prompt),
         ADVISOR if system_prompt.has_advisor else "",

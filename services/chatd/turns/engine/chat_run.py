@@ -176,6 +176,7 @@ class ChatRun:
                 self._session,
                 self._ports.setups,
                 self._ports.tools,
+                self._ports.tool_servers,
                 self._ports.limits.steps_max,
             )
         return self._prepared

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from chatd.content.domain.tool_servers import NoToolServers, ToolServers
 from chatd.content.domain.tools import Tools
 from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import LanguageModel
@@ -42,6 +43,7 @@ class TurnPorts:
         ended: Is called with every turn that ended.
         unbilled: Is called with calls that no commit entered into the ledger, and their owner.
         restores: Restores the files of reverts.
+        tool_servers: Tells about the MCP servers of turns.
     """
 
     chats: Chats
@@ -62,3 +64,4 @@ class TurnPorts:
     unbilled: Callable[[LedgerEntry, OwnerId], None]
     limits: TurnLimits
     restores: FileRestores = field(default_factory=NoFiles)
+    tool_servers: ToolServers = field(default_factory=NoToolServers)

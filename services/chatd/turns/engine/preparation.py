@@ -1,17 +1,23 @@
 """The preparation of a turn, once, before its first step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, ErrorKind, Role
 from chatd.content.domain.parts import File, Part, ToolResult
 from chatd.content.domain.prompts import PromptMessage
-from chatd.content.domain.tools import Tools, ToolSpec
+from chatd.content.domain.tool_servers import (
+    ServerReport,
+    ToolServers,
+    server_notices,
+    servers_text,
+)
+from chatd.content.domain.tools import FIND_TOOLS, Tools, ToolSpec
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
 from chatd.content.domain.turn_context import Progress, TurnContext
 from chatd.files.domain.ports import Files
-from chatd.models.domain.language_model import ModelRequest
+from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.asking import asking_tools
@@ -19,6 +25,7 @@ from chatd.turns.domain.calls import offered_tools, withheld_tools
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.prompt import PromptBuilder
 from chatd.turns.domain.steps import StepPolicy, steps_of_turn
+from chatd.turns.domain.tool_search import ToolSearchIndex, index_of
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.session import Session
 
@@ -34,6 +41,8 @@ class PreparedTurn:
     specs: Mapping[str, ToolSpec]
     withheld: Mapping[str, ChatMode]  # Tools that its mode forbids.
     policy: StepPolicy
+    notices: tuple[str, ...] = ()  # What its person is told about MCP servers.
+    search: ToolSearchIndex = field(default_factory=ToolSearchIndex)  # Tools to search for.
 
     @property
     def result_budget_bytes(self) -> int:
@@ -90,7 +99,7 @@ class PreparedTurn:
         return ModelRequest(
             model.id,
             messages,
-            self.tools,
+            self.search.offered(self.tools, history.messages),
             output_tokens_max=model.output_tokens_max,
             reasoning_effort=model.reasoning_effort,
             files=await files.load(file_ids, session.owner.id) if file_ids else {},
@@ -100,15 +109,21 @@ class PreparedTurn:
         )
 
 
-async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int) -> PreparedTurn:
+async def prepare(
+    session: Session, setups: Setups, tools: Tools, servers: ToolServers, steps_max: int
+) -> PreparedTurn:
     """Load the setup and the tools of the current turn.
 
     Raises:
-        ModelError: No model can be used.
+        ModelError: No model can be used, or an MCP server that is required.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
     local = await tools.list_tools(context)
+    reports = await servers.reports(context)
+    require_servers(reports)
+    told = replace(setup.system_prompt, tool_servers_text=servers_text(reports))
+    setup = replace(setup, system_prompt=told)
     local = (*local, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.
     client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
@@ -121,9 +136,34 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         steps_max=steps_max,
         is_attended=setup.is_attended,
     )
+    search = index_of(offered, reports, setup.context_limit_tokens)
     specs = {spec.name: spec for spec in offered}
+    if search.deferred:
+        specs[FIND_TOOLS] = search.spec()
     withheld = withheld_tools(setup.mode, offered, setup.client_tools)
-    return PreparedTurn(session.state.turn_id, setup, context, offered, specs, withheld, policy)
+    return PreparedTurn(
+        session.state.turn_id,
+        setup,
+        context,
+        offered,
+        specs,
+        withheld,
+        policy,
+        server_notices(reports),
+        search,
+    )
+
+
+def require_servers(reports: Sequence[ServerReport]) -> None:
+    """Check the MCP servers without which a turn must not run.
+
+    Raises:
+        ModelError: One of them cannot be used.
+    """
+    for report in reports:
+        if report.is_required and report.problem:
+            message = f"The MCP server {report.name}, which is required, fails: {report.problem}"
+            raise ModelError(ErrorKind.GENERIC, message, is_retryable=True)
 
 
 def choice_of(session: Session) -> ModelChoice | None:

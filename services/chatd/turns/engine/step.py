@@ -9,7 +9,7 @@ from chatd.chats.domain.chat import Message, NewMessage, PendingCall
 from chatd.chats.domain.commands import AskedCall, CommitStep
 from chatd.chats.domain.pieces import completed, interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
-from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.content.domain.parts import Notice, Part, Reasoning, Text, ToolCall
 from chatd.content.domain.tools import Dispatch, PendingKind, ToolSpec
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.primitives.domain.ids import ExecutionId, MessageId
@@ -26,7 +26,7 @@ from chatd.turns.domain.calls import (
 )
 from chatd.turns.domain.loops import ASK_AFTER, repetitions
 from chatd.turns.domain.ports import Approvals
-from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action
+from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action, steps_of_turn
 from chatd.turns.engine.answer import Answer, Show
 from chatd.turns.engine.calls import derived_id, dispatches_for
 from chatd.turns.engine.preparation import PreparedTurn
@@ -93,6 +93,8 @@ class ModelStep:
             return Broken(_refused(answer, provider))
         if not content:
             return Done(())
+        if steps_of_turn(session.state, session.history.messages) == 0:
+            content = (*content, *map(Notice, self.prepared.notices))
         use = call.use(CallOutcome.DONE)
         reason = None if answer.finished is None else answer.finished.reason
         session.unfinished = InterruptedContent(

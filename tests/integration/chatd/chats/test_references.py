@@ -13,8 +13,8 @@ from chatd.primitives.domain.errors import UnknownIds
 from chatd.primitives.domain.ids import ChatId
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.workspaces.domain.workspace import State, WorkspaceId
+from parley.api.chat.v1 import chat_pb2, message_pb2, usage_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-from parley.api.chat.v1 import message_pb2, usage_pb2
 from parley.api.chat.v1 import usage_service_pb2 as usage_api
 from parley.api.workspace.v1 import secret_service_pb2 as secret_api
 from parley.api.workspace.v1 import template_pb2
@@ -413,3 +413,41 @@ async def test_a_limit_can_be_taken_away_from_whom_is_gone(
     gone.limit.limit_micros = 0
     await admin.ask(gone)
     assert (await admin.refusal(limit(user_id=BOB_ID))).reason == "UNKNOWN_ID"
+
+
+async def test_a_message_can_choose_servers_and_keeps_them_without_a_word(
+    served: ServedChats,
+) -> None:
+    served.servers.enabled.add(SERVER)
+    chat = (await served.ann.ask(create())).chat
+    assert (chat.uses_default_mcp_servers, list(chat.mcp_server_ids)) == (True, [])
+
+    async def sent(key: str, *server_ids: str, chooses: bool = True) -> Any:
+        request = api.SendMessageRequest(request_id=key, chat_id=chat.id, content=[text("go on")])
+        if chooses:
+            request.mcp_servers.SetInParent()
+            request.mcp_servers.mcp_server_ids.extend(server_ids)
+        await served.ann.ask(request)
+        got = await served.ann.get(chat.id)
+        return (got.uses_default_mcp_servers, list(got.mcp_server_ids))
+
+    assert await sent("a", chooses=False) == (True, [])
+    assert await sent("b", SERVER) == (False, [SERVER])
+    assert await sent("c", chooses=False) == (False, [SERVER])
+    assert await sent("d") == (False, [])
+    # A repetition of an earlier message does not choose again.
+    assert await sent("b", SERVER) == (False, [])
+    refused = await served.ann.refusal(
+        api.SendMessageRequest(
+            request_id="e",
+            chat_id=chat.id,
+            content=[text("x")],
+            mcp_servers=chat_pb2.McpServerChoice(mcp_server_ids=[ABSENT]),
+        )
+    )
+    assert refused.reason == "UNKNOWN_ID"
+
+
+async def test_a_new_chat_can_use_no_servers_at_all(served: ServedChats) -> None:
+    chat = (await served.ann.ask(create(mcp_servers=chat_pb2.McpServerChoice()))).chat
+    assert (chat.uses_default_mcp_servers, list(chat.mcp_server_ids)) == (False, [])

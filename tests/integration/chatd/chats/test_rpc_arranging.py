@@ -44,6 +44,7 @@ async def test_all_fields_of_a_mask_change_and_no_others(served: ServedChats) ->
     before.MergeFrom(request.chat)
     before.title = "Sea"
     before.mcp_server_ids[:] = [BOB_ID]
+    before.uses_default_mcp_servers = False
     before.etag = changed.etag
     # That includes the time of the last change, which orders lists.
     assert changed == before

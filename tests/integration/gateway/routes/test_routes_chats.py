@@ -61,7 +61,7 @@ async def test_everything_that_can_be_asked_of_a_new_chat_reaches_chatd(
         reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH,
         mode=chat_pb2.CHAT_MODE_PLAN,
         workspace_id=WORKSPACE,
-        mcp_server_ids=[SERVER],
+        mcp_servers=chat_pb2.McpServerChoice(mcp_server_ids=[SERVER]),
         labels={"team": "core"},
         system_prompt="be brief",
         client_tools=[

@@ -98,8 +98,11 @@ LOOPS = {
         "audit_events.deliver",
         "lease.renew",
         "master_keys.follow",
+        "recorded_calls.expire",
         "revocations.follow",
+        "servers.follow",
         "sessions.expire",
+        "users.follow",
     },
     "toolrunner": {
         "checkpoints.settle",

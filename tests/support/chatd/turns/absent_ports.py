@@ -7,6 +7,7 @@ from chatd.chats.domain.chat import Message
 from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.messages import TurnError
 from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tool_servers import NoToolServers, ToolServers
 from chatd.content.domain.tools import Tools, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.files.domain.ports import Files
@@ -115,6 +116,7 @@ def turn_ports(
     unbilled: Callable[[LedgerEntry, OwnerId], None] = lambda entry, owner_id: None,
     limits: TurnLimits | None = None,
     restores: FileRestores | None = None,
+    tool_servers: ToolServers | None = None,
 ) -> TurnPorts:
     """Return the ports of a turn; those that are not given do nothing."""
     return TurnPorts(
@@ -136,4 +138,5 @@ def turn_ports(
         unbilled,
         limits or TurnLimits(),
         restores or NoRestores(),
+        tool_servers or NoToolServers(),
     )

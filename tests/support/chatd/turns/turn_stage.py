@@ -17,6 +17,7 @@ from chatd.chats.domain.commands import (
 )
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolResult
+from chatd.content.domain.tool_servers import ToolServers
 from chatd.content.domain.tools import Executor, StoredExecution, ToolSpec
 from chatd.models.domain.language_model import (
     Finished,
@@ -149,8 +150,10 @@ class Stage:
         spending: Spending | None = None,
         restores: FileRestores | None = None,
         approvals: Approvals | None = None,
+        tool_servers: ToolServers | None = None,
     ) -> None:
         self._restores = restores
+        self._tool_servers = tool_servers
         self.clock = clock or FakeClock()
         self.live = LiveChats()
         self.chats = InMemoryChats(IDLE)
@@ -267,6 +270,7 @@ class Stage:
             may_act=lambda: self.may_act,
             limits=self._limits,
             restores=self._restores,
+            tool_servers=self._tool_servers,
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )

@@ -5,7 +5,7 @@ import json
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import Outcome
 from chatd.providers.media import ImageContent, TextContent, read_result
-from chatd.tools.mcpgateway import outcome_of
+from chatd.tools.mcp_results import outcome_of
 from parley.api.mcp.v1 import tool_pb2
 
 PNG = b"\x89PNG\r\n\x1a\n and the rest"

@@ -582,6 +582,7 @@ class Chat(_message.Message):
     CHILDREN_FIELD_NUMBER: _builtins.int
     CHILD_COUNT_FIELD_NUMBER: _builtins.int
     LAST_READ_MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    USES_DEFAULT_MCP_SERVERS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUIDv7."""
     owner_id: _builtins.str
@@ -624,6 +625,8 @@ class Chat(_message.Message):
     """Child chats that it has itself, not counting those of its children."""
     last_read_message_id: _builtins.int
     """The newest message that its owner has read; 0 for none."""
+    uses_default_mcp_servers: _builtins.bool
+    """Whether nothing was chosen, so that it uses the MCP servers that are on by default."""
     @_builtins.property
     def last_error(self) -> Global___ChatError:
         """Why the last turn failed; absent unless the status is error."""
@@ -638,7 +641,7 @@ class Chat(_message.Message):
 
     @_builtins.property
     def mcp_server_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers chosen for it."""
+        """MCP servers chosen for it; empty too if it uses the default ones."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -713,11 +716,36 @@ class Chat(_message.Message):
         children: _abc.Iterable[Global___Chat] | None = ...,
         child_count: _builtins.int = ...,
         last_read_message_id: _builtins.int = ...,
+        uses_default_mcp_servers: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["archives_at", b"archives_at", "created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "purges_at", b"purges_at", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Chat: _TypeAlias = Chat  # noqa: Y015
+
+@_typing.final
+class McpServerChoice(_message.Message):
+    """A choice of MCP servers that may be absent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MCP_SERVER_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def mcp_server_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The servers, each switched on and usable by the caller, at most 100. Refused with UNKNOWN_ID otherwise."""
+
+    def __init__(
+        self,
+        *,
+        mcp_server_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mcp_server_ids", b"mcp_server_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___McpServerChoice: _TypeAlias = McpServerChoice  # noqa: Y015

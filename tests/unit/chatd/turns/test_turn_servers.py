@@ -1,0 +1,115 @@
+"""MCP servers in turns: notices, required servers, and the search for tools."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from chatd.chats.domain.chat import NewMessage, Status
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Notice, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tool_servers import ServerReport
+from chatd.content.domain.tools import FIND_TOOLS, Executor, Outcome, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.language_model import Finished, ModelEvent, ModelRequest, TextDelta
+from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.tool_search import index_of, matches, tokens_of
+from parley.clock import FakeClock
+from support.chatd.turns.turn_stage import Stage, calling
+
+DEAD = ServerReport("s1", "dead", "Dead", problem="it does not answer.")
+
+
+@dataclass(frozen=True, slots=True)
+class FixedServers:
+    """Servers about which always the same is known."""
+
+    known: tuple[ServerReport, ...]
+
+    async def reports(self, context: TurnContext) -> tuple[ServerReport, ...]:
+        """Return it."""
+        return self.known
+
+
+def hello(_: ModelRequest) -> Iterable[ModelEvent]:
+    return (TextDelta("hello"), Finished())
+
+
+def mcp_tool(name: str, description: str = "", server_id: str = "s1") -> ToolSpec:
+    slug, _, original = name.partition("__")
+    schema = json.dumps({"type": "object", "properties": {}})
+    return ToolSpec(
+        name,
+        description,
+        schema,
+        Executor.MCPGATEWAY,
+        "j1",
+        server_id=server_id,
+        original_name=original or slug,
+    )
+
+
+MANY = tuple(mcp_tool(f"files__tool_{number}", "Does one thing.") for number in range(60))
+RIGHT = mcp_tool("tracker__create_issue", "Create an issue in the tracker.", "s2")
+
+
+async def test_a_server_that_is_left_out_is_told_once_to_both() -> None:
+    stage = Stage(hello, tool_servers=FixedServers((DEAD,)))
+    await stage.ask()
+    [(_, _), (role, content)] = stage.said
+    assert (role, content) == (
+        Role.ASSISTANT,
+        (Text("hello"), Notice("The MCP server Dead was left out: it does not answer.")),
+    )
+    system = [part for part in stage.model.requests[0].messages if part.role is Role.SYSTEM]
+    assert "The MCP server Dead (tools dead__*) cannot be used now" in str(system)
+    assert stage.status is Status.WAITING
+
+
+async def test_few_tools_are_offered_at_once_and_many_are_searched() -> None:
+    few = Stage(hello, *MANY[:5])
+    await few.ask()
+    many = Stage(hello, *MANY)
+    await many.ask()
+    assert [spec.name for spec in few.model.requests[0].tools] == [each.name for each in MANY[:5]]
+    assert [spec.name for spec in many.model.requests[0].tools] == [FIND_TOOLS]
+
+
+async def test_a_found_tool_is_offered_from_the_next_step_on() -> None:
+    call = ToolCall("c1", FIND_TOOLS, json.dumps({"queries": ["create an issue"]}))
+    stage = Stage(calling(call), *MANY, RIGHT)
+    told = {"tools": [{"name": RIGHT.name}]}
+    stage.tools.answers[FIND_TOOLS] = Outcome(ToolOutcome.DONE, json.dumps(told))
+    await stage.ask()
+    first, second = ([spec.name for spec in request.tools] for request in stage.model.requests)
+    assert (first, second) == ([FIND_TOOLS], [FIND_TOOLS, RIGHT.name])
+
+
+def test_the_right_tool_is_among_the_first_of_hundreds() -> None:
+    others = [mcp_tool(f"s{n}__do_{n}", f"Handles case {n} of issues.") for n in range(500)]
+    for query in ("create issue", "tracker: new issue", "open an issue in the tracker"):
+        names = [spec.name for spec in matches((*others, RIGHT), [query], [])][:3]
+        assert RIGHT.name in names
+    assert matches(others, [], ["s7__do_7", "nothing"]) == (others[7],)
+
+
+def test_what_was_found_stays_within_its_share_of_the_context() -> None:
+    large = tuple(
+        replace(spec, description="x" * 2000, name=f"big__{number}")
+        for number, spec in enumerate(MANY)
+    )
+    index = index_of(large, (), context_limit_tokens=100_000)
+    told = json.dumps({"tools": [{"name": spec.name} for spec in large]})
+    result = ToolResult("c", FIND_TOOLS, told, ToolOutcome.DONE)
+    written = NewMessage(Role.TOOL, (result,)).stored(MessageId(1), 1, FakeClock().now())
+    offered = index.offered(large, (written,))
+    assert offered[0].name == FIND_TOOLS
+    assert 10_000 >= sum(map(tokens_of, offered[1:])) > 8_000
+    # What ranked best in the search is kept.
+    assert offered[-1].name == "big__0"
+
+
+def test_a_server_can_be_always_or_never_searched() -> None:
+    always = ServerReport("s1", "files", "Files", is_searched=True)
+    never = ServerReport("s1", "files", "Files", is_searched=False)
+    assert set(index_of(MANY[:2], (always,), 0).deferred) == {each.name for each in MANY[:2]}
+    assert index_of(MANY, (never,), 0).deferred == {}
