@@ -115,6 +115,8 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "updated_at": "2026-01-01T00:00:02Z",
         "client_tools": [{"name": "ask", "description": "", "input_schema": {"type": "object"}}],
         "diff_status": None,
+        "archives_at": None,
+        "purges_at": None,
         "children": [],
         "child_count": 0,
         "last_read_message_id": 0,

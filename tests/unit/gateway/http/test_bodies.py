@@ -69,7 +69,7 @@ def test_a_body_becomes_its_message() -> None:
             FieldError(
                 "UNKNOWN_FIELD",
                 "Unknown field. Known: content, title, model_id, reasoning_effort, mode, "
-                "workspace_id, mcp_server_ids, labels, system_prompt, client_tools, unattended.",
+                "workspace_id, labels, system_prompt, client_tools, unattended, mcp_server_ids.",
                 pointer="/a~1b~0",
             ),
         ),

@@ -10,6 +10,7 @@ from starlette.types import Message
 
 from gateway.http.addresses import PublicUrl
 from gateway.http.authentication import Authentication
+from gateway.http.forwarding import HOST
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.websockets import as_request
 from gateway.terminals.bridge import FRAMES_PER_S_MAX, TerminalBridge
@@ -155,6 +156,7 @@ async def test_a_cookie_opens_no_websocket_for_another_page(origin: str | None) 
     headers = [(b"host", b"parley.example"), (b"cookie", b"parley_session=x")]
     headers += [] if origin is None else [(b"origin", origin.encode())]
     scope = as_request({"type": "websocket", "path": "/", "headers": headers})
+    scope[HOST] = "parley.example"
     with pytest.raises(HttpProblem) as refused:
         await authentication.require(Request(scope))
     assert (refused.value.status, refused.value.code) == (403, "CROSS_SITE_REQUEST")
