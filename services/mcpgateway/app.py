@@ -94,7 +94,12 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
         await rotation.adopt(keyring.current)
         policy = await _with_demo(settings, servers, process)
-        journal = await Journal.open(database, process.new_id())
+        pruned = process.telemetry.meter.create_counter(
+            "parley.journal.pruned",
+            unit="{entry}",
+            description="Entries of the journal that were replaced by tombstones.",
+        )
+        journal = await Journal.open(database, process.new_id(), pruned.add)
         sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
         executor = await stack.enter_async_context(
             CallExecutor.open(journal, sessions, process.supervision)

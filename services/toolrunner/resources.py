@@ -144,6 +144,11 @@ def _processes(
     egress: WorkspaceEgress,
     checkpoints: Checkpoints,
 ) -> Processes:
+    pruned = process.telemetry.meter.create_counter(
+        "parley.journal.pruned",
+        unit="{entry}",
+        description="Entries of the journal that were replaced by tombstones.",
+    )
     return Processes(
         journal=journal,
         spawner=with_fault_points(spawner.process, settings.faultpoints_directory, process.clock),
@@ -158,6 +163,7 @@ def _processes(
         limits=settings.process_limits,
         egress=egress,
         checkpoints=checkpoints,
+        on_pruned=pruned.add,
     )
 
 

@@ -46,6 +46,7 @@ class Replica:
     worker_id: WorkerId
     address: str
     is_draining: bool
+    is_quarantine: bool = False  # Only other processes call it, for the live text of its chats.
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ stored long before the row is deleted, so that every statement finds one of the 
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -186,17 +186,32 @@ class Journal:
         generation: The identity of the journal; a missing call in another journal proves nothing.
     """
 
-    def __init__(self, database: Database, generation: str, process_id: str) -> None:
+    def __init__(
+        self,
+        database: Database,
+        generation: str,
+        process_id: str,
+        on_pruned: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._database = database
         self._process_id = process_id
+        self._on_pruned = on_pruned
         self.generation = generation
 
     # May run: process.
     @classmethod
-    async def open(cls, database: Database, process_id: str) -> Self:
-        """Register this process and return the journal."""
+    async def open(
+        cls,
+        database: Database,
+        process_id: str,
+        on_pruned: Callable[[int], None] = lambda _: None,
+    ) -> Self:
+        """Register this process and return the journal.
+
+        `on_pruned` is called with the number of calls that were replaced by tombstones.
+        """
         generation = await database.pool.fetchval("SELECT generation FROM mcp.journal")
-        journal = cls(database, generation, process_id)
+        journal = cls(database, generation, process_id, on_pruned)
         await journal.renew()
         return journal
 
@@ -327,6 +342,7 @@ class Journal:
             ),
             await fetchval(_PRUNE, most, KEPT),
         )
+        self._on_pruned(counts[-1])
         return most in counts
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -31,12 +32,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reaper:
-    """Removes finished processes, their output and acknowledged entries when they are old."""
+    """Removes finished processes, their output and acknowledged entries when they are old.
+
+    Attributes:
+        on_pruned: Is called with the number of entries that were replaced by tombstones.
+    """
 
     journal: JournalThread
     registry: Registry
     workspaces: Workspaces
     clock: Clock
+    on_pruned: Callable[[int], None]
 
     async def run(self) -> None:
         """Reap periodically."""
@@ -80,6 +86,7 @@ class Reaper:
                     at_once_max=PRUNED_AT_ONCE_MAX,
                 )
             )
+            self.on_pruned(pruned)
         known = await self.journal.run(lambda journal: journal.workspaces_of_tombstones())
         for workspace_id in await asyncio.to_thread(self.workspaces.missing, known):
             await self.journal.run(partial(Journal.drop_tombstones, workspace_id=workspace_id))

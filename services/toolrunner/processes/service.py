@@ -51,6 +51,7 @@ class Processes:
         limits: The limits of every process.
         egress: The egress routes of workspaces; None for none.
         checkpoints: Keeps files before processes change them; None for none.
+        on_pruned: Is called with the number of journal entries that were replaced by tombstones.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Processes:
         limits: Limits = UNLIMITED,
         egress: EgressRoutes | None = None,
         checkpoints: Checkpoints | None = None,
+        on_pruned: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
@@ -105,7 +107,7 @@ class Processes:
             checkpoints.running = self.running_chats
         self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
         self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of)
-        self._reaper = Reaper(journal, self._registry, workspaces, clock)
+        self._reaper = Reaper(journal, self._registry, workspaces, clock, on_pruned)
         self._adopted = tuple(adopted)
         self._adoption = Adoption(
             journal=journal,

@@ -67,14 +67,19 @@ class ReplicaWatch:
             self._changed.notify_all()
 
     async def changes(self) -> AsyncIterator[tuple[Replica, ...]]:
-        """Yield all processes, and all of them again at each change."""
+        """Yield all processes that clients may call, and all of them again at each change."""
         last: tuple[Replica, ...] | None = None
         while True:
             async with self._changed:
-                while self._replicas is None or self._replicas == last:
+                while (found := self._callable()) is None or found == last:
                     await self._changed.wait()
-                last = self._replicas
+                last = found
             yield last
+
+    def _callable(self) -> tuple[Replica, ...] | None:
+        if self._replicas is None:
+            return None
+        return tuple(each for each in self._replicas if not each.is_quarantine)
 
 
 async def know_replicas(channels: Channels, replicas: tuple[Replica, ...]) -> None:

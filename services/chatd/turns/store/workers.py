@@ -57,8 +57,8 @@ BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
 
 # May run: process.
 REPLICAS = """
-    SELECT id, address, is_draining FROM chat.workers
-    WHERE lease_until > clock_timestamp() AND NOT is_quarantine ORDER BY id
+    SELECT id, address, is_draining, is_quarantine FROM chat.workers
+    WHERE lease_until > clock_timestamp() ORDER BY id
 """
 
 MAY_CLAIM = """
@@ -294,10 +294,13 @@ class PostgresWorkers:
         return tuple(map(state_of, rows))
 
     async def replicas(self) -> tuple[Replica, ...]:
-        """Return the live processes, except those in quarantine."""
+        """Return the live processes, also those in quarantine."""
         rows = await self._pool.fetch(REPLICAS)
         return tuple(
-            Replica(WorkerId(str(row["id"])), row["address"], row["is_draining"]) for row in rows
+            Replica(
+                WorkerId(str(row["id"])), row["address"], row["is_draining"], row["is_quarantine"]
+            )
+            for row in rows
         )
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:

@@ -20,6 +20,7 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId
 from chatd.streams.engine.live import Episode
 from chatd.turns.engine.progress import LiveProgress
 from parley.api.chat.v1 import event_pb2, message_pb2
+from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.postgres import Pool
 from support.chatd.streams.stream_replicas import Replica, Town, replica_in, town_of
 
@@ -190,3 +191,19 @@ async def test_after_a_takeover_readers_discard_what_the_dead_owner_showed(town:
         expected = (("c1", Running("half a build\n", "p1")),)
         end = await read_until(reader, seen[-1], lambda seen: seen.running == expected)
     assert () in [each.running for each in end]
+
+
+async def test_readers_see_what_a_process_in_quarantine_shows_and_gateways_do_not_call_it(
+    town: Town,
+) -> None:
+    quarantine = replica_in(town, "q", is_quarantine=True)
+    async with asyncio.timeout(60), replica_in(town, "a") as a, quarantine as q:
+        chat_id = await q.create()
+        reader = a.subscribe(chat_id)
+        _, progress = await calling(q, chat_id)
+        await a.until_followed(chat_id)
+        progress.report("c1", "line\n")
+        known = await read_until(reader, Seen(), lambda seen: dict(seen.running).get("c1"))
+        assert dict(known[-1].running)["c1"] == Running("line\n")
+        watched = await a.streams.WatchReplicas(api.WatchReplicasRequest()).read()
+        assert [each.worker_id for each in watched.replicas] == [a.worker_id]

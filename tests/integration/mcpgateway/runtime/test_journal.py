@@ -191,6 +191,8 @@ async def test_what_is_old_is_deleted_in_limited_steps(
         PRUNED_AT_ONCE_MAX,
     )
 
+    pruned: list[int] = []
+    journal = await Journal.open(database, "01900000-0000-7000-8000-0000000000cc", pruned.append)
     is_more = [await journal.delete_expired(), await journal.delete_expired()]
     await database.pool.execute("UPDATE mcp.calls SET acknowledged_at = now() - interval '2 h'")
     is_more += [await journal.delete_expired(), await journal.delete_expired()]
@@ -198,6 +200,7 @@ async def test_what_is_old_is_deleted_in_limited_steps(
     is_more += [await journal.delete_expired(), await journal.delete_expired()]
 
     assert is_more == [True, False] * 3
+    assert pruned == [0, 0, PRUNED_AT_ONCE_MAX, 1, 0, 0]
     counts = "SELECT (SELECT count(*) FROM mcp.calls), (SELECT count(*) FROM mcp.tombstones)"
     found = await database.pool.fetchrow(counts)
     assert found is not None

@@ -70,7 +70,8 @@ from support.chatd.users.fixed_users import KnownGroups
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 BOB = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "member")
 INSERT_WORKER = """
-    INSERT INTO chat.workers VALUES ($1, $2, false, now() + interval '1 day', now())
+    INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at, is_quarantine)
+    VALUES ($1, $2, false, now() + interval '1 day', now(), $3)
 """
 
 
@@ -208,13 +209,15 @@ async def town_of(pool: Pool, directory: Path) -> AsyncIterator[Town]:
 
 
 @asynccontextmanager
-async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncIterator[Replica]:
+async def replica_in(
+    town: Town, name: str, *, joins: bool = True, is_quarantine: bool = False
+) -> AsyncIterator[Replica]:
     """Run one process until the context ends; `joins` says whether it joins quick pieces."""
     worker_id = WorkerId(str(uuid.uuid5(uuid.NAMESPACE_OID, name)))
     address = Address.parse(f"unix:{town.directory}/{name}.sock")
     telemetry = InMemoryTelemetry("chatd").telemetry
     open_channel = partial(connect, audience=ServiceName.CHATD, telemetry=telemetry)
-    await town.pool.execute(INSERT_WORKER, worker_id, str(address))
+    await town.pool.execute(INSERT_WORKER, worker_id, str(address), is_quarantine)
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         flush_timer = FlushTimer(town.clock)

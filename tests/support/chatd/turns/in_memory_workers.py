@@ -94,9 +94,9 @@ class InMemoryWorkers:
     async def replicas(self) -> tuple[Replica, ...]:
         """Return the processes that live."""
         return tuple(
-            Replica(worker_id, row.address, row.is_draining)
+            Replica(worker_id, row.address, row.is_draining, row.is_quarantine)
             for worker_id, row in sorted(self.rows.items())
-            if self._is_live(worker_id) and not row.is_quarantine
+            if self._is_live(worker_id)
         )
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:

@@ -68,7 +68,9 @@ async def test_what_is_old_goes_by_the_clock_without_anyone_asking(tmp_path: Pat
     opened = open_journal(tmp_path / "j.sqlite", new_generation="g", boot_id="b", clock=clock)
     async with asyncio.timeout(5), opened as journal, asyncio.TaskGroup() as tasks:
         registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
-        reaping = tasks.create_task(Reaper(journal, registry, workspaces, clock).run())
+        reaping = tasks.create_task(
+            Reaper(journal, registry, workspaces, clock, lambda _: None).run()
+        )
         await exited(journal, "old", clock)
         (logs / "old.0.log").write_bytes(b"output")
         assert await clock.until_sleeping() == REAP_EVERY_S
@@ -106,6 +108,7 @@ async def test_acknowledged_entries_leave_tombstones_for_as_long_as_the_workspac
             journal.finish(effect, b"response", None)
         journal.acknowledge([key.execution_id for key in keys], "g")
 
+    pruned: list[int] = []
     opened = open_journal(tmp_path / "j.sqlite", new_generation="g", boot_id="b", clock=clock)
     async with asyncio.timeout(20), opened as journal:
         reaper = Reaper(
@@ -113,10 +116,12 @@ async def test_acknowledged_entries_leave_tombstones_for_as_long_as_the_workspac
             Registry(journal=journal, workspaces=workspaces, clock=clock),
             workspaces,
             clock,
+            pruned.append,
         )
         await journal.run(finish)
         clock.advance(ACKNOWLEDGED_KEPT.total_seconds() + 1)
         await reaper.reap()
+        assert pruned == [PRUNED_AT_ONCE_MAX, 1]
         for key in (keys[0], keys[-1]):
             found = await journal.run(partial(Journal.execution, key=key))
             assert found is not None
