@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -80,20 +80,20 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
     keyring = Keyring.load(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(
-            Database.open(
-                url,
-                application_name=process.instance,
-                connections_max=settings.database_connections_max,
-                statements=Statements(process.telemetry, current_method),
-            )
-        )
+        database = await stack.enter_async_context(_database(settings, process))
         box = SecretBox(keyring)
         servers = Servers(database, box)
         await STORED_KEYS.adopt(database.pool, keyring)
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
-        sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
+
+        def tools_changed(server_id: str) -> None:
+            catalogues.expire(server_id)
+            bus.publish(Notice(SERVERS_TOPIC, server_id, 0))
+
+        sessions = await stack.enter_async_context(
+            Sessions.open(policy, process.supervision, tools_changed)
+        )
         executor = await stack.enter_async_context(
             CallExecutor.open(journal, sessions, process.supervision)
         )
@@ -132,6 +132,15 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 domain=DOMAIN,
             )
         )
+
+
+def _database(settings: Settings, process: Process) -> AbstractAsyncContextManager[Database]:
+    return Database.open(
+        settings.database_url.reveal(),
+        application_name=process.instance,
+        connections_max=settings.database_connections_max,
+        statements=Statements(process.telemetry, current_method),
+    )
 
 
 def _governance(
