@@ -1,8 +1,8 @@
 """The composition root of mcpgateway: opens its components and serves until it is stopped."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -81,26 +81,21 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
     keyring = KeyringFile(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(
-            Database.open(
-                url,
-                application_name=process.instance,
-                connections_max=settings.database_connections_max,
-                statements=Statements(process.telemetry, current_method),
-            )
-        )
+        database = await stack.enter_async_context(_database(settings, process))
         box = SecretBox(keyring)
         servers = Servers(database, box)
         rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
         await rotation.adopt(keyring.current)
         policy = await _with_demo(settings, servers, process)
-        pruned = process.telemetry.meter.create_counter(
-            "parley.journal.pruned",
-            unit="{entry}",
-            description="Entries of the journal that were replaced by tombstones.",
+        journal = await Journal.open(database, process.new_id(), _pruned_counter(process))
+
+        def tools_changed(server_id: str) -> None:
+            catalogues.expire(server_id)
+            bus.publish(Notice(SERVERS_TOPIC, server_id, 0))
+
+        sessions = await stack.enter_async_context(
+            Sessions.open(policy, process.supervision, tools_changed)
         )
-        journal = await Journal.open(database, process.new_id(), pruned.add)
-        sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
         executor = await stack.enter_async_context(
             CallExecutor.open(journal, sessions, process.supervision)
         )
@@ -143,6 +138,15 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 master_keys=rotation,
             )
         )
+
+
+def _database(settings: Settings, process: Process) -> AbstractAsyncContextManager[Database]:
+    return Database.open(
+        settings.database_url.reveal(),
+        application_name=process.instance,
+        connections_max=settings.database_connections_max,
+        statements=Statements(process.telemetry, current_method),
+    )
 
 
 def _governance(
@@ -216,6 +220,16 @@ def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[A
         # Not implemented; returns UNIMPLEMENTED.
         McpAuthorizationServiceServicer(),
     )
+
+
+def _pruned_counter(process: Process) -> Callable[[int], None]:
+    """Return what counts the entries of the journal that were replaced by tombstones."""
+    counter = process.telemetry.meter.create_counter(
+        "parley.journal.pruned",
+        unit="{entry}",
+        description="Entries of the journal that were replaced by tombstones.",
+    )
+    return counter.add
 
 
 async def _with_demo(settings: Settings, servers: Servers, process: Process) -> Policy:

@@ -7,7 +7,8 @@ user (and, if the server keeps state per chat, to one chat).
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Mapping
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -17,11 +18,12 @@ import msgspec
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import DiscoverResult, Implementation
+from mcp_types import DiscoverResult, Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcpgateway.client import operations as asking
 from mcpgateway.client import references as asking_references
+from mcpgateway.client.breaker import Breakers
 from mcpgateway.client.call import OnProgress
 from mcpgateway.client.content import Part, ToolAnswer
 from mcpgateway.client.egress import Identity, guarded_client
@@ -43,6 +45,8 @@ CLIENT: Final = Implementation(name="parley", version="0.1.0")
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class _Endpoint:
@@ -53,6 +57,7 @@ class _Endpoint:
     mode: str = "auto"
     discovered: DiscoverResult | None = None
     operations: int = 0
+    listener: "asyncio.Task[None] | None" = None
     sessions: dict[tuple[str, int, str, str, str], TaskSession] = field(default_factory=dict)
 
     def record_protocol(self, client: Client) -> bool:
@@ -74,19 +79,38 @@ class _Endpoint:
 class Sessions:
     """MCP servers, reached through one guarded transport; implements `Upstream`."""
 
-    def __init__(self, policy: Policy, clock: Clock, tasks: Starter) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        clock: Clock,
+        tasks: Starter,
+        tools_changed: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._policy = policy
         self._clock = clock
         self._tasks = tasks
+        self._tools_changed = tools_changed
+        self._breakers = Breakers(clock)
         self._endpoints: dict[tuple[str, int], _Endpoint] = {}
         self._retired: list[_Endpoint] = []
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, policy: Policy, supervision: Supervision) -> "AsyncIterator[Sessions]":
-        """Yield the sessions; at the end all of them are closed."""
+    async def open(
+        cls,
+        policy: Policy,
+        supervision: Supervision,
+        tools_changed: Callable[[str], None] = lambda _: None,
+    ) -> "AsyncIterator[Sessions]":
+        """Yield the sessions; at the end all of them are closed.
+
+        Args:
+            policy: The places that may be reached.
+            supervision: Supervises their tasks.
+            tools_changed: Is called with a server that announces other tools.
+        """
         async with BackgroundTasks(supervision) as tasks:
-            sessions = cls(policy, supervision.clock, tasks)
+            sessions = cls(policy, supervision.clock, tasks, tools_changed)
             tasks.keep("sessions.expire", sessions._sweep_loop)
             try:
                 yield sessions
@@ -99,7 +123,15 @@ class Sessions:
         Raises:
             UpstreamFailed: It does not respond, or its response is invalid.
         """
-        return await self._within(target, asking.list_tools)
+
+        async def list_and_follow(client: Client) -> Catalogue:
+            catalogue = await asking.list_tools(client)
+            tools = client.server_capabilities.tools
+            if tools is not None and tools.list_changed:
+                self._follow(target, client.protocol_version)
+            return catalogue
+
+        return await self._within(target, list_and_follow)
 
     async def call_tool(
         self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
@@ -114,7 +146,7 @@ class Sessions:
         async def call(client: Client) -> ToolAnswer:
             return await asking.call_tool(client, tool, arguments, on_progress)
 
-        return await self._with_client(target, call)
+        return await self._broken_off(target, call)
 
     async def protocol_version(self, target: Target) -> str:
         """Connect, and return the protocol revision that was agreed on.
@@ -126,7 +158,8 @@ class Sessions:
         async def read(client: Client) -> str:
             return client.protocol_version
 
-        return await self._within(target, read)
+        # Not through the breaker: somebody wants to know how the server is now.
+        return await self._within(target, read, is_probe=True)
 
     async def list_resources(self, target: Target) -> tuple[ResourceEntry, ...]:
         """Return the resources of a server.
@@ -168,15 +201,56 @@ class Sessions:
 
         return await self._within(target, get)
 
-    async def _within(self, target: Target, work: Work[T]) -> T:
+    async def _within(self, target: Target, work: Work[T], *, is_probe: bool = False) -> T:
+        """Run `work` within the connect timeout of the server."""
         limit_ms = target.server.settings.limits.connect_timeout_ms
+
+        return await self._broken_off(target, work, limit_ms=limit_ms, is_probe=is_probe)
+
+    async def _broken_off(
+        self, target: Target, work: Work[T], *, limit_ms: int | None = None, is_probe: bool = False
+    ) -> T:
+        """Run `work` unless the breaker of the server is open, and tell the breaker how it went."""
+        key = (target.server.id, target.server.version)
+        if not is_probe:
+            self._breakers.check(key)
         try:
-            async with asyncio.timeout(limit_ms / 1000):
-                return await self._with_client(target, work)
+            async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000):
+                done = await self._with_client(target, work)
+        except UpstreamFailed as failure:
+            self._breakers.failed(key, failure)
+            raise
         except TimeoutError:
-            raise UpstreamFailed(
-                Reason.CONNECT_TIMEOUT, f"the server did not answer within {limit_ms} ms"
-            ) from None
+            message = f"the server did not answer within {limit_ms} ms"
+            timed_out = UpstreamFailed(Reason.CONNECT_TIMEOUT, message)
+            self._breakers.failed(key, timed_out)
+            raise timed_out from None
+        self._breakers.succeeded(key)
+        return done
+
+    def _follow(self, target: Target, protocol_version: str) -> None:
+        """Listen to a server without sessions that announces changes; the others are heard."""
+        endpoint = self._endpoint(target)
+        if protocol_version in MODERN_PROTOCOL_VERSIONS and endpoint.listener is None:
+            # In a new context: it outlives the listing.
+            endpoint.listener = self._tasks.create_task(
+                self._listen(endpoint, target), context=contextvars.Context()
+            )
+
+    async def _listen(self, endpoint: _Endpoint, target: Target) -> None:
+        """Announce changes until the stream ends; the next listing begins another."""
+
+        async def hear_all(client: Client) -> None:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._tools_changed(target.server.id)
+
+        try:
+            await short_lived(self._connecting(endpoint, target), _identity(target), hear_all)
+        except UpstreamFailed as failure:
+            logger.info("changes of %s are not heard: %s", target.server.settings.slug, failure)
+        finally:
+            endpoint.listener = None
 
     async def retire(self, server_id: str, version: int) -> None:
         """Close the sessions of a server that were opened for versions before this one."""
@@ -265,6 +339,10 @@ class Sessions:
         ) -> httpx2.AsyncClient:
             return self._http(target)
 
+        async def hear(message: object) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                self._tools_changed(target.server.id)
+
         def connect() -> AbstractAsyncContextManager[Client]:
             if settings.transport is Transport.SSE:
                 # This transport closes the client that is passed to it.
@@ -277,6 +355,7 @@ class Sessions:
                 )
             return Client(
                 transport,
+                message_handler=hear,
                 mode=endpoint.mode,
                 prior_discover=endpoint.discovered,
                 client_info=CLIENT,
@@ -332,6 +411,8 @@ def _is_repeatable(error: UpstreamFailed) -> bool:
 
 async def _close(endpoint: _Endpoint) -> None:
     """Stop the sessions, wait a short time for their end, then close their connections."""
+    if endpoint.listener is not None:
+        endpoint.listener.cancel()
     for session in endpoint.sessions.values():
         session.stop()
     ending = [session.ended.wait() for session in endpoint.sessions.values()]

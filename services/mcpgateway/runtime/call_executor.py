@@ -39,6 +39,8 @@ POLL_FIRST_S: Final = 0.1
 POLL_LAST_S: Final = 1.0
 STORE_RETRY_S: Final = 1.0
 STOP_S: Final = 5.0
+QUEUE_S: Final = 2.0
+QUEUE_POLL_S: Final = 0.1
 RENEW_S: Final = 3.0
 DELETE_EXPIRED_S: Final = 600.0
 
@@ -159,7 +161,6 @@ class CallExecutor:
         running = self._running.get(call_request.key.execution_id)
         is_attached = running is not None
         if running is None:
-            self._check_capacity(call_request, target)
             running = RunningCall(call_request, target, blocking_error)
             self._running[call_request.key.execution_id] = running
             self._tasks.create_task(self._run_call(running), context=detached())
@@ -233,24 +234,28 @@ class CallExecutor:
                 logger.warning("the lease was not renewed: %s", error)
             await self._clock.sleep(RENEW_S)
 
-    def _check_capacity(self, call_request: CallRequest, target: Target) -> None:
-        limits = target.server.settings.limits
-        of_server = [
-            call
-            for call in self._running.values()
-            if call.call_request.server_id == call_request.server_id
-        ]
-        of_user = [call for call in of_server if call.call_request.user_id == call_request.user_id]
-        if len(of_user) >= limits.calls_per_user_max:
-            raise TooManyCalls(limits.calls_per_user_max)
-        if len(of_server) >= limits.calls_max:
-            raise TooManyCalls(limits.calls_max)
+    async def _begin(self, running: RunningCall) -> tuple[CallRecord, bool]:
+        """Journal a call; while there are too many it waits for a short time.
+
+        Raises:
+            TooManyCalls: There are still too many.
+        """
+        waits_until = self._clock.monotonic() + QUEUE_S
+        while True:
+            try:
+                return await self._journal.begin(
+                    running.call_request, running.target.server.settings.limits
+                )
+            except TooManyCalls:
+                if self._clock.monotonic() >= waits_until or running.stopping.is_set():
+                    raise
+            await self._clock.sleep(QUEUE_POLL_S)
 
     async def _run_call(self, running: RunningCall) -> None:
         """Journal, make and end one call; waiters are always released, whatever fails."""
         finished: CallRecord | None = None
         try:
-            journaled = await self._journal.begin(running.call_request)
+            journaled = await self._begin(running)
             running.journaled.set_result(journaled)
             if journaled[1]:
                 finished = await self._store_end(running, await self._run_upstream(running))

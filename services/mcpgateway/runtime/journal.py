@@ -19,8 +19,8 @@ import asyncpg
 
 from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest, Outcome
 from mcpgateway.client.content import decode_parts, encode_parts
-from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
+from mcpgateway.servers.domain import Limits, Reason
+from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner, TooManyCalls
 from parley.postgres import Database
 
 LEASE: Final = timedelta(seconds=15)
@@ -56,6 +56,14 @@ _BEGIN = """
     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
     WHERE NOT EXISTS (SELECT FROM mcp.tombstones WHERE digest = $10)
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
+"""
+# Calls of one server begin one after another, so that all replicas together keep its limits.
+# May run: service.
+_LOCK_SERVER = "SELECT pg_advisory_xact_lock(hashtextextended('mcp.calls ' || $1, 0))"
+# May run: service.
+_COUNT_RUNNING = """
+    SELECT count(*) AS of_server, count(*) FILTER (WHERE user_id = $2) AS of_user
+    FROM mcp.calls WHERE server_id = $1 AND finished_at IS NULL
 """
 # May run: process.
 _RECORD = """
@@ -240,15 +248,20 @@ class Journal:
         assert row is not None
         return _record(row)
 
-    async def begin(self, call_request: CallRequest) -> tuple[CallRecord, bool]:
+    async def begin(
+        self, call_request: CallRequest, limits: Limits | None = None
+    ) -> tuple[CallRecord, bool]:
         """Journal a call that is about to be made; return it, and whether it is new.
 
         Raises:
+            TooManyCalls: The limit of calls at once is reached, over all processes.
             StaleOwner: A newer owner has asked before.
             ExecutionIdReused: The id names a call of another caller, chat or content.
         """
         key = call_request.key
         async with self._for_owner(key) as connection:
+            if limits is not None:
+                await connection.execute(_LOCK_SERVER, call_request.server_id)
             row = await connection.fetchrow(
                 _BEGIN,
                 key.execution_id,
@@ -263,6 +276,8 @@ class Journal:
                 _digest(key.caller, key.execution_id),
             )
             record = await _find(connection, key) if row is None else _checked(row, key)
+            if row is not None and limits is not None:
+                await _check_capacity(connection, call_request, limits)
         assert record is not None
         check_content(record, call_request)
         return record, row is not None
@@ -368,6 +383,21 @@ def check_content(record: CallRecord, call_request: CallRequest) -> None:
     """
     if record.sha256 is not None and record.sha256 != call_request.sha256:
         raise ExecutionIdReused(call_request.key.execution_id)
+
+
+async def _check_capacity(connection: Any, call_request: CallRequest, limits: Limits) -> None:
+    """Reject a call beyond the limits; its row goes with the transaction.
+
+    Raises:
+        TooManyCalls: There are too many.
+    """
+    running = await connection.fetchrow(
+        _COUNT_RUNNING, call_request.server_id, call_request.user_id
+    )
+    if running["of_user"] > limits.calls_per_user_max:
+        raise TooManyCalls(limits.calls_per_user_max)
+    if running["of_server"] > limits.calls_max:
+        raise TooManyCalls(limits.calls_max)
 
 
 async def _find(connection: Any, key: CallKey) -> CallRecord | None:

@@ -274,6 +274,12 @@ calls = Table(
         "finished_at IS NOT NULL OR gateway_id IS NOT NULL", name=Constraint.CALLS_RUNNING_SOMEWHERE
     ),
     Index("calls_running", "gateway_id", postgresql_where=text("finished_at IS NULL")),
+    Index(
+        "calls_running_by_server",
+        "server_id",
+        "user_id",
+        postgresql_where=text("finished_at IS NULL"),
+    ),
     Index("calls_to_drop", "acknowledged_at", postgresql_where=text("acknowledged_at IS NOT NULL")),
 )
 

@@ -182,7 +182,7 @@ async def test_a_probe_says_how_far_it_went_and_why_no_further(
     assert kinds == ["RESOLVE", "CONNECT", "HANDSHAKE", "LIST_TOOLS"]
     assert (well.state, sorted(well.tool_names)) == (
         server_pb2.SERVER_STATE_READY,
-        ["echo", "long_text", "picture", "whoami"],
+        ["echo", "grow", "long_text", "picture", "whoami"],
     )
     assert refused.state == server_pb2.SERVER_STATE_MISCONFIGURED
     assert "plain HTTP" in refused.phases[-1].detail

@@ -1,5 +1,6 @@
 """MCP servers in turns: who is left out and told, large results, all pages, and failing closed."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from chatd.tools.mcpgateway import McpTools
 from chatd.turns.engine.preparation import require_servers
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
+from parley.api.mcp.v1 import tool_service_pb2 as tools_api
 from parley.clock import FakeClock
 from parley.rpc import Channels, acting_for
 from support.chatd.tools.kept_files import KeptFiles
@@ -151,7 +153,7 @@ async def test_all_pages_of_a_catalogue_are_read(tmp_path: Path, mcp_database: s
         async with mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway:
             await created(gateway, "many", every.url)
             specs = await tools_at(gateway).list_tools(CONTEXT)
-    assert len(specs) == 624
+    assert len(specs) == 625
 
 
 def test_the_words_of_a_server_cannot_leave_their_block() -> None:
@@ -159,3 +161,31 @@ def test_the_words_of_a_server_cannot_leave_their_block() -> None:
     text = servers_text([ServerReport("i", "evil", "Evil", evil)])
     assert text.count("</mcp_server_instructions>") == 1
     assert text.endswith("</mcp_server_instructions>")
+
+
+async def test_a_server_that_announces_other_tools_is_asked_again(
+    tmp_path: Path, mcp_database: str
+) -> None:
+    async with (
+        asyncio.timeout(30),
+        everything_server() as every,
+        mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
+    ):
+        server_id = await created(gateway, "well", every.url)
+        request = tools_api.ListServerToolsRequest(server_id=server_id)
+
+        async def names() -> set[str]:
+            with acting_for(MEMBER):
+                listed = await gateway.tools.ListServerTools(request)
+            return {tool.original_name for tool in listed.tools}
+
+        assert "grown" not in await names()
+        await every.listening.wait()
+        with acting_for(MEMBER):
+            await gateway.tools.CallServerTool(
+                tools_api.CallServerToolRequest(
+                    request_id="g", server_id=server_id, original_name="grow"
+                )
+            )
+        while "grown" not in await names():
+            pass

@@ -1,6 +1,7 @@
 """An MCP server in the test's own process: tools that tell who calls, a prompt and resources."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ImageContent, TextContent
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from support.host.ports import free_port
 from support.mcpgateway.servers import until_listening
@@ -25,16 +27,38 @@ class EverythingServer:
         url: Its endpoint.
         server: The server, to which a test may add tools.
         seen: The identities of calls, in order.
+        listening: Set once somebody listens to changes.
     """
 
     url: str
     server: MCPServer
     seen: list[str] = field(default_factory=list)
+    listening: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def place(self) -> str:
         """The host and port, as the egress policy names them."""
         return self.url.removeprefix("http://").partition("/")[0]
+
+
+class Listeners:
+    """Stands before the application, and notes when somebody listens to changes."""
+
+    def __init__(self, application: ASGIApp, listening: asyncio.Event) -> None:
+        self._application = application
+        self._listening = listening
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything on."""
+        headers = dict(scope.get("headers", ()))
+        is_listening = headers.get(b"mcp-method") == b"subscriptions/listen"
+
+        async def sending(message: Message) -> None:
+            await send(message)
+            if is_listening and message["type"] == "http.response.body":
+                self._listening.set()
+
+        await self._application(scope, receive, sending)
 
 
 def everything(url: str, description: str = "Repeat a text.") -> EverythingServer:
@@ -68,6 +92,13 @@ def everything(url: str, description: str = "Repeat a text.") -> EverythingServe
         """Say much."""
         return "x" * bytes_count
 
+    @server.tool(structured_output=False)
+    async def grow(context: Context[Any, Any]) -> str:
+        """Add a tool, and announce it."""
+        server.add_tool(lambda: "", name="grown", description="New.")
+        await context.notify_tools_changed()
+        return "grown"
+
     @server.prompt()
     def greet(name: str) -> str:
         """Greet somebody."""
@@ -88,7 +119,7 @@ async def everything_server(
     """Serve it over streamable HTTP until the context ends."""
     port = free_port() if port is None else port
     made = everything(f"http://127.0.0.1:{port}/mcp", description)
-    application = made.server.streamable_http_app()
+    application = Listeners(made.server.streamable_http_app(), made.listening)
     config = uvicorn.Config(
         application, host="127.0.0.1", port=port, log_level="critical", timeout_graceful_shutdown=1
     )
@@ -101,3 +132,13 @@ async def everything_server(
         finally:
             serving.should_exit = True
             await asyncio.wait({task})
+
+
+def main(port: str) -> None:
+    """Serve until killed."""
+    application = everything(f"http://127.0.0.1:{port}/mcp").server.streamable_http_app()
+    uvicorn.run(application, host="127.0.0.1", port=int(port), log_level="error")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -28,6 +28,14 @@ def session_process(port: int, transport: str) -> "Iterator[subprocess.Popen[byt
         yield process
 
 
+@contextlib.contextmanager
+def everything_process(port: int) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run the server of `everything_server` in a process of its own."""
+    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with _process(["-m", "support.mcpgateway.everything_server", str(port)], path) as process:
+        yield process
+
+
 async def until_listening(port: int) -> None:
     """Wait until something accepts connections there, however slow the machine is."""
     async with asyncio.timeout(START_S_MAX):

@@ -88,6 +88,7 @@ async def test_a_server_is_added_read_changed_used_and_deleted(whole: Whole) -> 
     tools = await whole.member.request("GET", f"{path}/tools")
     assert [tool["original_name"] for tool in tools.json()["items"]] == [
         "echo",
+        "grow",
         "long_text",
         "picture",
         "whoami",

@@ -286,8 +286,16 @@ async def test_calls_at_once_are_limited_per_user(fixture: Fixture) -> None:
     target = a_target(a_server(limits=Limits(calls_per_user_max=1)))
     await fixture.executor.start(an_order("one"), target, None)
 
-    with pytest.raises(TooManyCalls):
-        await fixture.executor.start(an_order("two"), target, None)
+    async def refused() -> None:
+        with pytest.raises(TooManyCalls):
+            await fixture.executor.start(an_order("two"), target, None)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(refused())
+        while not waiting.done():
+            # It waits for a short time, in case the other call ends.
+            fixture.clock.advance(0.1)
+            await asyncio.wait({waiting}, timeout=0.02)
     assert not (
         await fixture.executor.start(an_order("three", user_id="bob"), target, None)
     ).is_attached

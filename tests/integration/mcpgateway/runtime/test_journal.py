@@ -1,14 +1,15 @@
 """The journal of calls in PostgreSQL."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from mcpgateway.client.call import CallEnd, CallRecord, Outcome
+from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome
 from mcpgateway.client.content import BlobPart, TextPart
 from mcpgateway.runtime.journal import PRUNED_AT_ONCE_MAX, Journal, LeasedCall
-from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
+from mcpgateway.servers.domain import Limits, Reason
+from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner, TooManyCalls
 from parley.postgres import Database
 from support.mcpgateway.values import SERVER_ID, an_order
 
@@ -231,3 +232,24 @@ async def test_another_generation_is_refused(journal: Journal) -> None:
     with pytest.raises(JournalChanged) as caught:
         journal.check_generation("another")
     assert caught.value.generation == journal.generation
+
+
+async def test_limits_hold_over_all_processes(journal: Journal, database: Database) -> None:
+    elsewhere = await Journal.open(database, "01900000-0000-7000-8000-0000000000cc")
+    limits = Limits(calls_max=3, calls_per_user_max=2)
+    orders = [an_order(f"call-{number}", user_id="ann") for number in range(6)]
+
+    async def begun(order: CallRequest, where: Journal) -> bool:
+        try:
+            return (await where.begin(order, limits))[1]
+        except TooManyCalls:
+            return False
+
+    async with asyncio.TaskGroup() as tasks:
+        tried = [
+            tasks.create_task(begun(order, (journal, elsewhere)[number % 2]))
+            for number, order in enumerate(orders)
+        ]
+    assert sum(task.result() for task in tried) == 2
+    assert await begun(an_order("of bob", user_id="bob"), journal)
+    assert not await begun(an_order("of eve", user_id="eve"), elsewhere)

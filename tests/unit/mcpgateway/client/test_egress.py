@@ -51,5 +51,38 @@ def test_a_url_can_be_allowed() -> None:
 
 @pytest.mark.parametrize("text", ["localhost", "localhost:", ":80", "a:b", "a:70000"])
 def test_what_is_not_a_place_is_a_problem(text: str) -> None:
-    with pytest.raises(ValueError, match="HOST:PORT"):
+    with pytest.raises(ValueError, match=r"HOST:PORT|CIDR"):
         Policy.parse(text)
+
+
+def test_ranges_and_domains_can_be_allowed() -> None:
+    policy = Policy.parse("10.0.0.0/8, .corp.example, 127.0.0.0/8")
+
+    policy.check_addresses("any.example", 8443, ["10.1.2.3"])
+    policy.check_request("http", "10.1.2.3", 8080)
+    policy.check_request("http", "localhost", 8080)
+    policy.check_request("http", "mcp.corp.example", None)
+    policy.check_addresses("mcp.corp.example", 80, ["192.168.1.1"])
+    for host in ("evilcorp.example", "corp.example.evil", "192.168.1.1"):
+        with pytest.raises(AddressBlocked):
+            policy.check_request("http", host, 8080)
+    with pytest.raises(AddressBlocked):
+        policy.check_addresses("any.example", 443, ["10.1.2.3", "192.168.1.1"])
+    assert Policy.parse(str(policy)) == policy
+
+
+@pytest.mark.parametrize(("rules", "passes"), [("0.0.0.0/0", False), ("169.254.0.0/16", True)])
+def test_link_local_addresses_need_a_rule_of_their_own(rules: str, passes: bool) -> None:
+    policy = Policy.parse(rules)
+    if passes:
+        policy.check_addresses("any.example", 443, ["169.254.169.254"])
+    else:
+        with pytest.raises(AddressBlocked):
+            policy.check_addresses("any.example", 443, ["169.254.169.254"])
+
+
+@pytest.mark.parametrize("port", [22, 25, 5432, 6379, 11211])
+def test_ports_of_other_protocols_need_an_exact_rule(port: int) -> None:
+    with pytest.raises(AddressBlocked):
+        Policy.parse("127.0.0.0/8").check_request("https", "127.0.0.1", port)
+    Policy.parse(f"127.0.0.1:{port}").check_request("http", "127.0.0.1", port)

@@ -1,0 +1,73 @@
+"""A circuit breaker for each server: after repeated failures it is left alone for a while.
+
+Only failures of the transport count: refused credentials of one user or errors of a tool say
+nothing about the server for others. While a breaker is open, one attempt after each pause finds
+out whether the server is back; the pause doubles up to two minutes.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from mcpgateway.servers.domain import Reason
+from mcpgateway.servers.errors import UpstreamFailed
+from parley.cache import BoundedCache
+from parley.clock import Clock
+
+FAILURES_MAX: Final = 5
+WINDOW_S: Final = 30.0
+PAUSE_FIRST_S: Final = 5.0
+PAUSE_MAX_S: Final = 120.0
+SERVERS_MAX: Final = 2000
+COUNTED: Final = frozenset({Reason.CONNECT_FAILED, Reason.CONNECT_TIMEOUT, Reason.SESSION_LOST})
+
+
+@dataclass(slots=True)
+class _State:
+    failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=FAILURES_MAX))
+    pause_s: float = 0.0
+    open_until: float = 0.0
+
+
+class Breakers:
+    """The breakers of all servers, by server and version."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._states: BoundedCache[tuple[str, int], _State] = BoundedCache(SERVERS_MAX)
+
+    def check(self, key: tuple[str, int]) -> None:
+        """Reject an operation on a server that is left alone now.
+
+        Raises:
+            UpstreamFailed: The breaker is open.
+        """
+        state = self._states.get(key)
+        if state is None or not state.pause_s:
+            return
+        now = self._clock.monotonic()
+        if now < state.open_until:
+            raise UpstreamFailed(
+                Reason.CIRCUIT_OPEN,
+                "the server failed repeatedly and is left alone for a while",
+                retry_after_ms=max(1, round((state.open_until - now) * 1000)),
+            )
+        # This operation finds out whether the server is back; others wait for the next pause.
+        state.open_until = now + state.pause_s
+
+    def succeeded(self, key: tuple[str, int]) -> None:
+        """Close the breaker."""
+        self._states.pop(key)
+
+    def failed(self, key: tuple[str, int], failure: UpstreamFailed) -> None:
+        """Count a failure; open the breaker after too many."""
+        if failure.reason not in COUNTED:
+            return
+        now = self._clock.monotonic()
+        state = self._states.get(key) or _State()
+        state.failed_at.append(now)
+        is_failing = len(state.failed_at) == FAILURES_MAX and now - state.failed_at[0] <= WINDOW_S
+        if state.pause_s or is_failing:
+            state.pause_s = min(2 * state.pause_s or PAUSE_FIRST_S, PAUSE_MAX_S)
+            state.open_until = now + state.pause_s
+        self._states.put(key, state)
