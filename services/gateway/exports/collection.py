@@ -332,9 +332,7 @@ def _document(name: str, document: Content) -> File:
 
 def _safe(file: file_pb2.File) -> str:
     """Return the name of a file without anything that leaves its directory."""
-    name = "".join(
-        each if each.isprintable() and each not in '/\\:"' else "_" for each in file.name
-    )
+    name = "".join(each if each.isprintable() and each not in UNSAFE else "_" for each in file.name)
     return name.strip(". ") or "file"
 
 

@@ -109,7 +109,7 @@ def open_identity(
     groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
     passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
-    session_store = SessionStore(database)
+    session_store, export_store = SessionStore(database), ExportStore(database)
     factor_store = SecondFactorStore(database, None if keyring is None else SecretBox(keyring))
     factors = _factors(factor_store, users, attempts, settings, process)
     passkeys = _passkeys(factor_store, users, settings, process)
@@ -131,7 +131,6 @@ def open_identity(
         people, session_store, passwords=passwords, attempts=attempts, clock=clock
     )
     links = _links(database, session_store, users, settings, process)
-    export_store = ExportStore(database)
     exports = AccountExports(export_store, users, clock=clock, new_id=new_id)
     api_keys = _api_keys(database, users, scopes, keys, process)
     return Identity(
