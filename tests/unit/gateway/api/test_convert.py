@@ -31,6 +31,8 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
     chat = chat_pb2.Chat(
         id="c",
         etag="7-ab",
+        archives_at=timestamp(11),
+        purges_at=timestamp(12),
         root_chat_id="c",
         owner_id="u",
         title="Greetings",
@@ -114,6 +116,8 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "updated_at": "2026-01-01T00:00:02Z",
         "client_tools": [{"name": "ask", "description": "", "input_schema": {"type": "object"}}],
         "diff_status": None,
+        "archives_at": "1970-01-01T00:00:11Z",
+        "purges_at": "1970-01-01T00:00:12Z",
         "children": [],
     }
 
