@@ -13,13 +13,14 @@ import asyncpg
 import psutil
 import pytest
 
+from parley.clock import SystemClock
 from parley.identity import ApiKey
 from support.net.http_client import HttpClient
 from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 
-SOON_S = 240
+SOON_S = 150
 CANARY = "canary-91c4e7"
 INSERT_KEY = """
     INSERT INTO identity.api_keys (id, user_id, digest, is_from_setting, created_at)
@@ -44,9 +45,13 @@ class Person:
 
 
 async def until(question: Callable[[], Awaitable[object]], answer: object) -> None:
-    async with asyncio.timeout(SOON_S):
-        while await question() != answer:
-            pass
+    last: object = None
+    try:
+        async with asyncio.timeout(SOON_S):
+            while (last := await question()) != answer:
+                await SystemClock().sleep(1)
+    except TimeoutError:
+        assert last == answer
 
 
 async def tables_with(database: asyncpg.Connection, text: str) -> list[str]:
@@ -76,8 +81,8 @@ def files_with(home: Path, text: str) -> list[str]:
                 content = path.read_bytes()
             except OSError:
                 continue
-            if text.encode() in content:
-                found.append(str(path.relative_to(home)))
+            lines = [each for each in content.splitlines() if text.encode() in each]
+            found += [f"{path.relative_to(home)}: {each[:300]!r}" for each in lines[:1]]
     return found
 
 
@@ -111,9 +116,7 @@ async def test_a_person_takes_everything_along_and_leaves_nothing(stack: LocalSt
         ada = Person(stack, key.reveal())
         chat_id = await leave_traces(ada)
         begun = await ada.ask("POST", "/me/exports")
-        (gateway,) = [
-            each for each in stack.status()["processes"] if each["name"].startswith("gateway")
-        ]
+        (gateway,) = [each for each in stack.status()["processes"] if each["service"] == "gateway"]
         psutil.Process(gateway["pid"]).kill()
         stack.until_whole(without=gateway["pid"])
 

@@ -193,7 +193,7 @@ class Collection:
             request.page_token = page.next_page_token
 
     async def _shared(self) -> Content:
-        request = chat_service_pb2.ListChatsRequest(query="shared_with_me:true")
+        request = chat_service_pb2.ListChatsRequest(query="source:shared_with_me")
         return [
             {"id": chat.id, "owner_id": chat.owner_id, "title": chat.title}
             async for page in self._pages(_list_chats, request)
@@ -221,7 +221,7 @@ class Collection:
 
     async def _chat_ids(self) -> AsyncIterator[str]:
         """Yield all chats of the user, children behind their root."""
-        for query in ("", "archived:true"):
+        for query in ("source:created_by_me", "source:created_by_me archived:true"):
             request = chat_service_pb2.ListChatsRequest(query=query)
             async for page in self._pages(_list_chats, request):
                 for root in page.chats:
@@ -332,9 +332,7 @@ def _document(name: str, document: Content) -> File:
 
 def _safe(file: file_pb2.File) -> str:
     """Return the name of a file without anything that leaves its directory."""
-    name = "".join(
-        each if each.isprintable() and each not in '/\\:"' else "_" for each in file.name
-    )
+    name = "".join(each if each.isprintable() and each not in UNSAFE else "_" for each in file.name)
     return name.strip(". ") or "file"
 
 

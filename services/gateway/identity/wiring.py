@@ -128,6 +128,7 @@ def open_identity(
     factor_store = SecondFactorStore(
         database, None if keyring is None else SecretBox(keyring), audit_log
     )
+    export_store = ExportStore(database)
     factors = _factors(factor_store, users, attempts, settings, process)
     passkeys = _passkeys(factor_store, users, settings, process)
     sign_in = SignIns(
@@ -149,7 +150,6 @@ def open_identity(
         people, session_store, passwords=passwords, attempts=attempts, clock=clock
     )
     links = _links(link_store, session_store, users, settings, process)
-    export_store = ExportStore(database)
     exports = AccountExports(export_store, users, clock=clock, new_id=new_id)
     api_keys = _api_keys(ApiKeyStore(database, audit_log), users, scopes, keys, process)
     return Identity(

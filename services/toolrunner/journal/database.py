@@ -110,6 +110,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    # Deleted entries are overwritten: they have commands and output of users.
+    connection.execute("PRAGMA secure_delete = ON")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise JournalUnusable(path, "it was written by a newer Parley; run that one")
@@ -125,6 +127,12 @@ def _give_back_free_space(connection: sqlite3.Connection) -> None:
         with suppress(sqlite3.OperationalError):  # For example, the disk is nearly full.
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Remove old versions of entries from the write-ahead log."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    _lengthen_log(connection)
 
 
 def _lengthen_log(connection: sqlite3.Connection) -> None:

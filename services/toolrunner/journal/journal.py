@@ -11,6 +11,7 @@ the file: a missing entry proves something only for requests that were sent to t
 
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, Final, assert_never
 from msgspec import structs
 
 from parley.clock import Clock
-from toolrunner.journal.database import open_file
+from toolrunner.journal.database import empty_log, open_file
 from toolrunner.journal.records import (
     Execution,
     ExecutionState,
@@ -28,7 +29,13 @@ from toolrunner.journal.records import (
     ProcessRecord,
     ProcessState,
 )
-from toolrunner.journal.retention import drop_old, drop_responses, prune
+from toolrunner.journal.retention import (
+    drop_old,
+    drop_responses,
+    forget_workspace,
+    prune,
+    recorded_workspaces,
+)
 from toolrunner.journal.statements import (
     decode_process,
     find_execution,
@@ -37,17 +44,8 @@ from toolrunner.journal.statements import (
     raise_epoch,
     transaction,
 )
-from toolrunner.journal.tombstones import (
-    drop_tombstones,
-    find_tombstone,
-    workspaces_of_tombstones,
-)
-from toolrunner.primitives.domain import (
-    NO_CHAT,
-    ChatId,
-    ProcessId,
-    WorkspaceId,
-)
+from toolrunner.journal.tombstones import find_tombstone
+from toolrunner.primitives.domain import NO_CHAT, ChatId, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import (
     ExecutionCancelled,
     ExecutionIdReused,
@@ -130,6 +128,7 @@ class Journal:
         self._clock = clock
         self.generation = generation
         self.lost = lost
+        self._has_forgotten = False
 
     @classmethod
     def open(
@@ -180,6 +179,10 @@ class Journal:
             if len(works) == 1:
                 return [Failed(error)]
             return [outcome for work in works for outcome in self.together([work])]
+        if self._has_forgotten:
+            with suppress(sqlite3.Error):  # The next one empties it too.
+                empty_log(self._connection)
+                self._has_forgotten = False
         return outcomes
 
     def _outcome(self, work: Callable[["Journal"], Any]) -> Done | Failed:
@@ -370,14 +373,14 @@ class Journal:
             at_once_max=at_once_max,
         )
 
-    def workspaces_of_tombstones(self) -> tuple[WorkspaceId, ...]:
-        """Return the workspaces that have tombstones."""
-        return workspaces_of_tombstones(self._connection)
+    def recorded_workspaces(self, finished_before: datetime) -> tuple[WorkspaceId, ...]:
+        """Return the workspaces with tombstones, or with entries that ended before a time."""
+        return recorded_workspaces(self._connection, finished_before)
 
-    def drop_tombstones(self, workspace_id: WorkspaceId) -> None:
-        """Delete the tombstones of a workspace that was removed."""
-        with transaction(self._connection):
-            drop_tombstones(self._connection, workspace_id)
+    def forget_workspace(self, workspace_id: WorkspaceId) -> None:
+        """Delete everything about a workspace that was removed, also from the log of writes."""
+        forget_workspace(self._connection, workspace_id)
+        self._has_forgotten = True
 
     def expire(
         self, *, ended_before: datetime, kept_max: int

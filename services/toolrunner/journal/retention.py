@@ -7,7 +7,12 @@ from typing import Final
 
 from toolrunner.journal.records import ExecutionState
 from toolrunner.journal.statements import transaction
-from toolrunner.journal.tombstones import add_tombstones, has_tombstone
+from toolrunner.journal.tombstones import (
+    add_tombstones,
+    drop_tombstones,
+    has_tombstone,
+    workspaces_of_tombstones,
+)
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
 
 _OLD_PROCESSES: Final = """
@@ -80,6 +85,33 @@ def prune(
             [(is_keyed, request_id) for is_keyed, request_id, _ in old],
         )
     return len(old)
+
+
+def recorded_workspaces(
+    connection: sqlite3.Connection, finished_before: datetime
+) -> tuple[WorkspaceId, ...]:
+    """Return the workspaces with tombstones, or with entries that ended before a time."""
+    rows = connection.execute(
+        "SELECT DISTINCT workspace_id FROM executions WHERE workspace_id <> '' AND finished_at < ?",
+        (finished_before.isoformat(),),
+    )
+    found = {WorkspaceId(row[0]) for row in rows}
+    return tuple(sorted(found.union(workspaces_of_tombstones(connection))))
+
+
+def forget_workspace(connection: sqlite3.Connection, workspace_id: WorkspaceId) -> None:
+    """Delete everything about a workspace that was removed, except what still runs."""
+    with transaction(connection):
+        connection.execute(
+            "DELETE FROM executions WHERE workspace_id = ? AND state <> ?",
+            (workspace_id, ExecutionState.STARTED),
+        )
+        connection.execute(
+            "DELETE FROM processes WHERE workspace_id = ?"
+            " AND state IN ('exited', 'start_failed', 'lost')",
+            (workspace_id,),
+        )
+        drop_tombstones(connection, workspace_id)
 
 
 def drop_old(

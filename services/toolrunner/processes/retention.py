@@ -23,6 +23,8 @@ FINISHED_KEPT: Final = timedelta(hours=1)
 ACKNOWLEDGED_KEPT: Final = timedelta(hours=1)
 #: Of entries that are never acknowledged: of a caller that was killed, and of users.
 UNACKNOWLEDGED_KEPT: Final = timedelta(days=7)
+#: Of removed workspaces: long enough for the answer to reach the caller.
+REMOVED_KEPT: Final = timedelta(minutes=1)
 PRUNED_AT_ONCE_MAX: Final = 2000
 #: Per workspace.
 FINISHED_KEPT_MAX: Final = 200
@@ -87,6 +89,8 @@ class Reaper:
                 )
             )
             self.on_pruned(pruned)
-        known = await self.journal.run(lambda journal: journal.workspaces_of_tombstones())
+        known = await self.journal.run(
+            lambda journal: journal.recorded_workspaces(now - REMOVED_KEPT)
+        )
         for workspace_id in await asyncio.to_thread(self.workspaces.missing, known):
-            await self.journal.run(partial(Journal.drop_tombstones, workspace_id=workspace_id))
+            await self.journal.run(partial(Journal.forget_workspace, workspace_id=workspace_id))

@@ -114,6 +114,8 @@ class ApprovalServicer(ApprovalServiceServicer):
 
 
 def _audit(event: str, caller: Owner, rule: Rule) -> None:
+    # What users and chats write into their own rules would outlive them in the log.
+    is_for_all = rule.scope.kind is ScopeKind.INSTALLATION
     audit(
         event,
         user_id=caller.id,
@@ -121,7 +123,7 @@ def _audit(event: str, caller: Owner, rule: Rule) -> None:
         scope=rule.scope.kind.value,
         scope_id=rule.scope.id,
         effect=rule.effect.value,
-        tool=rule.tool,
-        command=rule.command,
+        tool=rule.tool if is_for_all else "",
+        command=rule.command if is_for_all else "",
         server_id=rule.server_id,
     )

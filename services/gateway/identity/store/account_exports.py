@@ -58,12 +58,12 @@ COMPLETE = """
     UPDATE identity.account_exports SET completed_at = $3, expires_at = $4
     WHERE id = $1 AND claimed_until = $2 AND completed_at IS NULL RETURNING id
 """
-# May run: process, owner, administrator.
+# May run: process, checked by LIST.
 NAMES = """
     SELECT name, sha256, octet_length(data) AS size_bytes FROM identity.account_export_entries
     WHERE export_id = $1 ORDER BY name
 """
-# May run: owner, administrator.
+# May run: checked by LIST.
 READ = "SELECT data FROM identity.account_export_entries WHERE export_id = $1 AND name = $2"
 # May run: process.
 DELETE_EXPIRED = "DELETE FROM identity.account_exports WHERE expires_at <= $1"

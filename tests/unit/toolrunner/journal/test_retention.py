@@ -149,9 +149,9 @@ def test_tombstones_go_with_their_workspace_and_epochs_stay(journal: Journal) ->
         journal.finish(asked, b"response", None)
     journal.acknowledge(["one", "two", "none"], "first")
     assert pruned(journal) == 3
-    assert sorted(journal.workspaces_of_tombstones()) == ["w1", "w2"]
-    journal.drop_tombstones(WorkspaceId("w1"))
-    assert journal.workspaces_of_tombstones() == ("w2",)
+    assert journal.recorded_workspaces(CLOCK.now()) == ("w1", "w2")
+    journal.forget_workspace(WorkspaceId("w1"))
+    assert journal.recorded_workspaces(CLOCK.now()) == ("w2",)
     known = [
         journal.execution(Key(ExecutionId(name), CHAT, 7, "first"))
         for name in ("one", "two", "none")
@@ -159,6 +159,24 @@ def test_tombstones_go_with_their_workspace_and_epochs_stay(journal: Journal) ->
     assert known == [None, tombstone("two"), tombstone("none")]
     with pytest.raises(StaleOwner):
         journal.execution(key(6))
+
+
+def test_nothing_of_a_removed_workspace_is_left_in_the_files(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    canary = b"canary-5b1d" * 200
+    by = Key(ExecutionId("one"), CHAT, 7, "first", WorkspaceId("w1"))
+    asked = replace(effect(by=by), request_id="one")
+    journal.begin(asked, None)
+    journal.finish(asked, canary, None)
+
+    def files_with() -> list[str]:
+        return [each.name for each in tmp_path.iterdir() if canary[:11] in each.read_bytes()]
+
+    assert files_with() != []
+    journal.together([lambda each: each.forget_workspace(WorkspaceId("w1"))])
+    assert files_with() == []
+    assert journal.execution(by) is None
+    journal.close()
 
 
 def test_the_output_of_too_many_finished_processes_goes_oldest_first(journal: Journal) -> None:

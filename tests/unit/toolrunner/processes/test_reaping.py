@@ -129,4 +129,5 @@ async def test_acknowledged_entries_leave_tombstones_for_as_long_as_the_workspac
         shutil.rmtree(directory)
         await reaper.reap()
         assert await journal.run(partial(Journal.execution, key=keys[0])) is None
-        assert await journal.run(Journal.workspaces_of_tombstones) == ()
+        recorded = partial(Journal.recorded_workspaces, finished_before=clock.now())
+        assert await journal.run(recorded) == ()
