@@ -203,7 +203,7 @@ class Authentication:
 
     def _is_own_origin(self, origin: str, request: Request) -> bool:
         # The Host was checked before, so it is as good as the public URL.
-        own = f"{self._public_url.scheme}://{request.scope[HOST]}"
+        own = f"{self._public_url.scheme}://{request.scope.get(HOST, '')}"
         return origin in (str(self._public_url), own)
 
 

@@ -8,6 +8,7 @@ import click
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.home.layout import Home, make_private_directory
 from parley.cli.invocation import current
+from parley.cli.keys.plan import Rotation
 from parley.cli.options import HomeGroup
 from parley.clock import SystemClock
 from parley.identity import (
@@ -59,6 +60,7 @@ def issue(holder: str, names: tuple[str, ...], days: int, out: Path | None) -> N
             f"or name one of {', '.join(ServiceName)}"
         )
     home = _home()
+    _refuse_during_rotation(home)
     authority = _authority(home)
     lifetime = timedelta(days=days)
     try:
@@ -80,6 +82,7 @@ def issue(holder: str, names: tuple[str, ...], days: int, out: Path | None) -> N
 def renew(renew_all: bool) -> None:
     """Renew the certificates of this home that have used up two thirds of their life."""
     home = _home()
+    _refuse_during_rotation(home)
     authority, now = _authority(home), SystemClock().now()
     broken = 0
     for directory in _issued(home):
@@ -116,6 +119,16 @@ def _home() -> Home:
     home.check()
     make_private_directory(home.keys)
     return home
+
+
+def _refuse_during_rotation(home: Home) -> None:
+    """Refuse to issue: the certificate would believe one of the two authorities only."""
+    rotation = Rotation.load(home.rotation_file)
+    if rotation is not None and rotation.authority:
+        raise CliError(
+            "the certificate authority is being replaced: finish that first with "
+            f"`{current().hint('keys rotate')}`"
+        )
 
 
 def _authority(home: Home) -> CertificateAuthority:

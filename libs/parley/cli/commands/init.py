@@ -109,7 +109,9 @@ def _certificate(home: Home, service: ServiceName, lifetime: timedelta) -> Certi
     directory = home.tls / service
     if directory.exists():
         files = CertificateFiles.read(directory)
-        if not needs_renewal(files.certificate_pem, now=clock.now()):
+        # A renewed one would not believe the authority that a rotation is about to use.
+        is_rotated = home.rotation_file.exists()
+        if is_rotated or not needs_renewal(files.certificate_pem, now=clock.now()):
             return files
     files = authority.issue(service, ("localhost", "127.0.0.1"), lifetime)
     files.write(directory)

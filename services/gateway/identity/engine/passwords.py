@@ -1,11 +1,12 @@
 """Passwords: which are accepted, and their hashes.
 
-Hashing takes tens of milliseconds and megabytes on purpose, so it runs in a few threads, and no
-more than some passwords wait for them: a burst of sign-ins costs bounded memory and does not delay
-other requests.
+Hashing takes tens of milliseconds and megabytes on purpose, so it runs in a few threads of low
+priority, and no more than some passwords wait for them: a burst of sign-ins costs bounded memory
+and takes the processors that turns of other users leave.
 """
 
 import asyncio
+import os
 import unicodedata
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,8 @@ PASSES: Final = 2
 LANES: Final = 1
 THREADS: Final = 2
 WAITING_MAX: Final = 64
+#: With the processors busy, such a thread gets about a tenth of what an ordinary one gets.
+NICENESS: Final = 10
 #: Estimated guesses of 10^10 or more, the highest of the scale 0 to 4.
 SCORE_MIN: Final = 4
 #: Words that make a password easy to guess here, beside those of the estimate's own lists.
@@ -43,7 +46,9 @@ class Passwords:
         self._hasher = PasswordHasher(
             time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES, type=Type.ID
         )
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="passwords")
+        self._threads = ThreadPoolExecutor(
+            threads, thread_name_prefix="passwords", initializer=_yield_to_others
+        )
         self._places = threads + waiting_max
         # Verified in place of the hash of a user who has none, which takes the same time.
         self._nobodys_hash = self._hasher.hash("")
@@ -104,6 +109,12 @@ class Passwords:
         except (VerificationError, InvalidHashError):
             return False
         return stored is not None
+
+
+def _yield_to_others() -> None:
+    """Lower the priority of the calling thread, which Linux has for each thread."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, max(own, NICENESS))
 
 
 def problem_of(password: str, about: Iterable[str]) -> str | None:

@@ -12,6 +12,8 @@ import pytest
 
 from gateway.http.limits.client_address import ProxyNetwork
 from parley.cli.host.public_checks import Installation, check_public
+from parley.cli.invocation import Invocation
+from parley.cli.main import run
 from parley.clock import FakeClock, SystemClock
 from support.gateway.stack import gateway_stack
 from support.host.ports import free_port
@@ -137,3 +139,29 @@ async def test_a_url_where_nothing_answers_is_named(tmp_path: Path) -> None:
     url = f"https://127.0.0.1:{free_port()}"
     findings = check_public(Installation(url, None, SystemClock().now))
     assert [finding.name for finding in findings if not finding.is_there] == ["certificate"]
+
+
+async def test_the_command_shows_all_findings_and_fails_if_something_is_wrong(
+    tmp_path: Path, identity_database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    async with checked(Case("", "", settings={}), tmp_path, identity_database) as (nginx, _):
+        environment = {"SSL_CERT_FILE": str(nginx.authority_file)}
+        words = ["doctor", "--public", "--url", nginx.url, "--home", str(home)]
+        code = await asyncio.to_thread(run, words, Invocation(environment, "parley"))
+    shown = capsys.readouterr()
+    assert code == 2
+    assert f"✓ public URL       {nginx.url}" in shown.out
+    assert "✗ trusted proxy    the headers of 127.0.0.1 are ignored" in shown.out
+    assert "GATEWAY_TRUSTED_PROXIES" in shown.err
+
+
+def test_a_home_without_a_public_url_is_asked_for_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["doctor", "--public", "--home", str(tmp_path)], Invocation({}, "parley")) == 2
+    assert "name one with --url" in capsys.readouterr().err
+    words = ["doctor", "--url", "https://a.example", "--home", str(tmp_path)]
+    assert run(words, Invocation({}, "parley")) == 2
+    assert "--url is for --public" in capsys.readouterr().err

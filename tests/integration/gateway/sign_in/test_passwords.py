@@ -1,8 +1,10 @@
 """People sign in with a password, and guessing is slow without locking anybody out for good."""
 
 import asyncio
+import os
 import statistics
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from gateway.http.application import SECURITY_HEADERS
 from gateway.http.limits.client_address import ProxyNetwork
 from gateway.identity.engine.attempts import DEVICE, LOGIN, LOGIN_AND_ADDRESS
-from gateway.identity.engine.passwords import Passwords, problem_of
+from gateway.identity.engine.passwords import NICENESS, Passwords, problem_of
 from gateway.identity.errors import SignInBusy
 from support.gateway.browser import PASSWORD, Browser, invited, new_user
 from support.gateway.stack import GatewayStack, gateway_stack
@@ -26,6 +28,22 @@ async def sign_in(
     headers = {} if address is None else {"X-Forwarded-For": address}
     body = {"login": login, "password": password}
     return await stack.anonymous.request("POST", SIGN_IN, body, headers)
+
+
+async def test_passwords_are_hashed_in_threads_that_yield_to_others() -> None:
+    def niceness() -> Counter[int]:
+        threads = (int(each.name) for each in Path("/proc/self/task").iterdir())
+        return Counter(os.getpriority(os.PRIO_PROCESS, thread) for thread in threads)
+
+    passwords, before = Passwords(threads=2), niceness()
+    lowest = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(2):
+                tasks.create_task(passwords.hash(PASSWORD))
+        assert niceness() - before == {lowest: 2}
+    finally:
+        passwords.close()
 
 
 async def test_a_person_signs_in_by_the_page_and_out_again(stack: GatewayStack) -> None:

@@ -2,8 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation
+from parley.cli.keys.rotation import KeyKind, begin
 from parley.cli.main import run
+from parley.clock import SystemClock
 from parley.identity import CertificateFiles, ServiceName, describe_certificate
 
 
@@ -86,3 +89,15 @@ def test_a_broken_certificate_does_not_keep_others_from_being_renewed(
     printed = capsys.readouterr()
     assert printed.out.startswith(f"{tmp_path / 'keys' / 'tls' / 'gateway'}: renewed")
     assert printed.err.startswith(f"{broken}: ")
+
+
+def test_nothing_is_issued_while_the_authority_is_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parley(tmp_path, "certs", "init") == 0
+    assert parley(tmp_path, "certs", "issue", "chatd") == 0
+    home = Home.at(tmp_path)
+    begin(home, (KeyKind.CERTIFICATES,), SystemClock().now())
+    for words in (("issue", "gateway"), ("renew", "--all")):
+        assert parley(tmp_path, "certs", *words) == 1
+        assert "keys rotate" in capsys.readouterr().err

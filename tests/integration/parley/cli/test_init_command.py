@@ -7,6 +7,7 @@ from parley.cli.invocation import Invocation
 from parley.cli.main import run
 from parley.clock import FakeClock, SystemClock
 from parley.identity import CertificateAuthority, CertificateFiles, ServiceName
+from parley.secrets import Keyring
 
 LOGIN_TOKEN = Path("gateway/login_token")
 
@@ -49,6 +50,22 @@ def test_a_certificate_that_is_due_is_renewed(tmp_path: Path) -> None:
     renewed = CertificateFiles.read(directory / "chatd" / "tls")
     assert renewed.authority_pem == due.authority_pem
     assert renewed.certificate_pem != due.certificate_pem
+
+
+def test_a_rotation_is_handed_out_and_certificates_keep_both_authorities_meanwhile(
+    tmp_path: Path,
+) -> None:
+    home, directory = tmp_path / "home", tmp_path / "secrets"
+    assert init(home, directory) == 0
+    old = FakeClock(SystemClock().now() - timedelta(days=20))
+    authority = CertificateAuthority.load(home / "keys" / "tls", clock=old)
+    authority.issue(ServiceName.CHATD, lifetime=timedelta(days=21)).write(
+        home / "keys" / "tls" / "chatd"
+    )
+    assert run(["keys", "rotate", "--home", str(home)], Invocation({}, "parley")) == 0
+    assert init(home, directory) == 0
+    assert len(CertificateFiles.read(directory / "chatd" / "tls").authorities) == 2
+    assert len(Keyring.load(directory / "chatd" / "master.keyring").keys) == 2
 
 
 @pytest.mark.parametrize(

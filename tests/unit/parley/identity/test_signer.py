@@ -1,12 +1,21 @@
 import json
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import jwt
 import pytest
 
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
-from parley.identity import Role, ServiceName, Signer, SigningKey, User, UserId
+from parley.identity import (
+    Role,
+    ServiceName,
+    Signer,
+    SigningKey,
+    User,
+    UserId,
+    followed_signing_key,
+)
 from parley.identity.tokens import CACHED_CALL_TOKENS_MAX
 
 ADA = User(UserId("ada"), Role.MEMBER)
@@ -138,3 +147,17 @@ def test_a_signer_remembers_a_bounded_number_of_tokens() -> None:
         signer.call_token(ServiceName.CHATD, User(UserId(str(number)), Role.MEMBER))
 
     assert len(signer._call_tokens) == CACHED_CALL_TOKENS_MAX
+
+
+def test_new_tokens_are_signed_with_the_key_that_its_file_has_now(tmp_path: Path) -> None:
+    path, clock, new = tmp_path / "key", FakeClock(), SigningKey.generate()
+    KEY.save(path)
+    signer = Signer(ServiceName.GATEWAY, followed_signing_key(path), clock)
+    before = signer.call_token(ServiceName.CHATD)
+    new.save(path)
+    after = signer.call_token(ServiceName.MCPGATEWAY)
+    clock.advance(60)
+    again = signer.call_token(ServiceName.CHATD)
+
+    kids = [jwt.get_unverified_header(token)["kid"] for token in (before, after, again)]
+    assert (kids, signer.key_id) == ([KEY.kid, new.kid, new.kid], new.kid)
