@@ -4,7 +4,7 @@ import pytest
 
 from support.net.browser import Page
 from support.stack.local_stack import LocalStack
-from support.stack.page_session import PASSWORD
+from support.stack.page_session import PASSWORD, call
 
 pytestmark = pytest.mark.slow
 
@@ -30,3 +30,14 @@ async def test_a_person_comes_back_to_the_address_that_asked_for_a_sign_in(
 
     assert "password" in refused
     assert await page.run("location.pathname + location.search") == "/waiting?unread=1"
+
+
+async def test_a_spent_link_shows_a_page_that_says_so(stack: LocalStack, page: Page) -> None:
+    user_id = call(stack, "POST", "/api/v1/users", {"login": "grace", "role": "member"})["id"]
+    link = call(stack, "POST", f"/api/v1/users/{user_id}/sign-in-links", {})["url"]
+    token = link.partition("token=")[2]
+    body = {"token": token, "password": PASSWORD}
+    call(stack, "POST", "/api/v1/sign-in/link/password", body)
+    await page.visit(f"http://{stack.http}/link?token={token}")
+    await page.see("That did not work")
+    await page.find("a", "Sign in")

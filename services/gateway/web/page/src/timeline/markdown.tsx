@@ -36,8 +36,8 @@ function block(token: Token, key: number): ReactNode {
     case "hr":
       return <hr key={key} />;
     case "heading": {
-      // The page has its own first headings.
-      const Heading = (["h3", "h4", "h5", "h6"] as const)[Math.min((token as Tokens.Heading).depth, 4) - 1] ?? "h6";
+      // The first heading is the title of the chat.
+      const Heading = (["h2", "h3", "h4", "h5"] as const)[Math.min((token as Tokens.Heading).depth, 4) - 1] ?? "h5";
       return <Heading key={key}>{inlines(token.tokens)}</Heading>;
     }
     case "code":

@@ -170,15 +170,21 @@ function useOlder(store: ChatStore, hasOlder: boolean, scroller: Element, conten
 /** Go to the message that the address names. */
 function useHashTarget(store: ChatStore, isLoaded: boolean, follows: React.RefObject<boolean>): void {
   useEffect(() => {
-    const id = Number(/^#m(\d+)$/.exec(location.hash)?.[1]);
-    if (!isLoaded || !id) return;
-    follows.current = false;
-    void store.reach(id).then(() => {
+    if (!isLoaded) return;
+    async function go(): Promise<void> {
+      const id = Number(/^#m(\d+)$/.exec(location.hash)?.[1]);
+      if (!id) return;
+      follows.current = false;
+      await store.reach(id);
       requestAnimationFrame(() => {
         const element = document.getElementById(`m${id}`);
         element?.scrollIntoView({ block: "start" });
         element?.classList.add("is-target");
       });
-    });
+    }
+    const onHash = (): void => void go().catch(complain);
+    onHash();
+    addEventListener("hashchange", onHash);
+    return () => removeEventListener("hashchange", onHash);
   }, [store, isLoaded, follows]);
 }
