@@ -5,18 +5,15 @@ import base64
 import itertools
 import json
 import re
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
-from parley.cli.host.checks import BROWSERS
+from support.net.browser_program import browser_program
 
-CHROMIUMS = tuple(name for name in BROWSERS if name.startswith(("chromium", "google-chrome")))
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -259,14 +256,6 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             await page.ask(f"{domain}.enable")
         return page
-
-
-def browser_program() -> str:
-    """Return a browser, or skip the test that needs one."""
-    found = next((path for path in map(shutil.which, CHROMIUMS) if path), None)
-    if found is None:
-        pytest.skip("no browser is installed: run scripts/browser as root, or install chromium")
-    return found
 
 
 @asynccontextmanager
