@@ -53,14 +53,14 @@ async def test_every_screen_is_accessible_in_both_colours_and_fits_a_phone(
         await page.resize(1280, 800)
         await page.visit(f"http://{stack.http}{address}")
         await page.find(landmark)
-        for colours in ("light", "dark"):
-            await page.prefer(prefers_color_scheme=colours, prefers_reduced_motion="reduce")
-            found[f"{address} {colours}"] = await problems_of(page)
+        await page.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+        found[f"{address} light"] = await problems_of(page)
         await page.resize(640, 400)
         found[f"{address} at 200 %"] = [["overflow"]] * (await page.run(OVERFLOW) > 0)
         await page.resize(360, 740, mobile=True)
+        await page.prefer(prefers_color_scheme="dark", prefers_reduced_motion="reduce")
         await page.find(landmark)
-        found[f"{address} phone"] = await problems_of(page)
+        found[f"{address} dark phone"] = await problems_of(page)
         found[f"{address} phone width"] = [["overflow"]] * (await page.run(OVERFLOW) > 0)
 
     assert {name: each for name, each in found.items() if each} == {}

@@ -148,7 +148,7 @@ class Page:
 
     async def see(self, text: str) -> None:
         """Wait until the page shows a text."""
-        await self.until(f"document.body.innerText.includes({json.dumps(text)})")
+        await self.until(f"document.body?.innerText.includes({json.dumps(text)})")
 
     async def find(self, selector: str, text: str = "") -> None:
         """Wait until an element is shown that has a text or a label."""
