@@ -49,9 +49,9 @@ async def test_hostile_text_runs_nothing_and_loads_nothing(stack: LocalStack, pa
     await page.find(".terminal-output")
     await idle(page)
     written = await page.run("document.querySelector('.terminal-output').innerText")
-    body = {"content": [{"type": "text", "text": corpus}]}
+    body = {"content": [{"type": "text", "text": f"repeat after me: {corpus}"}]}
     call(stack, "POST", f"/api/v1/chats/{chat['id']}/messages", body, login="ada")
-    await page.see("elsewhere.test/auto")
+    await page.find(".assistant-message a", "http://elsewhere.test/auto")
     await idle(page)
     for row in range(len(SCRIPTS)):
         await page.run(f"document.querySelectorAll('.chat-row-link')[{row + 1}].click()")

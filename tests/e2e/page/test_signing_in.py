@@ -41,3 +41,20 @@ async def test_a_spent_link_shows_a_page_that_says_so(stack: LocalStack, page: P
     await page.visit(f"http://{stack.http}/link?token={token}")
     await page.see("That did not work")
     await page.find("a", "Sign in")
+
+
+async def test_a_session_that_ended_keeps_what_was_written(stack: LocalStack, page: Page) -> None:
+    await page.click(".composer textarea")
+    await page.type("a thought that must not be lost")
+    await page.ask("Network.clearBrowserCookies")
+    await page.press("Enter")
+    await page.until("location.pathname === '/sign-in'")
+    await page.click("input[name=login]")
+    await page.type("ada")
+    await page.click("input[name=password]")
+    await page.type(PASSWORD)
+    await page.press("Enter")
+    await page.find(".composer textarea", "a thought that must not be lost")
+    await page.press("Enter")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await page.find(".user-bubble", "a thought that must not be lost")
