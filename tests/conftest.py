@@ -10,6 +10,7 @@ from xdist import is_xdist_worker
 from xdist.remote import Producer
 
 from parley.process.linux import end_with_parent
+from support.net.browser_program import installed_browser
 from support.session import second_chance
 from support.session.examples import FULL_SIZE, PLAIN
 from support.session.leftover_processes import end_leftovers
@@ -51,6 +52,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PID",
         help="end the run when this process ends",
     )
+    parser.addoption(
+        "--need-browser",
+        action="store_true",
+        help="refuse to run without a browser, in place of skipping the tests that need one",
+    )
     parser.getgroup("toolrunner").addoption(
         "--full-size",
         action="store_true",
@@ -65,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Jobs of a shell in the background ignore Ctrl-C, and so would every program that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--need-browser") and installed_browser() is None:
+        raise pytest.UsageError("no browser is installed, and --need-browser was given")
     if config.getoption("--end-with"):
         end_with(config.getoption("--end-with"))
     if hasattr(config, "workerinput"):

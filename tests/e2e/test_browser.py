@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from support.faults.points import FaultPoints
-from support.net.browser import Page, browser_page, browser_program
+from support.net.browser import Page, browser_page
+from support.net.browser_program import browser_program
 from support.net.cutting_proxy import CuttingProxy
 from support.stack.faulty_stack import watching
 from support.stack.local_stack import LocalStack

@@ -5,18 +5,15 @@ import base64
 import itertools
 import json
 import re
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
-from parley.cli.host.checks import BROWSERS
+from support.net.browser_program import browser_program
 
-CHROMIUMS = tuple(name for name in BROWSERS if name.startswith(("chromium", "google-chrome")))
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -45,11 +42,12 @@ KEYS: Mapping[str, tuple[int, str]] = {
 HELD: Mapping[str, int] = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
 FIND = """
     (selector, text) => {
-        const shown = (each) => each.checkVisibility({visibilityProperty: true});
+        const shown = (each) =>
+            each.checkVisibility({visibilityProperty: true}) && !each.disabled;
         const named = (each) =>
-            each.getAttribute('aria-label') || each.innerText || each.value || '';
+            [each.getAttribute('aria-label'), each.innerText, each.value].join(' ');
         return [...document.querySelectorAll(selector)]
-            .filter((each) => shown(each) && (!text || named(each).trim().includes(text)));
+            .filter((each) => shown(each) && (!text || named(each).includes(text)));
     }
 """
 
@@ -104,6 +102,7 @@ class Page:
     Attributes:
         said: Errors and warnings on its console, and reports of its content policy.
         requests: The addresses that it requested.
+        streams: The streams of events that it has open.
     """
 
     def __init__(self, devtools: DevTools, target: str, session: str) -> None:
@@ -112,13 +111,18 @@ class Page:
         self._session = session
         self.said: list[str] = []
         self.requests: list[str] = []
+        self.streams: dict[str, str] = {}
 
     async def visit(self, url: str) -> None:
         """Go to an address and wait until its page is there."""
+        before = set(self.streams)
         answer = await self.ask("Page.navigate", url=url)
         assert "errorText" not in answer, answer
         while await self.run("document.readyState") != "complete":
             pass
+        # The document before took its streams with it.
+        for request in before if "loaderId" in answer else ():
+            self.streams.pop(request, None)
 
     async def run(self, script: str) -> Any:
         """Run a script in the page and return what it gives, waiting for what it promises."""
@@ -144,16 +148,16 @@ class Page:
 
     async def see(self, text: str) -> None:
         """Wait until the page shows a text."""
-        await self.until(f"document.body.innerText.includes({json.dumps(text)})")
+        await self.until(f"document.body?.innerText.includes({json.dumps(text)})")
 
     async def find(self, selector: str, text: str = "") -> None:
         """Wait until an element is shown that has a text or a label."""
         await self.until(f"({FIND})({json.dumps(selector)}, {json.dumps(text)}).length > 0")
 
-    async def click(self, selector: str, text: str = "") -> None:
-        """Click the first element that is shown and has a text or a label."""
+    async def click(self, selector: str, text: str = "", *, place: int = 0) -> None:
+        """Click an element that is shown and has a text or a label: the first, or another one."""
         await self.find(selector, text)
-        found = f"({FIND})({json.dumps(selector)}, {json.dumps(text)})[0]"
+        found = f"({FIND})({json.dumps(selector)}, {json.dumps(text)}).at({place})"
         x, y = await self.run(
             f"(() => {{ const each = {found}; each.scrollIntoView({{block: 'nearest'}});"
             "const at = each.getBoundingClientRect();"
@@ -202,6 +206,11 @@ class Page:
     async def close(self) -> None:
         """Close the tab as a kill would: without telling it."""
         await self._devtools.ask("Target.closeTarget", targetId=self._target)
+        self.streams.clear()
+
+    async def show(self) -> None:
+        """Bring the tab to the front; others of its window are hidden then."""
+        await self._devtools.ask("Target.activateTarget", targetId=self._target)
 
     async def ask(self, method: str, **parameters: Any) -> Any:
         """Ask this tab over the protocol."""
@@ -210,7 +219,12 @@ class Page:
     def on_event(self, method: str, event: Mapping[str, Any]) -> None:
         """Note what the browser tells of this tab."""
         if method == "Network.requestWillBeSent":
-            self.requests.append(event["request"]["url"])
+            url = event["request"]["url"]
+            self.requests.append(url)
+            if "/events" in url:
+                self.streams[event["requestId"]] = url
+        elif method in ("Network.loadingFinished", "Network.loadingFailed"):
+            self.streams.pop(event["requestId"], None)
         elif method == "Runtime.exceptionThrown":
             self.said.append(json.dumps(event["exceptionDetails"]))
         elif method == "Runtime.consoleAPICalled" and event["type"] in ("error", "warning"):
@@ -242,14 +256,6 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             await page.ask(f"{domain}.enable")
         return page
-
-
-def browser_program() -> str:
-    """Return a browser, or skip the test that needs one."""
-    found = next((path for path in map(shutil.which, CHROMIUMS) if path), None)
-    if found is None:
-        pytest.skip("no browser is installed: run scripts/browser as root, or install chromium")
-    return found
 
 
 @asynccontextmanager

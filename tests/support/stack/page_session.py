@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from functools import lru_cache
 from typing import Any
 
 from support.net.browser import Page
@@ -11,18 +12,40 @@ from support.stack.local_stack import LocalStack
 PASSWORD = "a calm sentence about nine green pens"
 
 
-def call(stack: LocalStack, method: str, path: str, body: object = None) -> Any:
-    """Make a request with the owner's API key, and return its document."""
-    request = urllib.request.Request(
-        f"http://{stack.http}{path}",
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Authorization": f"Bearer {stack.home.api_key_file.read_text().strip()}",
-            "Content-Type": "application/json",
-        },
-    )
+def call(stack: LocalStack, method: str, path: str, body: object = None, *, login: str = "") -> Any:
+    """Make a request as the owner, or as a user who signs in, and return its document."""
+    headers = {"Content-Type": "application/json"}
+    if login:
+        headers |= _session(stack.http, login)
+    else:
+        headers["Authorization"] = f"Bearer {stack.home.api_key_file.read_text().strip()}"
+    return _document(stack.http, method, path, body, headers)
+
+
+@lru_cache
+def _session(http: str, login: str) -> dict[str, str]:
+    """Return the headers of a new session; signing in takes a while, so each is kept."""
+    request = _request(http, "POST", "/api/v1/sign-in", {"login": login, "password": PASSWORD}, {})
     with urllib.request.urlopen(request) as answer:
+        cookies = [each.partition(";")[0] for each in answer.headers.get_all("Set-Cookie")]
+        token = json.load(answer)["csrf_token"]
+    return {
+        "Cookie": "; ".join(cookies),
+        "X-CSRF-Token": token,
+        "Sec-Fetch-Site": "same-origin",
+    }
+
+
+def _request(
+    http: str, method: str, path: str, body: object, headers: dict[str, str]
+) -> urllib.request.Request:
+    data = None if body is None else json.dumps(body).encode()
+    sent = {"Content-Type": "application/json", **headers}
+    return urllib.request.Request(f"http://{http}{path}", method=method, data=data, headers=sent)
+
+
+def _document(http: str, method: str, path: str, body: object, headers: dict[str, str]) -> Any:
+    with urllib.request.urlopen(_request(http, method, path, body, headers)) as answer:
         text = answer.read()
     return json.loads(text) if text else None
 
@@ -50,3 +73,15 @@ async def sign_in(page: Page, stack: LocalStack, login: str = "ada") -> None:
     await page.type(PASSWORD)
     await page.press("Enter")
     await page.find("nav[aria-label=Chats]")
+
+
+async def written(page: Page, text: str) -> None:
+    """Write a message and send it."""
+    await page.click(".composer textarea")
+    await page.type(text)
+    await page.press("Enter")
+
+
+async def idle(page: Page) -> None:
+    """Wait until no chat of the list works any more."""
+    await page.until("!document.querySelector('.status-dot.is-running, .working')")

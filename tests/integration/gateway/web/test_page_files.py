@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from gateway.routes.table import PAGE_PATHS
 from gateway.web.page_files import FOR_GOOD, PAGE_POLICY, load_page_files
 from support.gateway.stack import GatewayStack
 
+INITIAL_BYTES_MAX = 250 * 1024
 SCRIPT = b"export const answer = 42;\n" * 40
 
 
@@ -93,6 +96,17 @@ async def test_every_address_of_the_page_is_answered_with_it(stack: GatewayStack
         assert {name: reply.headers[name] for name in SECURITY_HEADERS if name not in kept} == {
             name: each for name, each in SECURITY_HEADERS.items() if name not in kept
         }
+
+
+def test_the_scripts_that_the_document_loads_are_small() -> None:
+    built = Path(str(files("gateway.web") / "built"))
+    if not load_page_files(built).is_built:
+        pytest.skip("the page is not built: run scripts/page")
+    loaded = re.findall(r"/assets/([\w.-]+\.js)", (built / "index.html").read_text())
+    sizes = {name: (built / "assets" / f"{name}.gz").stat().st_size for name in loaded}
+
+    assert sizes
+    assert sum(sizes.values()) <= INITIAL_BYTES_MAX
 
 
 async def test_an_absent_asset_is_a_problem(stack: GatewayStack) -> None:

@@ -105,6 +105,7 @@ function QuestionCard({ action }: { action: Action }) {
   return (
     <form
       className="action"
+      role="group"
       aria-label="Question"
       onSubmit={(event) => {
         event.preventDefault();
@@ -164,7 +165,7 @@ function PlanCard({ action }: { action: Action }) {
   const [remark, setRemark] = useState<string | null>(null);
   const { answer, problem, isBusy } = useAnswer(action);
   return (
-    <section className="action" aria-label="Plan">
+    <div className="action" role="group" aria-label="Plan">
       <div className="action-head">
         <Icon name="plan" />
         <span>Plan: {string(args.title)}</span>
@@ -207,7 +208,7 @@ function PlanCard({ action }: { action: Action }) {
           </>
         )}
       </div>
-    </section>
+    </div>
   );
 }
 
@@ -221,7 +222,7 @@ function ApprovalCard({ action }: { action: Action }) {
   const digest = action.arguments_digest ? { arguments_digest: action.arguments_digest } : {};
   const said = remark.trim() ? { remark: remark.trim() } : {};
   return (
-    <section className="action" aria-label="Approval">
+    <div className="action" role="group" aria-label="Approval">
       <div className="action-head">
         <Icon name="shield" />
         <span>
@@ -260,20 +261,20 @@ function ApprovalCard({ action }: { action: Action }) {
           Allow once
         </Button>
       </div>
-    </section>
+    </div>
   );
 }
 
 /** A tool that the program which made the chat has to run; a person sees that it is waited for. */
 function ClientToolCard({ action }: { action: Action }) {
   return (
-    <section className="action" aria-label="Tool of a program">
+    <div className="action" role="group" aria-label="Tool of a program">
       <div className="action-head">
         <Icon name="tool" />
         <span>Waits for the program that runs <code><Visible>{action.tool_name}</Visible></code></span>
       </div>
       <Json value={action.args} />
-    </section>
+    </div>
   );
 }
 

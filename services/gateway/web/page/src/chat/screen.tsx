@@ -22,6 +22,7 @@ import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Failure, Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
+import { Visible } from "../ui/visible.tsx";
 import { ContextRing } from "./context-ring.tsx";
 import { Queue } from "./queue.tsx";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
@@ -82,7 +83,9 @@ function Bar({ chat, view, isPanelOpen, onPanel }: BarProps) {
     <header className="bar">
       <IconButton className="only-phone" icon="back" label="Back to the chats" onClick={() => sideShown.set(true)} />
       <OpenSide />
-      <h1 className="bar-title">{chat?.title || (chat ? "Untitled" : "\u00a0")}</h1>
+      <h1 className="bar-title">
+        <Visible>{chat?.title || (chat ? "Untitled" : "\u00a0")}</Visible>
+      </h1>
       <div className="bar-facts">
         {chat?.mode && <span className="badge is-accent">{chat.mode === "plan" ? "plan mode" : chat.mode}</span>}
         {chat?.archived && <span className="badge">archived</span>}

@@ -9,6 +9,7 @@ import { IconButton } from "../ui/button.tsx";
 import { ago, plural } from "../ui/format.ts";
 import { Menu, MenuItem, MenuLine } from "../ui/menu.tsx";
 import { complain, say } from "../ui/toasts.tsx";
+import { Visible } from "../ui/visible.tsx";
 import { DeleteDialog, RenameDialog } from "./dialogs.tsx";
 
 const STATUS_WORDS: Record<string, string> = {
@@ -40,7 +41,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now }: RowP
       >
         <span className={`status-dot ${dotOf(chat, isUnread)}`} aria-hidden="true" />
         <span className="chat-row-title">
-          {chat.title || "Untitled"}
+          <Visible>{chat.title || "Untitled"}</Visible>
           {words.length > 0 && <span className="visually-hidden"> ({words.join(", ")})</span>}
         </span>
         <time className="chat-row-time" dateTime={chat.updated_at ?? ""}>

@@ -11,7 +11,7 @@ import { applyAll, type ChatState, EMPTY, settle, upserted, withOlder } from "./
 import { connect, type Connection, type Link } from "./connection.ts";
 
 const PAGE = 50;
-const HIDDEN_MS = 10_000;
+const HIDDEN_MS = 3_000;
 const SETTLED_MS = 150;
 
 export interface ChatView {

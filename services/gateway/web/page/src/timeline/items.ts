@@ -23,12 +23,13 @@ const LOOKS = new Set(["read_file", "list_files", "find_files", "search_files"])
 /** Return the rows. A call is matched with the first result of its id that follows it. */
 export function itemsOf(messages: readonly Message[], tail: Tail | null): Item[] {
   const items: Item[] = [];
+  const last = messages.findLastIndex((each) => each.role === "assistant");
   messages.forEach((message, place) => {
     if (message.role === "user") {
       items.push({ kind: "user", key: `m${message.id}`, message });
     } else if (message.role === "assistant") {
       const results = resultsAfter(messages, place);
-      const live = place === lastAssistant(messages) ? liveResults(tail) : NONE;
+      const live = place === last ? liveResults(tail) : NONE;
       const pieces = piecesOf(message.content, (id) => results.get(id) ?? live.get(id) ?? null, `m${message.id}`);
       items.push({ kind: "assistant", key: `m${message.id}`, message, pieces, isLive: false });
     }
@@ -44,15 +45,10 @@ export function itemsOf(messages: readonly Message[], tail: Tail | null): Item[]
 
 const NONE: ReadonlyMap<string, ToolResultPart> = new Map();
 
-function lastAssistant(messages: readonly Message[]): number {
-  return messages.findLastIndex((each) => each.role === "assistant");
-}
-
 function resultsAfter(messages: readonly Message[], place: number): Map<string, ToolResultPart> {
   const found = new Map<string, ToolResultPart>();
-  for (const message of messages.slice(place + 1)) {
-    if (message.role !== "tool") break;
-    for (const part of message.content) {
+  for (let next = place + 1; messages[next]?.role === "tool"; next += 1) {
+    for (const part of messages[next]!.content) {
       if (part.type === "tool-result") found.set(part.tool_call_id, part);
     }
   }

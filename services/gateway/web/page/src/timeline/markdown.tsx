@@ -36,8 +36,8 @@ function block(token: Token, key: number): ReactNode {
     case "hr":
       return <hr key={key} />;
     case "heading": {
-      // The page has its own first headings.
-      const Heading = (["h3", "h4", "h5", "h6"] as const)[Math.min((token as Tokens.Heading).depth, 4) - 1] ?? "h6";
+      // The first heading is the title of the chat.
+      const Heading = (["h2", "h3", "h4", "h5"] as const)[Math.min((token as Tokens.Heading).depth, 4) - 1] ?? "h5";
       return <Heading key={key}>{inlines(token.tokens)}</Heading>;
     }
     case "code":
@@ -73,17 +73,21 @@ function table(token: Tokens.Table, key: number): ReactNode {
     <div key={key} className="table-scroll" tabIndex={0} role="region" aria-label="Table">
       <table>
         <thead>
-          <tr>{token.header.map((cell, index) => <th key={index} scope="col">{inlines(cell.tokens)}</th>)}</tr>
+          <tr>{token.header.map((cell, index) => <th key={index} scope="col" className={aligned(cell)}>{inlines(cell.tokens)}</th>)}</tr>
         </thead>
         <tbody>
           {rows.map((row, index) => (
-            <tr key={index}>{row.map((cell, place) => <td key={place}>{inlines(cell.tokens)}</td>)}</tr>
+            <tr key={index}>{row.map((cell, place) => <td key={place} className={aligned(cell)}>{inlines(cell.tokens)}</td>)}</tr>
           ))}
         </tbody>
       </table>
       {token.rows.length > ROWS_MAX && <p>{token.rows.length - ROWS_MAX} more rows; copy the answer to see them.</p>}
     </div>
   );
+}
+
+function aligned(cell: Tokens.TableCell): string | undefined {
+  return cell.align ? `is-${cell.align}` : undefined;
 }
 
 function inlines(tokens: Token[] | undefined): ReactNode {

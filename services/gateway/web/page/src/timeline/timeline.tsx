@@ -4,7 +4,7 @@
  */
 import "./timeline.css";
 import "../cards/cards.css";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Action, Message } from "../api/types.ts";
 import type { ChatStore, ChatView } from "../stream/chat-store.ts";
 import { Button } from "../ui/button.tsx";
@@ -33,7 +33,13 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   const content = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
   const follows = useRef(true);
-  const items = useMemo(() => grouped(itemsOf(chat.messages, chat.tail)), [chat.messages, chat.tail]);
+  // Earlier turns stay as they are while the last one grows.
+  const turn = chat.messages.findLastIndex((each) => each.role === "user");
+  const settled = useMemo(() => grouped(itemsOf(chat.messages.slice(0, Math.max(0, turn)), null)), [chat.messages, turn]);
+  const items = useMemo(
+    () => grouped(itemsOf(chat.messages.slice(Math.max(0, turn)), chat.tail)),
+    [chat.messages, turn, chat.tail],
+  );
   const isBusy = chat.status === "running" || chat.status === "interrupting";
   const hasTail = items.at(-1)?.kind === "assistant" && (items.at(-1) as Item & { kind: "assistant" }).isLive;
 
@@ -60,6 +66,7 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
             </div>
           )}
           {!view.isLoaded && <Skeleton rows={6} label="Loading messages" />}
+          <Settled items={settled} chatId={store.chatId} isMine={isMine} onEdit={onEdit} onRevert={onRevert} />
           {items.map((item, index) => (
             <Row
               key={item.key}
@@ -93,6 +100,21 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
     </div>
   );
 }
+
+type SettledProps = Pick<RowProps, "chatId" | "isMine" | "onEdit" | "onRevert"> & { items: readonly Item[] };
+
+const Settled = memo(function Settled({ items, ...shared }: SettledProps) {
+  return items.map((item, index) => (
+    <Row
+      key={item.key}
+      item={item}
+      isRunning={false}
+      isLastOfTurn={items[index + 1]?.kind !== "assistant"}
+      actions={NO_ACTIONS}
+      {...shared}
+    />
+  ));
+});
 
 interface RowProps {
   item: Item;
@@ -170,15 +192,21 @@ function useOlder(store: ChatStore, hasOlder: boolean, scroller: Element, conten
 /** Go to the message that the address names. */
 function useHashTarget(store: ChatStore, isLoaded: boolean, follows: React.RefObject<boolean>): void {
   useEffect(() => {
-    const id = Number(/^#m(\d+)$/.exec(location.hash)?.[1]);
-    if (!isLoaded || !id) return;
-    follows.current = false;
-    void store.reach(id).then(() => {
+    if (!isLoaded) return;
+    async function go(): Promise<void> {
+      const id = Number(/^#m(\d+)$/.exec(location.hash)?.[1]);
+      if (!id) return;
+      follows.current = false;
+      await store.reach(id);
       requestAnimationFrame(() => {
         const element = document.getElementById(`m${id}`);
         element?.scrollIntoView({ block: "start" });
         element?.classList.add("is-target");
       });
-    });
+    }
+    const onHash = (): void => void go().catch(complain);
+    onHash();
+    addEventListener("hashchange", onHash);
+    return () => removeEventListener("hashchange", onHash);
   }, [store, isLoaded, follows]);
 }

@@ -1,0 +1,93 @@
+"""Every screen is accessible, in both colours, on a phone and at 200 %."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.net.browser import Page
+from support.stack.local_stack import LocalStack
+from support.stack.page_session import idle, written
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[3]
+AXE = ROOT / "services" / "gateway" / "web" / "page" / "node_modules" / "axe-core" / "axe.min.js"
+AUDIT = """
+    axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
+        .then(({violations}) => JSON.stringify(violations.map(({id, nodes}) =>
+            [id, ...nodes.map((node) => node.html.slice(0, 200))])))
+"""
+OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
+
+
+async def problems_of(page: Page) -> list[list[str]]:
+    await page.run(f"{AXE.read_text()};0")
+    found: list[list[str]] = json.loads(await page.run(AUDIT))
+    return found
+
+
+async def test_every_screen_is_accessible_in_both_colours_and_fits_a_phone(
+    stack: LocalStack, page: Page
+) -> None:
+    await page.click("button", "Plan")
+    await written(page, "Decide about the release")
+    await page.see("Which file should I write?")
+    await page.until("location.pathname.startsWith('/chats/')")
+    asked = await page.run("location.pathname")
+    await page.click("a", "Parley")
+    await written(page, 'run: ls /none\ncall: write_file {"path": "a", "content": "b"}')
+    await page.until(f"location.pathname.startsWith('/chats/') && location.pathname !== '{asked}'")
+    await idle(page)
+    done = await page.run("location.pathname")
+    found = {}
+    for address, landmark in (
+        ("/", "textarea"),
+        (asked, ".action"),
+        (done, ".card"),
+        ("/waiting", ".action"),
+        ("/settings", ".choices"),
+        ("/chats/00000000-0000-4000-8000-000000000000", ".state"),
+        ("/sign-in", "input[name=login]"),
+    ):
+        await page.resize(1280, 800)
+        await page.visit(f"http://{stack.http}{address}")
+        await page.find(landmark)
+        await page.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+        found[f"{address} light"] = await problems_of(page)
+        await page.resize(640, 400)
+        found[f"{address} at 200 %"] = [["overflow"]] * (await page.run(OVERFLOW) > 0)
+        await page.resize(360, 740, mobile=True)
+        await page.prefer(prefers_color_scheme="dark", prefers_reduced_motion="reduce")
+        await page.find(landmark)
+        found[f"{address} dark phone"] = await problems_of(page)
+        found[f"{address} phone width"] = [["overflow"]] * (await page.run(OVERFLOW) > 0)
+
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+async def test_everything_is_reached_by_keys(stack: LocalStack, page: Page) -> None:
+    await written(page, "repeat after me: by keys")
+    await page.until("document.querySelector('.assistant-message')?.innerText === 'by keys'")
+    await idle(page)
+    await page.run("document.activeElement.blur()")
+    await page.press("?")
+    await page.see("Show the keys")
+    await page.press("Escape")
+    await page.until("!document.querySelector('dialog[open]')")
+    await page.press("w")
+    await page.until("location.pathname === '/waiting'")
+    await page.press("]")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await page.press("k", "Control")
+    await page.until("document.activeElement.type === 'search'")
+    await page.type("by keys")
+    await page.until("location.search.includes('find=by')")
+    await page.run("document.activeElement.blur()")
+    await page.press("g")
+    await page.until("document.activeElement.tagName === 'TEXTAREA'")
+    await page.press("ArrowUp")
+    await page.until("document.activeElement.value === 'repeat after me: by keys'")
+    await page.press("Escape")
+    await page.type("/comp")
+    await page.find("[role=option]", "/compact")
