@@ -1,6 +1,7 @@
 """The routing table: what the protos declare, and what the gateway serves itself."""
 
 from gateway.http.application import AnyRoute, OpenRoute, UserRoute
+from gateway.http.file_headers import BYTES
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.sign_in import (
@@ -114,6 +115,13 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
     return (
         UserRoute("GET", output, processes.output, query=waited),
         UserRoute("GET", f"{CHAT}/files/content", files.download, query=("path",)),
+        UserRoute(
+            "PUT",
+            f"{CHAT}/files/content",
+            files.upload,
+            query=("path", "create_only"),
+            uploads=(BYTES,),
+        ),
         UserRoute(
             "GET", f"{CHAT}/git/events", files.git_events, answers_head=False, query=("types",)
         ),
