@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.http.access_log import AccessLog, RequestLogEntry
 from gateway.http.addresses import PublicUrl
 from gateway.http.authentication import Authentication, Principal
+from gateway.http.compression import compressed
 from gateway.http.limits.admission import Admission, Duration, Requester
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.problems.errors import (
@@ -295,14 +296,14 @@ class _PathEndpoint:
         match route:
             case OpenRoute(handle=handle):
                 async with self._admission.admitted(self._requester(request, ""), Duration.STREAM):
-                    response = await handle(request)
+                    response = await compressed(request, await handle(request))
                     await response(scope, receive, send)
             case UserRoute(handle=handle_user):
                 principal = await self._principal(route, request)
                 requester = self._requester(request, principal.user.id)
                 duration = self._access[route.method, route.path].duration
                 async with self._admission.admitted(requester, duration) as is_open:
-                    response = await handle_user(request, principal)
+                    response = await compressed(request, await handle_user(request, principal))
                     is_open()
                     await response(scope, receive, send)
             case _:

@@ -58,6 +58,7 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
 
 def _sign_in(pages: SignInPages, sign_in: SignInRoutes) -> tuple[AnyRoute, ...]:
     return (
+        OpenRoute("GET", f"{API}/configuration", sign_in.configuration),
         OpenRoute("POST", "/login", pages.sign_in),
         OpenRoute("POST", "/login/code", pages.second_factor),
         OpenRoute("POST", "/logout", pages.sign_out),
