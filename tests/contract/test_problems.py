@@ -37,7 +37,7 @@ NOT_WRITTEN_BY_CLIENTS = {
     *("after_log_sequence", "context.epoch", "epoch", "execution_ids", "spec.source", "secrets"),
     *("node.address", "open", "open.context"),
     *("context.turn_id", "owner_epoch", "turn_id"),
-    *("budget.head_bytes", "budget.line_bytes", "context_lines", "offset_bytes", "offset_line"),
+    *("budget.head_bytes", "budget.line_bytes", "offset_bytes", "offset_line"),
     *("chunk", "files", "head", "keys", "limit.subject", "patch", "piece", "spec.program"),
     *("scope", "update_mask"),
 }

@@ -130,6 +130,7 @@ def test_every_route_tells_its_scope_but_those_that_no_token_may_use() -> None:
         ("POST", "/api/v1/service-tokens"),
         ("DELETE", "/api/v1/service-tokens/{token_id}"),
         ("POST", "/api/v1/sign-in"),
+        ("GET", "/api/v1/configuration"),
         ("POST", "/api/v1/sign-in/link"),
         ("POST", "/api/v1/sign-in/link/password"),
         ("POST", "/api/v1/sign-in/second-factor"),

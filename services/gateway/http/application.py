@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.http.access_log import AccessLog, RequestLogEntry
 from gateway.http.addresses import PublicUrl
 from gateway.http.authentication import Authentication, Credential, Principal
+from gateway.http.compression import compressed
 from gateway.http.cors import Cors
 from gateway.http.forwarding import HOST, Client, Forwarding
 from gateway.http.limits.admission import Admission, Duration, Requester
@@ -317,7 +318,7 @@ class _PathEndpoint:
             case OpenRoute(handle=handle):
                 requester = Requester("", address, scope.get(PRESENCE))
                 async with self._admission.admitted(requester, Duration.STREAM):
-                    response = await handle(request)
+                    response = await compressed(request, await handle(request))
                     await response(scope, receive, send)
             case UserRoute(handle=handle_user):
                 principal = await self._principal(route, request)
@@ -327,7 +328,7 @@ class _PathEndpoint:
                 requester = Requester(principal.user.id, address, scope.get(PRESENCE))
                 duration = self._access[route.method, route.path].duration
                 async with self._admission.admitted(requester, duration) as is_open:
-                    response = await handle_user(request, principal)
+                    response = await compressed(request, await handle_user(request, principal))
                     is_open()
                     await response(scope, receive, send)
             case _:

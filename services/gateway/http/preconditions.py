@@ -18,6 +18,8 @@ NO_VERSION = -1
 # A number with so many digits fits into 64 bits.
 VERSION_DIGITS_MAX = 18
 VERSION_CONFLICT = "VERSION_CONFLICT"
+# Reasons with which a change is refused because of its condition.
+CONFLICTS = frozenset({VERSION_CONFLICT, "FILE_CHANGED"})
 # Enough characters of a hash to exclude collisions.
 TAG_CHARACTERS = 32
 VERSION_SEPARATOR = "."
@@ -125,7 +127,7 @@ def _is_conflict(error: UpstreamProblem | VersionConflict) -> bool:
         return True
     # A tag that was never a version matches none.
     is_no_tag = any(each.field.endswith(".etag") for each in error.problem.violations)
-    return error.problem.reason == VERSION_CONFLICT or is_no_tag
+    return error.problem.reason in CONFLICTS or is_no_tag
 
 
 def _changed_meanwhile() -> HttpProblem:

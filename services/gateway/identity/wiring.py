@@ -168,7 +168,7 @@ def open_identity(
             UserServicer(people, users, group_store),
             GroupServicer(group_store, groups, people),
             ServiceTokenServicer(service_tokens, feed, clock=clock),
-            SignInServicer(sign_in, passkeys),
+            SignInServicer(sign_in, passkeys, issuers, name=settings.public_url.host),
             SessionServicer(own_sessions),
             SignInLinkServicer(links),
             ApiKeyServicer(api_keys),

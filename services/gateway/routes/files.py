@@ -1,8 +1,6 @@
 """HTTP routes of files: upload and download."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import grpc
@@ -25,6 +23,7 @@ from gateway.http.preconditions import is_known, tagged
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import idempotency_key, invalid_parameter, read_bytes, read_query
 from gateway.http.responses import json_response
+from gateway.routes.upload_slots import UploadSlots
 from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import file_pb2
 from parley.api.chat.v1 import file_service_pb2 as api
@@ -34,10 +33,6 @@ FILE_BYTES_MAX: Final = 10 * 1024 * 1024
 UPLOAD_S_MAX: Final = 120.0
 DOWNLOAD_S_MAX: Final = 3600.0
 CHUNK_BYTES_MAX: Final = 256 * 1024
-#: Uploads whose bytes are in memory at a time.
-UPLOADS_MAX: Final = 16
-#: Of one user, so that no user can use all of them.
-UPLOADS_PER_USER_MAX: Final = 4
 #: Longest time without a byte.
 SILENCE_S_MAX: Final = 15.0
 UPLOADED_TYPES: Final = (*sorted(TOLD), BYTES)
@@ -56,11 +51,13 @@ class DownloadCutOff(Exception):
 class FileRoutes:
     """The routes under /files."""
 
-    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str], clock: Clock) -> None:
+    def __init__(
+        self, chatd: ChatdClient, *, new_id: Callable[[], str], clock: Clock, slots: UploadSlots
+    ) -> None:
         self._chatd = chatd
         self._new_id = new_id
         self._clock = clock
-        self._uploads: Counter[str] = Counter()
+        self._slots = slots
 
     async def upload(self, request: Request, principal: Principal) -> Response:
         """Store a file; its name is a parameter, or in the Content-Disposition."""
@@ -73,12 +70,12 @@ class FileRoutes:
             name=name,
             media_type=request.headers.get("content-type", ""),
         )
-        with self._place(principal.user.id):
+        with self._slots.taken(principal.user.id):
             # The body is read completely before the call, so that it can be retried at another
             # process.
             data = await read_bytes(
                 request,
-                _too_large(),
+                file_too_large(),
                 bytes_max=FILE_BYTES_MAX,
                 s_max=UPLOAD_S_MAX,
                 pieces=patient(request.stream(), silence_s=SILENCE_S_MAX, clock=self._clock),
@@ -89,26 +86,6 @@ class FileRoutes:
             )
         location = f"/api/v1/files/{answer.file.id}"
         return json_response(to_json(answer.file), status=201, headers={"location": location})
-
-    @contextmanager
-    def _place(self, user_id: str) -> Iterator[None]:
-        """Acquire an upload slot.
-
-        Raises:
-            HttpProblem: This user has the maximum number (429), or all are in use (503).
-        """
-        if self._uploads[user_id] >= UPLOADS_PER_USER_MAX:
-            text = f"You are uploading {UPLOADS_PER_USER_MAX} files; wait until one is through."
-            raise HttpProblem.of("TOO_MANY_UPLOADS", text)
-        if self._uploads.total() >= UPLOADS_MAX:
-            raise HttpProblem.of("SERVER_BUSY", "Many files are being uploaded; try again shortly.")
-        self._uploads[user_id] += 1
-        try:
-            yield
-        finally:
-            self._uploads[user_id] -= 1
-            if not self._uploads[user_id]:
-                del self._uploads[user_id]
 
     async def download(self, request: Request, principal: Principal) -> Response:
         """Return a file, or a byte range of it."""
@@ -184,7 +161,8 @@ async def _read(call: Any) -> AsyncIterator[bytes]:
         call.cancel()
 
 
-def _too_large() -> HttpProblem:
+def file_too_large() -> HttpProblem:
+    """Return the problem of a file with too many bytes."""
     return HttpProblem(
         413,
         "FILE_TOO_LARGE",

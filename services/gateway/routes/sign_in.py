@@ -21,6 +21,7 @@ from gateway.http.sign_in_origin import origin_of
 from gateway.routes.identity_calls import IdentityCalls
 from parley.api.identity.v1 import session_service_pb2, sign_in_service_pb2
 
+CONFIGURATION: Final = "/parley.api.identity.v1.SignInService/GetConfiguration"
 SIGN_IN: Final = "/parley.api.identity.v1.SignInService/SignIn"
 OFFERED_LINK: Final = "/parley.api.identity.v1.SignInService/GetOfferedSignInLink"
 USE_LINK: Final = "/parley.api.identity.v1.SignInService/UseSignInLink"
@@ -44,6 +45,12 @@ class SignInRoutes:
     def __init__(self, calls: IdentityCalls, authentication: Authentication) -> None:
         self._calls = calls
         self._authentication = authentication
+
+    async def configuration(self, request: Request) -> Response:
+        """Return how to sign in."""
+        read_query(request)
+        message = sign_in_service_pb2.GetConfigurationRequest()
+        return json_response(to_json(await self._calls.for_nobody(CONFIGURATION, message)))
 
     async def sign_in(self, request: Request) -> Response:
         """Sign in with a password."""

@@ -1,6 +1,7 @@
 """The routing table: what the protos declare, and what the gateway serves itself."""
 
 from gateway.http.application import AnyRoute, OpenRoute, UserRoute
+from gateway.http.file_headers import BYTES
 from gateway.routes.account_exports import AccountExportRoutes
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
@@ -74,6 +75,7 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
 
 def _sign_in(pages: SignInPages, sign_in: SignInRoutes) -> tuple[AnyRoute, ...]:
     return (
+        OpenRoute("GET", f"{API}/configuration", sign_in.configuration),
         OpenRoute("POST", "/login", pages.sign_in),
         OpenRoute("POST", "/login/code", pages.second_factor),
         OpenRoute("POST", "/logout", pages.sign_out),
@@ -131,6 +133,13 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
     return (
         UserRoute("GET", output, processes.output, query=waited),
         UserRoute("GET", f"{CHAT}/files/content", files.download, query=("path",)),
+        UserRoute(
+            "PUT",
+            f"{CHAT}/files/content",
+            files.upload,
+            query=("path", "create_only"),
+            uploads=(BYTES,),
+        ),
         UserRoute(
             "GET", f"{CHAT}/git/events", files.git_events, answers_head=False, query=("types",)
         ),

@@ -16,6 +16,7 @@ from gateway.routes.files import FileRoutes
 from gateway.routes.identity_calls import SERVICERS, IdentityCalls
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.sign_in import SignInRoutes
+from gateway.routes.upload_slots import UploadSlots
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.streams.chatd_calls import STUBS, ChatdCalls
@@ -90,7 +91,7 @@ def open_handlers(
 ) -> Handlers:
     """Return the handlers."""
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
-    workspaces = Workspaces(chatd)
+    workspaces, slots = Workspaces(chatd), UploadSlots()
     events = _events(behind, process, limits)
     identity_calls = IdentityCalls(identity.servicers)
     calls: dict[str, Calls] = {
@@ -124,9 +125,11 @@ def open_handlers(
         terminal=TerminalRoutes(
             chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock
         ),
-        workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
+        workspace_files=WorkspaceFileRoutes(
+            workspaces, stream=events.stream, new_id=new_id, clock=process.clock, slots=slots
+        ),
         workspaces=WorkspaceRoutes(chatd, stream=events.stream),
-        files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
+        files=FileRoutes(chatd, new_id=new_id, clock=process.clock, slots=slots),
         audit_log=AuditLogRoutes(identity_calls),
         account_exports=AccountExportRoutes(identity.exports, identity.export_store),
         export_runner=ExportRunner(

@@ -1,7 +1,7 @@
 """HTTP routes of a chat's workspace: downloads of files, and events of its repositories."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC
 from email.utils import format_datetime
 from typing import Any, Final
@@ -12,15 +12,33 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gateway.api.events import GIT_EVENTS, git_event
+from gateway.api.json_output import to_json
 from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.byte_ranges import ByteRange, range_of
+from gateway.http.preconditions import conditional, if_match, tagged
 from gateway.http.problems.errors import HttpProblem
-from gateway.http.request_body import event_types, invalid_parameter, read_query
+from gateway.http.request_body import (
+    event_types,
+    idempotency_key,
+    invalid_parameter,
+    read_bytes,
+    read_query,
+)
+from gateway.http.responses import json_response
+from gateway.routes.files import (
+    CHUNK_BYTES_MAX,
+    FILE_BYTES_MAX,
+    SILENCE_S_MAX,
+    UPLOAD_S_MAX,
+    file_too_large,
+)
+from gateway.routes.upload_slots import UploadSlots
 from gateway.streams.watch_stream import StreamFactory, WatchStream, opened
 from gateway.streams.workspace_client import Workspaces
 from parley.api.workspace.v1 import file_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
+from parley.clock import Clock, patient
 
 DOWNLOAD_S_MAX: Final = 3600.0
 UNKNOWN_TYPE: Final = "application/octet-stream"
@@ -34,11 +52,58 @@ class DownloadCutOff(Exception):
 
 
 class WorkspaceFileRoutes:
-    """The downloads of files and the stream of repositories."""
+    """Downloads and uploads of files, and the stream of repositories."""
 
-    def __init__(self, workspaces: Workspaces, *, stream: StreamFactory) -> None:
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        *,
+        stream: StreamFactory,
+        new_id: Callable[[], str],
+        clock: Clock,
+        slots: UploadSlots,
+    ) -> None:
         self._workspaces = workspaces
         self._stream = stream
+        self._new_id = new_id
+        self._clock = clock
+        self._slots = slots
+
+    async def upload(self, request: Request, principal: Principal) -> Response:
+        """Write a file; with If-Match only if its content has that hash."""
+        query = read_query(request, "path", "create_only")
+        if not query.get("path"):
+            raise invalid_parameter("path", "Name the file.")
+        if query.get("create_only", "false") not in ("true", "false"):
+            raise invalid_parameter("create_only", "Give true or false.")
+        tag = if_match(request)
+        with self._slots.taken(principal.user.id):
+            # The body is read completely before the call, so that it can be retried at another
+            # process.
+            data = await read_bytes(
+                request,
+                file_too_large(),
+                bytes_max=FILE_BYTES_MAX,
+                s_max=UPLOAD_S_MAX,
+                pieces=patient(request.stream(), silence_s=SILENCE_S_MAX, clock=self._clock),
+            )
+            head = api.UploadWorkspaceFileHead(
+                request_id=idempotency_key(request) or self._new_id(),
+                chat_id=path_id(request, "chat_id"),
+                path=query["path"],
+                if_etag=tag,
+                create_only=query.get("create_only") == "true",
+                size_bytes=len(data),
+            )
+            with conditional(tag):
+                answer = await self._workspaces.ask(
+                    principal.user,
+                    head.chat_id,
+                    lambda stub: stub.UploadWorkspaceFile(
+                        _pieces(head, data), timeout=UPLOAD_S_MAX
+                    ),
+                )
+        return json_response(to_json(answer.change), headers=tagged(answer.change.etag))
 
     async def download(self, request: Request, principal: Principal) -> Response:
         """Stream a file, or a byte range of it, from its node."""
@@ -107,6 +172,14 @@ class WorkspaceFileRoutes:
             asked.workspace_id,
             lambda stub: _head_of(stub.DownloadWorkspaceFile(asked, timeout=DOWNLOAD_S_MAX)),
         )
+
+
+def _pieces(
+    head: api.UploadWorkspaceFileHead, data: bytes
+) -> Iterator[api.UploadWorkspaceFileRequest]:
+    yield api.UploadWorkspaceFileRequest(head=head)
+    for place in range(0, len(data), CHUNK_BYTES_MAX):
+        yield api.UploadWorkspaceFileRequest(chunk=data[place : place + CHUNK_BYTES_MAX])
 
 
 async def _head_of(call: Any) -> tuple[Any, api.DownloadHead]:

@@ -78,6 +78,10 @@ class FakeChatMethods(ChatServiceServicer):
         token = "more" if len(chats) > length else ""
         return chats_api.ListChatsResponse(chats=chats[:length], next_page_token=token)
 
+    async def ListPrompts(self, request: Any, context: Any) -> chats_api.ListPromptsResponse:  # noqa: N802
+        self._fake.take(request)
+        return chats_api.ListPromptsResponse(prompts=[chats_api.Prompt(id=7, text="again")])
+
     async def SearchMessages(  # noqa: N802
         self, request: Any, context: Any
     ) -> chats_api.SearchMessagesResponse:

@@ -120,6 +120,7 @@ class FakeChatd:
         self.chats: dict[str, chat_pb2.Chat] = {}
         self.messages: dict[str, list[message_pb2.Message]] = {}
         self.queues: dict[str, list[chat_pb2.QueuedMessage]] = {}
+        self.uploaded = b""
         self.answers: dict[str, Any] = {}
         self.tunnelled: list[str] = []
         self.held: dict[str, Held] = {}

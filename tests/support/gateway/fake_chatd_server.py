@@ -112,6 +112,10 @@ def _scripted(fake: FakeChatd, messages: Any, servicer: type[Any], name: str) ->
 
     def answering(method: Any) -> Any:
         async def answer(self: Any, request: Any, context: Any) -> Any:
+            if method.client_streaming:
+                pieces = [piece async for piece in request]
+                fake.uploaded = b"".join(piece.chunk for piece in pieces[1:])
+                request = pieces[0]
             fake.take(request)
             if method.name in fake.held:
                 await fake.held[method.name].wait()

@@ -20,6 +20,7 @@ from parley.api.chat.v1 import message_pb2
 from parley.contract.rules import JSON_INTEGER_MAX
 
 PAGE_LENGTH = 50
+PROMPTS = 100
 
 
 class ReadMethods(ChatMethods):
@@ -45,6 +46,7 @@ class ReadMethods(ChatMethods):
             source=Source.SHARED if request.shared_with_me else Source.OWN,
             archived=request.archived,
             labels=dict(request.labels),
+            workspace_id=request.workspace_id,
         )
         wanted = searched(request.query, among)
         reader = await caller_as_reader(self._groups)
@@ -80,6 +82,19 @@ class ReadMethods(ChatMethods):
             queued_messages=[queued_to_proto(queued) for queued in page.queue],
             cursor="" if page.versions is None else self._cursor_after(chat_id, page.versions),
             has_newer=page.has_newer or is_newer_left,
+        )
+
+    async def ListPrompts(
+        self, request: api.ListPromptsRequest, context: Context
+    ) -> api.ListPromptsResponse:
+        """Return what users wrote, newest first."""
+        prompts = await self._stores.reading.prompts(
+            fields.chat_id_of(request.chat_id),
+            await caller_as_reader(self._groups),
+            request.limit or PROMPTS,
+        )
+        return api.ListPromptsResponse(
+            prompts=[api.Prompt(id=id_, text=text) for id_, text in prompts]
         )
 
     async def GetMessage(

@@ -305,21 +305,10 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             )
         case StoreResult(call, result):
             return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
-        case EnqueueMessage(queued_message_id, message):
-            content = parts_to_json(message.content)
-            wish = choice_to_json(message.choice)
-            return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, message.created_by, wish))
-        case DropQueued(queued_message_id):
-            return Clause(DROP_QUEUED, (queued_message_id,))
-        case ChangeQueued(queued_message_id, new, wanted, place):
-            text = None if new is None else parts_to_json(new)
-            return Clause(CHANGE_QUEUED, (queued_message_id, text, choice_to_json(wanted), place))
-        case MoveToHead(queued_message_id):
-            return Clause(MOVE_TO_HEAD, (queued_message_id,))
+        case EnqueueMessage() | DropQueued() | ChangeQueued() | MoveToHead() | ClearQueue():
+            return _queue_clause(write)
         case PromoteHead(head):
             return Clause(PROMOTE_HEAD, (next_id, head), 1, is_choosing=True)
-        case ClearQueue():
-            return Clause(CLEAR_QUEUE, ())
         case DeleteMessagesFrom(message_id):
             return Clause(DELETE_MESSAGES, (message_id,))
         case RestoreMessages(version):
@@ -359,6 +348,27 @@ def _answer_pending(write: AnswerPending, next_id: MessageId) -> Clause:
         write.given_by,
     )
     return Clause(ANSWER_PENDING, arguments, len(calls))
+
+
+def _queue_clause(
+    write: EnqueueMessage | DropQueued | ChangeQueued | MoveToHead | ClearQueue,
+) -> Clause:
+    match write:
+        case EnqueueMessage(queued_message_id, message):
+            content = parts_to_json(message.content)
+            wish = choice_to_json(message.choice)
+            return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, message.created_by, wish))
+        case DropQueued(queued_message_id):
+            return Clause(DROP_QUEUED, (queued_message_id,))
+        case ChangeQueued(queued_message_id, new, wanted, place):
+            text = None if new is None else parts_to_json(new)
+            return Clause(CHANGE_QUEUED, (queued_message_id, text, choice_to_json(wanted), place))
+        case MoveToHead(queued_message_id):
+            return Clause(MOVE_TO_HEAD, (queued_message_id,))
+        case ClearQueue():
+            return Clause(CLEAR_QUEUE, ())
+        case _:
+            assert_never(write)
 
 
 def _action_clause(

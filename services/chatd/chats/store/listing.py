@@ -41,6 +41,7 @@ class Filter:
     title: str | None = None
     search: str | None = None
     has_unread: bool | None = None
+    workspace_id: str = ""
 
     def digest(self) -> str:
         """Return a short digest of the filter, which binds a page token to it."""
@@ -75,7 +76,7 @@ TEXT_MATCHES = """
 """
 
 # $1 archived, $2 reader, $3 their groups, $4 title and $5 text patterns, $6 labels, $7 unread,
-# $8 to $10 the position, $11 the length.
+# $8 to $10 the position, $11 the length, $12 the workspace.
 LIST = f"""
     SELECT {VIEW_COLUMNS}, {{rank}} AS rank FROM {CHATS}
     WHERE c.parent_chat_id IS NULL AND {{readable}} AND e.archived = $1
@@ -83,6 +84,7 @@ LIST = f"""
         AND ($5::text IS NULL OR c.title ILIKE $5 OR {TEXT_MATCHES})
         AND c.labels @> $6::text::jsonb
         AND ($7::boolean IS NULL OR {HAS_UNREAD} = $7)
+        AND ($12::uuid IS NULL OR c.workspace_id = $12)
         AND ($8::integer IS NULL OR {{rank}} > $8
             OR ({{rank}} = $8 AND (e.changed_at, c.id) < ($9::timestamptz, $10::uuid)))
     ORDER BY rank, e.changed_at DESC, c.id DESC LIMIT $11
@@ -131,6 +133,7 @@ class Listing:
             None if at is None else at.changed_at,
             None if at is None else at.chat_id,
             length + 1,
+            wanted.workspace_id or None,
         )
         chats = tuple(map(view_of, rows[:length]))
         if len(rows) <= length:

@@ -7,6 +7,7 @@ import asyncpg
 
 from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.views import ChatView
+from chatd.chats.store.codec import original_text
 from chatd.chats.store.queries import MESSAGE_COLUMNS
 from chatd.chats.store.rows import message_of, queue_column, queue_of
 from chatd.chats.store.view_rows import ASKING, CHATS, READABLE, VIEW_COLUMNS, asking_of, view_of
@@ -16,6 +17,7 @@ from chatd.primitives.domain.requests import Reader
 from parley.postgres import Pool
 
 EXPORT_PAGE_LENGTH = 200
+PROMPT_CHARACTERS_MAX = 8000
 
 # One chat, for a reader.
 # May run: reader.
@@ -73,6 +75,22 @@ SELECT_PAGE_AROUND = SELECT_PAGE.format(
     ),
     **WITH_STATE,
 )
+
+# What users wrote in a chat, newest first, for a reader: no row means no chat, one without an id
+# no prompts.
+# May run: reader.
+SELECT_PROMPTS = f"""
+    WITH readable AS (SELECT c.id FROM chat.chats c WHERE c.id = $1 AND {READABLE})
+    SELECT said.id, said.text FROM readable LEFT JOIN LATERAL (
+        SELECT message.id,
+            left(string_agg(part ->> 'text', E'\\n'), {PROMPT_CHARACTERS_MAX}) AS text
+        FROM chat.chat_messages message CROSS JOIN LATERAL json_array_elements(message.content) part
+        WHERE message.chat_id = readable.id AND message.role = 'user' AND NOT message.is_deleted
+            AND message.visibility <> 'model' AND message.content_version = 1
+            AND part ->> 'type' = 'text'
+        GROUP BY message.id ORDER BY message.id DESC LIMIT $4) said ON true
+    ORDER BY said.id DESC
+"""
 
 # The messages that one change deleted, for the owner.
 # May run: owner.
@@ -204,6 +222,24 @@ class Reading:
                 after_id = message.id
             if len(messages) <= EXPORT_PAGE_LENGTH:
                 return
+
+    async def prompts(
+        self, chat_id: ChatId, reader: Reader, limit: int
+    ) -> tuple[tuple[MessageId, str], ...]:
+        """Return the ids and texts of what users wrote, newest first.
+
+        Raises:
+            ChatNotFound: There is no such chat for this reader.
+        """
+        who = (reader.id, reader.group_ids)
+        rows = await self._pool.fetch(SELECT_PROMPTS, chat_id, *who, limit)
+        if not rows:
+            raise ChatNotFound(chat_id)
+        return tuple(
+            (MessageId(row["id"]), original_text(row["text"]))
+            for row in rows
+            if row["id"] is not None
+        )
 
     async def deleted_at(
         self, chat_id: ChatId, *, owner_id: OwnerId, snapshot_version: int

@@ -1,22 +1,26 @@
 """WorkspaceAccessService: processes, files and Git of a workspace, forwarded to its node."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 import grpc
 
-from chatd.primitives.domain.errors import InvalidRequest, RequestIdReused
+from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.stopping import DRAINING, unless_stopping
 from chatd.users.rpc.callers import caller_as_owner
 from chatd.workspaces.clients.nodes import Nodes, answered, node_error_of
-from chatd.workspaces.domain.errors import WorkspaceNotReady
-from chatd.workspaces.domain.workspace import State
 from chatd.workspaces.rpc.access import AuthorizedAccess, WorkspaceAccess
 from chatd.workspaces.rpc.attach_tickets import COLUMNS, ROWS
+from chatd.workspaces.rpc.file_access import FileAccessMethods
+from chatd.workspaces.rpc.node_answers import (
+    answered_by_node,
+    changed_by_node,
+    problem_for_caller,
+)
 from parley.api.workspace.v1 import (
     file_service_pb2,
     git_service_pb2,
@@ -25,8 +29,7 @@ from parley.api.workspace.v1 import (
     workspace_pb2,
 )
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
-from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceServicer
-from parley.rpc import Problem, Refusal, acting_for
+from parley.rpc import Refusal, acting_for
 
 Context = grpc.aio.ServicerContext
 
@@ -37,18 +40,11 @@ DOWNLOAD_S: Final = 3600.0
 #: The first checkpoint of a large tree takes long, because all files are stored.
 CHECKPOINT_S: Final = 320.0
 PROCESSES: Final = 50
-REQUEST_ID_REUSED: Final = "REQUEST_ID_REUSED"
-WORKSPACE_NOT_FOUND: Final = "WORKSPACE_NOT_FOUND"
-WORKSPACE_NOT_READY: Final = "WORKSPACE_NOT_READY"
-LACKING: Final = (
-    "The machine of this chat's workspace does not have the workspace now; it may have been "
-    "deleted just now. Try again."
-)
 
 R = TypeVar("R")
 
 
-class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
+class WorkspaceAccessServicer(FileAccessMethods):
     """Authorises the caller and forwards the request; the node validates it.
 
     Args:
@@ -84,7 +80,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             states=request.states,
         )
         node = self._nodes.processes(access.workspace_id)
-        page = await _answered(access, lambda: node.ListProcesses(asked, timeout=ANSWER_S))
+        page = await answered_by_node(access, lambda: node.ListProcesses(asked, timeout=ANSWER_S))
         return api.ListWorkspaceProcessesResponse(
             processes=page.processes, next_page_token=page.next_page_token
         )
@@ -103,7 +99,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         )
         node = self._nodes.processes(access.workspace_id)
         within_s = request.condition.max_wait_ms / 1000 + HEADROOM_S
-        waiting = _answered(access, lambda: node.WaitOutput(asked, timeout=within_s))
+        waiting = answered_by_node(access, lambda: node.WaitOutput(asked, timeout=within_s))
         waited = await unless_stopping(self._stopping, waiting)
         return api.WaitWorkspaceOutputResponse(
             process=waited.process, output=waited.output, reason=waited.reason
@@ -120,7 +116,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             spec=with_defaults(request.spec),
         )
         node = self._nodes.processes(access.workspace_id)
-        started = await _changed(
+        started = await changed_by_node(
             access, request.request_id, lambda: node.StartProcess(asked, timeout=ANSWER_S)
         )
         self._files_changed(ChatId(access.named), caller_as_owner())
@@ -142,7 +138,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             end_of_input=request.end_of_input,
         )
         node = self._nodes.processes(access.workspace_id)
-        written = await _changed(
+        written = await changed_by_node(
             access, request.request_id, lambda: node.WriteStdin(asked, timeout=ANSWER_S)
         )
         self._files_changed(ChatId(access.named), caller_as_owner())
@@ -161,7 +157,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             escalate_after_ms=request.escalate_after_ms,
         )
         node = self._nodes.processes(access.workspace_id)
-        signalled = await _changed(
+        signalled = await changed_by_node(
             access, request.request_id, lambda: node.SignalProcess(asked, timeout=ANSWER_S)
         )
         return api.SignalWorkspaceProcessResponse(process=signalled.process)
@@ -184,7 +180,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             include_ignored=request.include_ignored,
         )
         node = self._nodes.files(access.workspace_id)
-        page = await _answered(access, lambda: node.ListDirectory(asked, timeout=ANSWER_S))
+        page = await answered_by_node(access, lambda: node.ListDirectory(asked, timeout=ANSWER_S))
         return api.ListWorkspaceDirectoryResponse(
             entries=page.entries, next_page_token=page.next_page_token
         )
@@ -216,7 +212,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             return api.GetWorkspaceGitStatusResponse()
         asked = git_service_pb2.GetStatusRequest(context=access.context(access.chat_id))
         node = self._nodes.git(access.workspace_id)
-        found = await _answered(access, lambda: node.GetStatus(asked, timeout=ANSWER_S))
+        found = await answered_by_node(access, lambda: node.GetStatus(asked, timeout=ANSWER_S))
         return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
 
     async def WatchWorkspaceGit(
@@ -235,7 +231,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
                     return
         except Refusal as refusal:
             if refusal.problem is not DRAINING:
-                raise _problem_of(access, refusal) from refusal
+                raise problem_for_caller(access, refusal) from refusal
         finally:
             call.cancel()
         yield api.WatchWorkspaceGitResponse(
@@ -256,7 +252,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             max_bytes=request.max_bytes,
         )
         node = self._nodes.git(access.workspace_id)
-        found = await _answered(access, lambda: node.GetDiff(asked, timeout=ANSWER_S))
+        found = await answered_by_node(access, lambda: node.GetDiff(asked, timeout=ANSWER_S))
         return api.GetWorkspaceDiffResponse(
             files=found.files, patch=found.patch, truncated=found.truncated
         )
@@ -273,7 +269,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             label=request.label,
         )
         node = self._nodes.git(access.workspace_id)
-        made = await _changed(
+        made = await changed_by_node(
             access, request.request_id, lambda: node.CreateCheckpoint(asked, timeout=CHECKPOINT_S)
         )
         return api.CreateWorkspaceCheckpointResponse(checkpoint=made.checkpoint, files=made.files)
@@ -292,7 +288,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             page_token=request.page_token,
         )
         node = self._nodes.git(access.workspace_id)
-        page = await _answered(access, lambda: node.ListCheckpoints(asked, timeout=ANSWER_S))
+        page = await answered_by_node(access, lambda: node.ListCheckpoints(asked, timeout=ANSWER_S))
         return api.ListWorkspaceCheckpointsResponse(
             checkpoints=page.checkpoints, next_page_token=page.next_page_token
         )
@@ -312,7 +308,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             remove_later_files=request.remove_later_files,
         )
         node = self._nodes.git(access.workspace_id)
-        restored = await _changed(
+        restored = await changed_by_node(
             access, request.request_id, lambda: node.RestoreCheckpoint(asked, timeout=CHECKPOINT_S)
         )
         self._files_changed(ChatId(access.named), caller_as_owner())
@@ -337,7 +333,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             async for piece in call:
                 yield piece
         except grpc.aio.AioRpcError as error:
-            raise _problem_of(access, node_error_of(error)) from error
+            raise problem_for_caller(access, node_error_of(error)) from error
         finally:
             call.cancel()
 
@@ -379,46 +375,3 @@ def _repositories_event(
             return api.WatchWorkspaceGitResponse(closed=seen.closed)
         case _:
             return None
-
-
-async def _answered(access: AuthorizedAccess, ask: Callable[[], Awaitable[R]]) -> R:
-    """Return a node's response to the caller's request.
-
-    Raises:
-        WorkspaceNotReady: The workspace is not created on the node yet.
-        Refusal: The node refuses, lacks the method or the workspace, or does not respond.
-    """
-    with acting_for(access.user):
-        call = ask()
-    try:
-        return await answered(call)
-    except Refusal as refusal:
-        raise _problem_of(access, refusal) from refusal
-
-
-def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
-    """Convert an error for the caller; a node without the workspace does not mean no chat."""
-    if not isinstance(refusal, Refusal) or refusal.problem.reason != WORKSPACE_NOT_FOUND:
-        return refusal
-    if not access.is_there:
-        return WorkspaceNotReady(access.workspace_id, State.PREPARING)
-    if not access.is_of_chat:
-        return refusal
-    metadata = {"workspace_id": access.workspace_id}
-    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, metadata))
-
-
-async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:
-    """Return a node's response to a change; errors contain the caller's own request id.
-
-    Raises:
-        RequestIdReused: The caller used the id before, with another body.
-        WorkspaceNotReady: The workspace is not created on the node yet.
-        Refusal: The node refuses, does not implement this, or does not respond.
-    """
-    try:
-        return await _answered(access, ask)
-    except Refusal as refusal:
-        if refusal.problem.reason == REQUEST_ID_REUSED:
-            raise RequestIdReused(request_id) from refusal
-        raise

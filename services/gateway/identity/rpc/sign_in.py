@@ -5,6 +5,7 @@ from typing import Any
 import grpc
 
 from gateway.identity.domain import LinkPurpose, SessionRecord, SignInMethod
+from gateway.identity.engine.oidc_issuers import OidcIssuer
 from gateway.identity.engine.passkeys import Passkeys
 from gateway.identity.engine.sign_in import Origin, SecondFactorNeeded, SignedIn, SignIns
 from gateway.identity.rpc.service_tokens import timestamp
@@ -22,12 +23,36 @@ PURPOSES = {
 }
 
 
+WAYS = ("password", "passkey", "link")
+
+
 class SignInServicer(SignInServiceServicer):
     """Serves sign-ins."""
 
-    def __init__(self, sign_ins: SignIns, passkeys: Passkeys) -> None:
+    def __init__(
+        self, sign_ins: SignIns, passkeys: Passkeys, issuers: tuple[OidcIssuer, ...], *, name: str
+    ) -> None:
         self._sign_ins = sign_ins
         self._passkeys = passkeys
+        self._issuers = issuers
+        self._name = name
+
+    async def GetConfiguration(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetConfigurationRequest, context: grpc.aio.ServicerContext
+    ) -> api.GetConfigurationResponse:
+        """Return how people can sign in."""
+        return api.GetConfigurationResponse(
+            name=self._name,
+            methods=WAYS,
+            issuers=[
+                api.SignInIssuer(
+                    name=each.name,
+                    display_name=each.display_name,
+                    path=f"/login/oidc/{each.name}",
+                )
+                for each in self._issuers
+            ],
+        )
 
     async def SignIn(  # noqa: N802 (the name is the proto's)
         self, request: api.SignInRequest, context: grpc.aio.ServicerContext

@@ -308,3 +308,28 @@ async def test_an_export_is_the_chat_every_message_in_order_and_their_count(
     assert pieces[0].chat.id == chat.id
     assert [piece.message.id for piece in pieces[1:-1]] == list(range(1, count + 1))
     assert pieces[-1].complete == api.ExportComplete(message_count=count)
+
+
+async def test_prompts_are_what_users_wrote_newest_first(served: ServedChats) -> None:
+    chat = await served.ann.create("one", system_prompt="secret")
+    await served.finish(chat.id, "answer")
+    await served.ann.send(chat.id, "two\ue000")
+    request = api.ListPromptsRequest(chat_id=chat.id)
+    prompts = (await served.ann.ask(request)).prompts
+    assert [(each.id, each.text) for each in prompts] == [(4, "two\ue000"), (2, "one")]
+    (newest,) = (await served.ann.ask(api.ListPromptsRequest(chat_id=chat.id, limit=1))).prompts
+    assert newest.id == 4
+    assert (await served.bob.refusal(request)).reason == "CHAT_NOT_FOUND"
+
+
+async def test_chats_of_a_workspace_are_listed(served: ServedChats) -> None:
+    (first, _) = await titled(served, "in", "out")
+    workspace_id = "00000000-0000-0000-0000-0000000000aa"
+    await served.pool.execute(
+        "UPDATE chat.chats SET workspace_id = $2 WHERE id = $1", first.id, workspace_id
+    )
+    assert await walk(served.ann, workspace_id=workspace_id) == [["in"]]
+    assert await walk(served.bob, workspace_id=workspace_id) == [[]]
+    page = await served.ann.ask(api.ListChatsRequest(page_size=1))
+    request = api.ListChatsRequest(page_token=page.next_page_token, workspace_id=workspace_id)
+    assert (await served.ann.refusal(request)).reason == "INVALID_REQUEST"

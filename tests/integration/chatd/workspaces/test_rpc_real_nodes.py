@@ -1,6 +1,7 @@
 """Workspaces over gRPC on a real node: processes and repositories, for those who may."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
+from parley.identity import Role as UserRole
 from parley.identity import User, UserId
 from parley.postgres import Pool
 from parley.rpc import Channels, acting_for, problem_of
@@ -149,3 +151,65 @@ async def test_a_real_node_starts_waits_and_ends_for_people(
         )
         listed = await ann.ask(api.ListWorkspaceProcessesRequest(workspace_id=chat.id))
         assert [each.process_id for each in listed.processes] == [first.process.process_id]
+
+
+async def upload(
+    person: Any, chat_id: str, path: str, data: bytes, key: str, **more: Any
+) -> api.UploadWorkspaceFileResponse:
+    head = api.UploadWorkspaceFileHead(
+        request_id=key, chat_id=chat_id, path=path, size_bytes=len(data), **more
+    )
+    pieces = [
+        api.UploadWorkspaceFileRequest(head=head),
+        *(api.UploadWorkspaceFileRequest(chunk=data[at : at + 4]) for at in range(0, len(data), 4)),
+    ]
+    with acting_for(User(UserId(person.id), UserRole.MEMBER)):
+        answer: api.UploadWorkspaceFileResponse = await person.workspaces.UploadWorkspaceFile(
+            iter(pieces)
+        )
+    return answer
+
+
+async def test_files_of_a_real_node_are_written_found_and_searched_by_people(
+    pool: Pool,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    async with on_a_real_node(pool, tmp_path, tmp_path_factory) as served:
+        ann, chat = served.ann, await served.ann.create()
+        text = b"one whale\ntwo whales\nthree\n"
+        written = (await upload(ann, chat.id, "src/a.txt", text, "k1")).change
+        assert (written.path, written.size_bytes) == ("src/a.txt", len(text))
+        assert written.etag == hashlib.sha256(text).hexdigest()
+        # A repeated request writes nothing.
+        assert (await upload(ann, chat.id, "src/a.txt", text, "k1")).change == written
+
+        asked = api.GetWorkspacePathRequest(workspace_id=chat.id, path="src/a.txt")
+        known = await ann.ask(asked)
+        assert (known.exists, known.etag, known.info.size_bytes) == (True, written.etag, len(text))
+        gone = await ann.ask(api.GetWorkspacePathRequest(workspace_id=chat.id, path="src/b.txt"))
+        assert (gone.exists, list(gone.suggestions)) == (False, ["src/a.txt"])
+
+        finding = api.FindWorkspaceFilesRequest(workspace_id=chat.id, query="atxt")
+        assert [each.info.path for each in (await ann.ask(finding)).files] == ["src/a.txt"]
+        searching = api.SearchWorkspaceFilesRequest(
+            workspace_id=chat.id, pattern="whale", glob="*.txt", path="src", limit=1
+        )
+        found = await ann.ask(searching)
+        assert [(each.path, each.lines[0].line) for each in found.files] == [("src/a.txt", 1)]
+        assert found.truncated
+
+        newer = await upload(ann, chat.id, "src/a.txt", b"new", "k2", if_etag=written.etag)
+        assert newer.change.size_bytes == 3
+        for key, more in (("k3", {"if_etag": written.etag}), ("k4", {"create_only": True})):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await upload(ann, chat.id, "src/a.txt", b"lost", key, **more)
+            assert problem_of(refused.value).reason in {"FILE_CHANGED", "PATH_EXISTS"}
+        assert (await ann.ask(asked)).etag == newer.change.etag
+
+        for forbidden in (asked, finding, searching):
+            refusal = await served.eve.refusal(forbidden)
+            assert refusal.reason == "WORKSPACE_NOT_FOUND"
+        with pytest.raises(grpc.aio.AioRpcError) as other:
+            await upload(served.eve, chat.id, "src/a.txt", b"x", "k5")
+        assert problem_of(other.value).reason == "WORKSPACE_NOT_FOUND"

@@ -1,5 +1,6 @@
 """Creating, listing, arranging and removing chats over HTTP, and what chatd is asked for it."""
 
+import gzip
 from typing import Any
 from uuid import UUID
 
@@ -330,3 +331,14 @@ async def test_an_absent_chat_and_an_impossible_one_look_the_same_everywhere(
         told = [absent.json()[name] for name in shown]
         assert (absent.status, absent.json()["code"]) == (404, "CHAT_NOT_FOUND"), (method, path)
         assert told == [impossible.json()[name] for name in shown], (method, path)
+
+
+async def test_a_list_is_compressed_for_clients_that_accept_it(stack: GatewayStack) -> None:
+    for _ in range(5):
+        await new_chat(stack)
+    plain = await stack.owner.request("GET", "/api/v1/chats")
+    packed = await stack.owner.request("GET", "/api/v1/chats", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    assert packed.headers["etag"] == plain.headers["etag"]
+    assert "content-encoding" not in plain.headers

@@ -12,9 +12,8 @@ from gateway.routes.files import (
     CHUNK_BYTES_MAX,
     FILE_BYTES_MAX,
     SILENCE_S_MAX,
-    UPLOADS_MAX,
-    UPLOADS_PER_USER_MAX,
 )
+from gateway.routes.upload_slots import UPLOADS_MAX, UPLOADS_PER_USER_MAX
 from parley.api.chat.v1 import file_service_pb2 as api
 from parley.identity import Role
 from parley.rpc import Problem

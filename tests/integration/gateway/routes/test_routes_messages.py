@@ -117,6 +117,15 @@ async def test_a_chat_is_forked_at_a_message(stack: GatewayStack) -> None:
     assert (await stack.owner.request("POST", path, {"workspace": "all"}, KEY)).status == 422
 
 
+async def test_earlier_prompts_are_read(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+
+    reply = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/prompts?limit=3")
+
+    assert last_request(stack) == api.ListPromptsRequest(chat_id=chat_id, limit=3)
+    assert reply.json() == {"prompts": [{"id": 7, "text": "again"}]}
+
+
 async def test_words_are_searched_in_all_chats_or_in_one(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
     hit = api.SearchHit(

@@ -8,7 +8,8 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.api.workspace.v1 import file_pb2, git_pb2, workspace_pb2
+from gateway.routes.files import FILE_BYTES_MAX
+from parley.api.workspace.v1 import file_pb2, file_service_pb2, git_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.rpc import Problem
 from support.gateway.chats import NO_CHAT, last_request
@@ -341,3 +342,84 @@ async def test_a_difference_is_read_as_text(stack: GatewayStack) -> None:
         paths=["a", "b"],
         max_bytes=100,
     )
+
+
+async def test_files_are_found_searched_and_described(stack: GatewayStack) -> None:
+    stack.chatd.answers["FindWorkspaceFiles"] = api.FindWorkspaceFilesResponse(
+        files=[file_pb2.FoundFile(info=FILE, score=2)], truncated=True
+    )
+    found = await stack.owner.request("GET", f"{CHAT}/files/find?q=rep&mode=glob&path=out&limit=5")
+    assert last_request(stack) == api.FindWorkspaceFilesRequest(
+        workspace_id=NO_CHAT,
+        query="rep",
+        mode=file_service_pb2.FIND_MODE_GLOB,
+        path="out",
+        page_size=5,
+    )
+    assert found.json()["items"][0]["path"] == FILE.path
+    assert (found.json()["next_cursor"], found.json()["truncated"]) == (None, True)
+
+    line = file_pb2.SearchLine(line=3, text="a whale", is_match=True, column=2)
+    stack.chatd.answers["SearchWorkspaceFiles"] = api.SearchWorkspaceFilesResponse(
+        files=[file_pb2.FileMatches(path="a", lines=[line], count=1)]
+    )
+    searched = await stack.owner.request("GET", f"{CHAT}/files/search?q=wh.le&regex=true")
+    assert last_request(stack) == api.SearchWorkspaceFilesRequest(
+        workspace_id=NO_CHAT, pattern="wh.le", regex=True
+    )
+    shown = {"line": 3, "text": "a whale", "is_match": True, "column": 2, "clipped": False}
+    assert searched.json() == {
+        "items": [{"path": "a", "lines": [shown], "count": 1}],
+        "truncated": False,
+        "timed_out": False,
+    }
+
+    stack.chatd.answers["GetWorkspacePath"] = api.GetWorkspacePathResponse(
+        exists=True, info=FILE, etag="ab12"
+    )
+    known = await stack.owner.request("GET", f"{CHAT}/files/info?path=out/x")
+    assert (known.headers["etag"], known.json()["etag"]) == ('"ab12"', "ab12")
+
+
+async def test_a_file_is_written_if_it_has_the_hash_that_was_read(stack: GatewayStack) -> None:
+    change = file_pb2.FileChange(
+        path="out/x", kind=file_pb2.FILE_CHANGE_KIND_MODIFIED, etag="cd34", size_bytes=3
+    )
+    stack.chatd.answers["UploadWorkspaceFile"] = api.UploadWorkspaceFileResponse(change=change)
+    headers = {
+        "Idempotency-Key": "k",
+        "If-Match": '"ab12"',
+        "Content-Type": "application/octet-stream",
+    }
+    path = f"{CHAT}/files/content?path=out/x"
+    reply = await stack.owner.request("PUT", path, b"new", headers)
+    assert (reply.status, reply.headers["etag"]) == (200, '"cd34"')
+    assert reply.json() == {
+        "path": "out/x",
+        "kind": "modified",
+        "etag": "cd34",
+        "added_lines": 0,
+        "deleted_lines": 0,
+        "size_bytes": 3,
+    }
+    assert last_request(stack).head == api.UploadWorkspaceFileHead(
+        request_id="k", chat_id=NO_CHAT, path="out/x", if_etag="ab12", size_bytes=3
+    )
+    assert stack.chatd.uploaded == b"new"
+
+    stack.chatd.refusal = Problem(
+        grpc.StatusCode.ABORTED, "FILE_CHANGED", "It was changed.", {"path": "out/x"}
+    )
+    assert (await stack.owner.request("PUT", path, b"new", headers)).status == 412
+    del headers["If-Match"]
+    assert (await stack.owner.request("PUT", path, b"new", headers)).status == 409
+
+
+async def test_a_file_that_cannot_be_written_is_refused(stack: GatewayStack) -> None:
+    octets = {"Content-Type": "application/octet-stream"}
+    for query in ("", "?path=", "?path=a&create_only=maybe", "?path=a&other=1"):
+        reply = await stack.owner.request("PUT", f"{CHAT}/files/content{query}", b"x", octets)
+        assert reply.status == 422, query
+    large = b"x" * (FILE_BYTES_MAX + 1)
+    reply = await stack.owner.request("PUT", f"{CHAT}/files/content?path=a", large, octets)
+    assert reply.status == 413

@@ -326,3 +326,16 @@ def test_a_configuration_that_cannot_be_is_refused(tmp_path: Path, wrong: dict[s
 
     with pytest.raises(ValueError, match=r"issuer|corp|Expected|Invalid|unknown field"):
         read_issuers(file)
+
+
+async def test_the_ways_to_sign_in_are_told_without_a_sign_in(corp: Corp) -> None:
+    reply = await Browser(corp.stack).open("/api/v1/configuration")
+    assert reply.status == 200
+    assert reply.json() == {
+        "name": "parley.test",
+        "methods": ["password", "passkey", "link"],
+        "issuers": [
+            {"name": name, "display_name": "Corp & Sons", "path": f"/login/oidc/{name}"}
+            for name in ("corp", "closed")
+        ],
+    }

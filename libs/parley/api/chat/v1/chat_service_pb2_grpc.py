@@ -80,6 +80,11 @@ class ChatServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.FromString,
                 _registered_method=True)
+        self.ListPrompts = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/ListPrompts',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsResponse.FromString,
+                _registered_method=True)
         self.SearchMessages = channel.unary_unary(
                 '/parley.api.chat.v1.ChatService/SearchMessages',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesRequest.SerializeToString,
@@ -219,6 +224,13 @@ class ChatServiceServicer:
 
     def GetMessage(self, request, context):
         """Read one message of the history.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPrompts(self, request, context):
+        """Read what its owner wrote in a chat, newest first, to write it again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -377,6 +389,11 @@ def add_ChatServiceServicer_to_server(servicer, server):
                     servicer.GetMessage,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.SerializeToString,
+            ),
+            'ListPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPrompts,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsResponse.SerializeToString,
             ),
             'SearchMessages': grpc.unary_unary_rpc_method_handler(
                     servicer.SearchMessages,
@@ -698,6 +715,33 @@ class ChatService:
             '/parley.api.chat.v1.ChatService/GetMessage',
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPrompts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/ListPrompts',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsResponse.FromString,
             options,
             channel_credentials,
             insecure,

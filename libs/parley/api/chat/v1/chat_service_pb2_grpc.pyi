@@ -33,6 +33,8 @@ class ChatServiceStub:
     """Read a page of the history."""
     GetMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetMessageRequest, _chat_service_pb2.GetMessageResponse]
     """Read one message of the history."""
+    ListPrompts: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListPromptsRequest, _chat_service_pb2.ListPromptsResponse]
+    """Read what its owner wrote in a chat, newest first, to write it again."""
     SearchMessages: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SearchMessagesRequest, _chat_service_pb2.SearchMessagesResponse]
     """Find words in titles and in what users and models wrote, newest first."""
     SendMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]
@@ -131,6 +133,13 @@ class ChatServiceServicer:
         context: _aio.ServicerContext[_chat_service_pb2.GetMessageRequest, _abc.Awaitable[_chat_service_pb2.GetMessageResponse]],
     ) -> _abc.Awaitable[_chat_service_pb2.GetMessageResponse]:
         """Read one message of the history."""
+
+    def ListPrompts(
+        self,
+        request: _chat_service_pb2.ListPromptsRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.ListPromptsRequest, _abc.Awaitable[_chat_service_pb2.ListPromptsResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ListPromptsResponse]:
+        """Read what its owner wrote in a chat, newest first, to write it again."""
 
     def SearchMessages(
         self,

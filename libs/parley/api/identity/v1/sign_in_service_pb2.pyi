@@ -3,9 +3,11 @@
 isort:skip_file
 Signing in and out of the web; the gateway serves it."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from parley.api.identity.v1 import session_pb2 as _session_pb2
 import builtins as _builtins
 import sys
@@ -17,6 +19,87 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class GetConfigurationRequest(_message.Message):
+    """Asks how to sign in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetConfigurationRequest: _TypeAlias = GetConfigurationRequest  # noqa: Y015
+
+@_typing.final
+class SignInIssuer(_message.Message):
+    """An identity provider that people can sign in with."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name in addresses."""
+    display_name: _builtins.str
+    """Its name for people."""
+    path: _builtins.str
+    """Path that the browser opens to sign in with it."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        display_name: _builtins.str = ...,
+        path: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["display_name", b"display_name", "name", b"name", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInIssuer: _TypeAlias = SignInIssuer  # noqa: Y015
+
+@_typing.final
+class GetConfigurationResponse(_message.Message):
+    """How to sign in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    METHODS_FIELD_NUMBER: _builtins.int
+    ISSUERS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the installation: its public host."""
+    @_builtins.property
+    def methods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ways to sign in at POST /api/v1/sign-in and below: `password`, `passkey`, `link`."""
+
+    @_builtins.property
+    def issuers(self) -> _containers.RepeatedCompositeFieldContainer[Global___SignInIssuer]:
+        """Identity providers, in the order of the configuration."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        methods: _abc.Iterable[_builtins.str] | None = ...,
+        issuers: _abc.Iterable[Global___SignInIssuer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["issuers", b"issuers", "methods", b"methods", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetConfigurationResponse: _TypeAlias = GetConfigurationResponse  # noqa: Y015
 
 @_typing.final
 class SignInOrigin(_message.Message):

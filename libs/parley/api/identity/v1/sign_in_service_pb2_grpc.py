@@ -40,6 +40,11 @@ class SignInServiceStub:
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInResponse.FromString,
                 _registered_method=True)
+        self.GetConfiguration = channel.unary_unary(
+                '/parley.api.identity.v1.SignInService/GetConfiguration',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GetConfigurationRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GetConfigurationResponse.FromString,
+                _registered_method=True)
         self.GetOfferedSignInLink = channel.unary_unary(
                 '/parley.api.identity.v1.SignInService/GetOfferedSignInLink',
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GetOfferedSignInLinkRequest.SerializeToString,
@@ -74,6 +79,13 @@ class SignInServiceServicer:
     def SignIn(self, request, context):
         """Sign in with login and password. A wrong login and a wrong password are answered alike, and failed attempts slow down.
         The answer sets the cookies of the session; requests that change something repeat `csrf_token` in the header X-CSRF-Token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetConfiguration(self, request, context):
+        """Read how people can sign in here; nothing else is told without a sign-in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -121,6 +133,11 @@ def add_SignInServiceServicer_to_server(servicer, server):
                     servicer.SignIn,
                     request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInRequest.FromString,
                     response_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInResponse.SerializeToString,
+            ),
+            'GetConfiguration': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetConfiguration,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GetConfigurationRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GetConfigurationResponse.SerializeToString,
             ),
             'GetOfferedSignInLink': grpc.unary_unary_rpc_method_handler(
                     servicer.GetOfferedSignInLink,
@@ -176,6 +193,33 @@ class SignInService:
             '/parley.api.identity.v1.SignInService/SignIn',
             parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInRequest.SerializeToString,
             parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetConfiguration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.SignInService/GetConfiguration',
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GetConfigurationRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GetConfigurationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -19,6 +19,8 @@ class SignInServiceStub:
     """Sign in with login and password. A wrong login and a wrong password are answered alike, and failed attempts slow down.
     The answer sets the cookies of the session; requests that change something repeat `csrf_token` in the header X-CSRF-Token.
     """
+    GetConfiguration: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.GetConfigurationRequest, _sign_in_service_pb2.GetConfigurationResponse]
+    """Read how people can sign in here; nothing else is told without a sign-in."""
     GetOfferedSignInLink: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.GetOfferedSignInLinkRequest, _sign_in_service_pb2.GetOfferedSignInLinkResponse]
     """Read what a one-time link is for, without spending it."""
     UseSignInLink: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.UseSignInLinkRequest, _sign_in_service_pb2.UseSignInLinkResponse]
@@ -41,6 +43,13 @@ class SignInServiceServicer:
         """Sign in with login and password. A wrong login and a wrong password are answered alike, and failed attempts slow down.
         The answer sets the cookies of the session; requests that change something repeat `csrf_token` in the header X-CSRF-Token.
         """
+
+    def GetConfiguration(
+        self,
+        request: _sign_in_service_pb2.GetConfigurationRequest,
+        context: _aio.ServicerContext[_sign_in_service_pb2.GetConfigurationRequest, _abc.Awaitable[_sign_in_service_pb2.GetConfigurationResponse]],
+    ) -> _abc.Awaitable[_sign_in_service_pb2.GetConfigurationResponse]:
+        """Read how people can sign in here; nothing else is told without a sign-in."""
 
     def GetOfferedSignInLink(
         self,

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"parley/api/workspace/v1/file.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xe5\x01\n\x08PathInfo\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x04type\x18\x02 \x01(\x0e\x32!.parley.api.workspace.v1.PathTypeB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nsize_bytes\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x04mode\x18\x04 \x01(\rB\x08\xc2\xc1\x18\x04\x08\x01x\x04\x12\x37\n\x0bmodified_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x0blink_target\x18\x06 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"C\n\x08TextEdit\x12\x10\n\x08old_text\x18\x01 \x01(\t\x12\x10\n\x08new_text\x18\x02 \x01(\t\x12\x13\n\x0breplace_all\x18\x03 \x01(\x08\"[\n\x08\x46ileEdit\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x30\n\x05\x65\x64its\x18\x02 \x03(\x0b\x32!.parley.api.workspace.v1.TextEdit\x12\x0f\n\x07if_etag\x18\x03 \x01(\t\"l\n\x0b\x41ppliedEdit\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x31\n\x05match\x18\x02 \x01(\x0e\x32\".parley.api.workspace.v1.EditMatch\x12\r\n\x05\x63ount\x18\x03 \x01(\x05\x12\x0c\n\x04line\x18\x04 \x01(\x03\"\xbe\x01\n\x0b\x45\x64itProblem\x12\x12\n\nfile_index\x18\x01 \x01(\x05\x12\x12\n\nedit_index\x18\x02 \x01(\x05\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x36\n\x04kind\x18\x04 \x01(\x0e\x32(.parley.api.workspace.v1.EditProblemKind\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\r\n\x05\x63ount\x18\x06 \x01(\x05\x12\r\n\x05hints\x18\x07 \x03(\t\x12\x12\n\npatch_line\x18\x08 \x01(\x03\"\xa0\x02\n\nFileChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x35\n\x04kind\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.FileChangeKind\x12\x10\n\x08old_path\x18\x03 \x01(\t\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x0c\n\x04\x64iff\x18\x05 \x01(\t\x12\x16\n\x0e\x64iff_truncated\x18\x06 \x01(\x08\x12\x13\n\x0b\x61\x64\x64\x65\x64_lines\x18\x07 \x01(\x03\x12\x15\n\rdeleted_lines\x18\x08 \x01(\x03\x12\x12\n\nsize_bytes\x18\t \x01(\x03\x12\x33\n\x05\x65\x64its\x18\n \x03(\x0b\x32$.parley.api.workspace.v1.AppliedEdit\x12\x12\n\nstale_read\x18\x0b \x01(\x08\"\x83\x01\n\x0e\x44irectoryEntry\x12\x39\n\x04info\x18\x01 \x01(\x0b\x32!.parley.api.workspace.v1.PathInfoB\x08\xc2\xc1\x18\x04\x08\x01\x38\x01\x12\x15\n\x05\x64\x65pth\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0fomitted_entries\x18\x03 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"[\n\nSearchLine\x12\x0c\n\x04line\x18\x01 \x01(\x03\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x10\n\x08is_match\x18\x03 \x01(\x08\x12\x0e\n\x06\x63olumn\x18\x04 \x01(\x05\x12\x0f\n\x07\x63lipped\x18\x05 \x01(\x08\"^\n\x0b\x46ileMatches\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x32\n\x05lines\x18\x02 \x03(\x0b\x32#.parley.api.workspace.v1.SearchLine\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\"K\n\tFoundFile\x12/\n\x04info\x18\x01 \x01(\x0b\x32!.parley.api.workspace.v1.PathInfo\x12\r\n\x05score\x18\x02 \x01(\x01*\x80\x01\n\x08PathType\x12\x19\n\x15PATH_TYPE_UNSPECIFIED\x10\x00\x12\x12\n\x0ePATH_TYPE_FILE\x10\x01\x12\x17\n\x13PATH_TYPE_DIRECTORY\x10\x02\x12\x15\n\x11PATH_TYPE_SYMLINK\x10\x03\x12\x15\n\x11PATH_TYPE_SPECIAL\x10\x04*\xa1\x01\n\x0b\x43ontentKind\x12\x1c\n\x18\x43ONTENT_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ONTENT_KIND_TEXT\x10\x01\x12\x16\n\x12\x43ONTENT_KIND_IMAGE\x10\x02\x12\x14\n\x10\x43ONTENT_KIND_PDF\x10\x03\x12\x17\n\x13\x43ONTENT_KIND_BINARY\x10\x04\x12\x16\n\x12\x43ONTENT_KIND_EMPTY\x10\x05*\x90\x01\n\tEditMatch\x12\x1a\n\x16\x45\x44IT_MATCH_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45\x44IT_MATCH_EXACT\x10\x01\x12\x1e\n\x1a\x45\x44IT_MATCH_TRAILING_BLANKS\x10\x02\x12\x1a\n\x16\x45\x44IT_MATCH_INDENTATION\x10\x03\x12\x15\n\x11\x45\x44IT_MATCH_FOLDED\x10\x04*\xf2\x02\n\x0f\x45\x64itProblemKind\x12!\n\x1d\x45\x44IT_PROBLEM_KIND_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45\x44IT_PROBLEM_KIND_NO_MATCH\x10\x01\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_AMBIGUOUS\x10\x02\x12\x1b\n\x17\x45\x44IT_PROBLEM_KIND_ALIAS\x10\x03\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_NOT_FOUND\x10\x04\x12 \n\x1c\x45\x44IT_PROBLEM_KIND_NOT_A_FILE\x10\x05\x12\x1d\n\x19\x45\x44IT_PROBLEM_KIND_CHANGED\x10\x06\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_FORBIDDEN\x10\x07\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_MALFORMED\x10\x08\x12\x1c\n\x18\x45\x44IT_PROBLEM_KIND_EXISTS\x10\t\x12\x1c\n\x18\x45\x44IT_PROBLEM_KIND_BINARY\x10\n*\xc9\x01\n\x0e\x46ileChangeKind\x12 \n\x1c\x46ILE_CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x46ILE_CHANGE_KIND_UNCHANGED\x10\x01\x12\x1c\n\x18\x46ILE_CHANGE_KIND_CREATED\x10\x02\x12\x1d\n\x19\x46ILE_CHANGE_KIND_MODIFIED\x10\x03\x12\x1c\n\x18\x46ILE_CHANGE_KIND_DELETED\x10\x04\x12\x1a\n\x16\x46ILE_CHANGE_KIND_MOVED\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"parley/api/workspace/v1/file.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xe5\x01\n\x08PathInfo\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x04type\x18\x02 \x01(\x0e\x32!.parley.api.workspace.v1.PathTypeB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nsize_bytes\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x04mode\x18\x04 \x01(\rB\x08\xc2\xc1\x18\x04\x08\x01x\x04\x12\x37\n\x0bmodified_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x0blink_target\x18\x06 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"C\n\x08TextEdit\x12\x10\n\x08old_text\x18\x01 \x01(\t\x12\x10\n\x08new_text\x18\x02 \x01(\t\x12\x13\n\x0breplace_all\x18\x03 \x01(\x08\"[\n\x08\x46ileEdit\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x30\n\x05\x65\x64its\x18\x02 \x03(\x0b\x32!.parley.api.workspace.v1.TextEdit\x12\x0f\n\x07if_etag\x18\x03 \x01(\t\"l\n\x0b\x41ppliedEdit\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x31\n\x05match\x18\x02 \x01(\x0e\x32\".parley.api.workspace.v1.EditMatch\x12\r\n\x05\x63ount\x18\x03 \x01(\x05\x12\x0c\n\x04line\x18\x04 \x01(\x03\"\xbe\x01\n\x0b\x45\x64itProblem\x12\x12\n\nfile_index\x18\x01 \x01(\x05\x12\x12\n\nedit_index\x18\x02 \x01(\x05\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x36\n\x04kind\x18\x04 \x01(\x0e\x32(.parley.api.workspace.v1.EditProblemKind\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\r\n\x05\x63ount\x18\x06 \x01(\x05\x12\r\n\x05hints\x18\x07 \x03(\t\x12\x12\n\npatch_line\x18\x08 \x01(\x03\"\xd2\x02\n\nFileChange\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12=\n\x04kind\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.FileChangeKindB\x06\xc2\xc1\x18\x02\x08\x01\x12\x10\n\x08old_path\x18\x03 \x01(\t\x12\x16\n\x04\x65tag\x18\x04 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x0c\n\x04\x64iff\x18\x05 \x01(\t\x12\x16\n\x0e\x64iff_truncated\x18\x06 \x01(\x08\x12\x1b\n\x0b\x61\x64\x64\x65\x64_lines\x18\x07 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rdeleted_lines\x18\x08 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nsize_bytes\x18\t \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x05\x65\x64its\x18\n \x03(\x0b\x32$.parley.api.workspace.v1.AppliedEdit\x12\x12\n\nstale_read\x18\x0b \x01(\x08\"\x83\x01\n\x0e\x44irectoryEntry\x12\x39\n\x04info\x18\x01 \x01(\x0b\x32!.parley.api.workspace.v1.PathInfoB\x08\xc2\xc1\x18\x04\x08\x01\x38\x01\x12\x15\n\x05\x64\x65pth\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0fomitted_entries\x18\x03 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x83\x01\n\nSearchLine\x12\x14\n\x04line\x18\x01 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04text\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08is_match\x18\x03 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06\x63olumn\x18\x04 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07\x63lipped\x18\x05 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"v\n\x0b\x46ileMatches\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12:\n\x05lines\x18\x02 \x03(\x0b\x32#.parley.api.workspace.v1.SearchLineB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05\x63ount\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\"]\n\tFoundFile\x12\x39\n\x04info\x18\x01 \x01(\x0b\x32!.parley.api.workspace.v1.PathInfoB\x08\xc2\xc1\x18\x04\x08\x01\x38\x01\x12\x15\n\x05score\x18\x02 \x01(\x01\x42\x06\xc2\xc1\x18\x02\x08\x01*\x80\x01\n\x08PathType\x12\x19\n\x15PATH_TYPE_UNSPECIFIED\x10\x00\x12\x12\n\x0ePATH_TYPE_FILE\x10\x01\x12\x17\n\x13PATH_TYPE_DIRECTORY\x10\x02\x12\x15\n\x11PATH_TYPE_SYMLINK\x10\x03\x12\x15\n\x11PATH_TYPE_SPECIAL\x10\x04*\xa1\x01\n\x0b\x43ontentKind\x12\x1c\n\x18\x43ONTENT_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ONTENT_KIND_TEXT\x10\x01\x12\x16\n\x12\x43ONTENT_KIND_IMAGE\x10\x02\x12\x14\n\x10\x43ONTENT_KIND_PDF\x10\x03\x12\x17\n\x13\x43ONTENT_KIND_BINARY\x10\x04\x12\x16\n\x12\x43ONTENT_KIND_EMPTY\x10\x05*\x90\x01\n\tEditMatch\x12\x1a\n\x16\x45\x44IT_MATCH_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45\x44IT_MATCH_EXACT\x10\x01\x12\x1e\n\x1a\x45\x44IT_MATCH_TRAILING_BLANKS\x10\x02\x12\x1a\n\x16\x45\x44IT_MATCH_INDENTATION\x10\x03\x12\x15\n\x11\x45\x44IT_MATCH_FOLDED\x10\x04*\xf2\x02\n\x0f\x45\x64itProblemKind\x12!\n\x1d\x45\x44IT_PROBLEM_KIND_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45\x44IT_PROBLEM_KIND_NO_MATCH\x10\x01\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_AMBIGUOUS\x10\x02\x12\x1b\n\x17\x45\x44IT_PROBLEM_KIND_ALIAS\x10\x03\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_NOT_FOUND\x10\x04\x12 \n\x1c\x45\x44IT_PROBLEM_KIND_NOT_A_FILE\x10\x05\x12\x1d\n\x19\x45\x44IT_PROBLEM_KIND_CHANGED\x10\x06\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_FORBIDDEN\x10\x07\x12\x1f\n\x1b\x45\x44IT_PROBLEM_KIND_MALFORMED\x10\x08\x12\x1c\n\x18\x45\x44IT_PROBLEM_KIND_EXISTS\x10\t\x12\x1c\n\x18\x45\x44IT_PROBLEM_KIND_BINARY\x10\n*\xc9\x01\n\x0e\x46ileChangeKind\x12 \n\x1c\x46ILE_CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x46ILE_CHANGE_KIND_UNCHANGED\x10\x01\x12\x1c\n\x18\x46ILE_CHANGE_KIND_CREATED\x10\x02\x12\x1d\n\x19\x46ILE_CHANGE_KIND_MODIFIED\x10\x03\x12\x1c\n\x18\x46ILE_CHANGE_KIND_DELETED\x10\x04\x12\x1a\n\x16\x46ILE_CHANGE_KIND_MOVED\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,22 +45,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PATHINFO'].fields_by_name['modified_at']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_PATHINFO'].fields_by_name['link_target']._loaded_options = None
   _globals['_PATHINFO'].fields_by_name['link_target']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_FILECHANGE'].fields_by_name['path']._loaded_options = None
+  _globals['_FILECHANGE'].fields_by_name['path']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILECHANGE'].fields_by_name['kind']._loaded_options = None
+  _globals['_FILECHANGE'].fields_by_name['kind']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILECHANGE'].fields_by_name['etag']._loaded_options = None
+  _globals['_FILECHANGE'].fields_by_name['etag']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_FILECHANGE'].fields_by_name['added_lines']._loaded_options = None
+  _globals['_FILECHANGE'].fields_by_name['added_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILECHANGE'].fields_by_name['deleted_lines']._loaded_options = None
+  _globals['_FILECHANGE'].fields_by_name['deleted_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILECHANGE'].fields_by_name['size_bytes']._loaded_options = None
+  _globals['_FILECHANGE'].fields_by_name['size_bytes']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_DIRECTORYENTRY'].fields_by_name['info']._loaded_options = None
   _globals['_DIRECTORYENTRY'].fields_by_name['info']._serialized_options = b'\302\301\030\004\010\0018\001'
   _globals['_DIRECTORYENTRY'].fields_by_name['depth']._loaded_options = None
   _globals['_DIRECTORYENTRY'].fields_by_name['depth']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_DIRECTORYENTRY'].fields_by_name['omitted_entries']._loaded_options = None
   _globals['_DIRECTORYENTRY'].fields_by_name['omitted_entries']._serialized_options = b'\302\301\030\002\010\001'
-  _globals['_PATHTYPE']._serialized_start=1523
-  _globals['_PATHTYPE']._serialized_end=1651
-  _globals['_CONTENTKIND']._serialized_start=1654
-  _globals['_CONTENTKIND']._serialized_end=1815
-  _globals['_EDITMATCH']._serialized_start=1818
-  _globals['_EDITMATCH']._serialized_end=1962
-  _globals['_EDITPROBLEMKIND']._serialized_start=1965
-  _globals['_EDITPROBLEMKIND']._serialized_end=2335
-  _globals['_FILECHANGEKIND']._serialized_start=2338
-  _globals['_FILECHANGEKIND']._serialized_end=2539
+  _globals['_SEARCHLINE'].fields_by_name['line']._loaded_options = None
+  _globals['_SEARCHLINE'].fields_by_name['line']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SEARCHLINE'].fields_by_name['text']._loaded_options = None
+  _globals['_SEARCHLINE'].fields_by_name['text']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SEARCHLINE'].fields_by_name['is_match']._loaded_options = None
+  _globals['_SEARCHLINE'].fields_by_name['is_match']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SEARCHLINE'].fields_by_name['column']._loaded_options = None
+  _globals['_SEARCHLINE'].fields_by_name['column']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SEARCHLINE'].fields_by_name['clipped']._loaded_options = None
+  _globals['_SEARCHLINE'].fields_by_name['clipped']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILEMATCHES'].fields_by_name['path']._loaded_options = None
+  _globals['_FILEMATCHES'].fields_by_name['path']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILEMATCHES'].fields_by_name['lines']._loaded_options = None
+  _globals['_FILEMATCHES'].fields_by_name['lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILEMATCHES'].fields_by_name['count']._loaded_options = None
+  _globals['_FILEMATCHES'].fields_by_name['count']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FOUNDFILE'].fields_by_name['info']._loaded_options = None
+  _globals['_FOUNDFILE'].fields_by_name['info']._serialized_options = b'\302\301\030\004\010\0018\001'
+  _globals['_FOUNDFILE'].fields_by_name['score']._loaded_options = None
+  _globals['_FOUNDFILE'].fields_by_name['score']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_PATHTYPE']._serialized_start=1656
+  _globals['_PATHTYPE']._serialized_end=1784
+  _globals['_CONTENTKIND']._serialized_start=1787
+  _globals['_CONTENTKIND']._serialized_end=1948
+  _globals['_EDITMATCH']._serialized_start=1951
+  _globals['_EDITMATCH']._serialized_end=2095
+  _globals['_EDITPROBLEMKIND']._serialized_start=2098
+  _globals['_EDITPROBLEMKIND']._serialized_end=2468
+  _globals['_FILECHANGEKIND']._serialized_start=2471
+  _globals['_FILECHANGEKIND']._serialized_end=2672
   _globals['_PATHINFO']._serialized_start=135
   _globals['_PATHINFO']._serialized_end=364
   _globals['_TEXTEDIT']._serialized_start=366
@@ -72,13 +104,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EDITPROBLEM']._serialized_start=639
   _globals['_EDITPROBLEM']._serialized_end=829
   _globals['_FILECHANGE']._serialized_start=832
-  _globals['_FILECHANGE']._serialized_end=1120
-  _globals['_DIRECTORYENTRY']._serialized_start=1123
-  _globals['_DIRECTORYENTRY']._serialized_end=1254
-  _globals['_SEARCHLINE']._serialized_start=1256
-  _globals['_SEARCHLINE']._serialized_end=1347
-  _globals['_FILEMATCHES']._serialized_start=1349
-  _globals['_FILEMATCHES']._serialized_end=1443
-  _globals['_FOUNDFILE']._serialized_start=1445
-  _globals['_FOUNDFILE']._serialized_end=1520
+  _globals['_FILECHANGE']._serialized_end=1170
+  _globals['_DIRECTORYENTRY']._serialized_start=1173
+  _globals['_DIRECTORYENTRY']._serialized_end=1304
+  _globals['_SEARCHLINE']._serialized_start=1307
+  _globals['_SEARCHLINE']._serialized_end=1438
+  _globals['_FILEMATCHES']._serialized_start=1440
+  _globals['_FILEMATCHES']._serialized_end=1558
+  _globals['_FOUNDFILE']._serialized_start=1560
+  _globals['_FOUNDFILE']._serialized_end=1653
 # @@protoc_insertion_point(module_scope)

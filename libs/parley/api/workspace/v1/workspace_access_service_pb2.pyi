@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from parley.api.workspace.v1 import file_pb2 as _file_pb2
+from parley.api.workspace.v1 import file_service_pb2 as _file_service_pb2
 from parley.api.workspace.v1 import git_pb2 as _git_pb2
 from parley.api.workspace.v1 import process_pb2 as _process_pb2
 from parley.api.workspace.v1 import workspace_pb2 as _workspace_pb2
@@ -423,6 +424,326 @@ class ListWorkspaceDirectoryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListWorkspaceDirectoryResponse: _TypeAlias = ListWorkspaceDirectoryResponse  # noqa: Y015
+
+@_typing.final
+class FindWorkspaceFilesRequest(_message.Message):
+    """Finds files."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    INCLUDE_IGNORED_FIELD_NUMBER: _builtins.int
+    workspace_id: _builtins.str
+    """The workspace."""
+    query: _builtins.str
+    """Pattern as in `src/**/*.py`, or letters in order, 1 to 500 characters."""
+    mode: _file_service_pb2.FindMode.ValueType
+    """How names are compared; letters if left out."""
+    path: _builtins.str
+    """Directory to look in; empty for the root."""
+    page_size: _builtins.int
+    """Entries wanted, 1 to 200; 0 means 50."""
+    page_token: _builtins.str
+    """Where to go on; empty for the beginning."""
+    include_ignored: _builtins.bool
+    """Whether to find what is hidden or git ignores."""
+    def __init__(
+        self,
+        *,
+        workspace_id: _builtins.str = ...,
+        query: _builtins.str = ...,
+        mode: _file_service_pb2.FindMode.ValueType = ...,
+        path: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        include_ignored: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_ignored", b"include_ignored", "mode", b"mode", "page_size", b"page_size", "page_token", b"page_token", "path", b"path", "query", b"query", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindWorkspaceFilesRequest: _TypeAlias = FindWorkspaceFilesRequest  # noqa: Y015
+
+@_typing.final
+class FindWorkspaceFilesResponse(_message.Message):
+    """A page of files."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Where the next page begins; empty at the end."""
+    truncated: _builtins.bool
+    """Whether not all files were looked at."""
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.FoundFile]:
+        """The files: letters best fit first, patterns newest change first."""
+
+    def __init__(
+        self,
+        *,
+        files: _abc.Iterable[_file_pb2.FoundFile] | None = ...,
+        next_page_token: _builtins.str = ...,
+        truncated: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "next_page_token", b"next_page_token", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindWorkspaceFilesResponse: _TypeAlias = FindWorkspaceFilesResponse  # noqa: Y015
+
+@_typing.final
+class SearchWorkspaceFilesRequest(_message.Message):
+    """Searches files."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    PATTERN_FIELD_NUMBER: _builtins.int
+    REGEX_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    GLOB_FIELD_NUMBER: _builtins.int
+    CONTEXT_LINES_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    INCLUDE_IGNORED_FIELD_NUMBER: _builtins.int
+    workspace_id: _builtins.str
+    """The workspace."""
+    pattern: _builtins.str
+    """Text, or a regular expression in the syntax of ripgrep, 1 to 1000 characters."""
+    regex: _builtins.bool
+    """Whether it is a regular expression."""
+    path: _builtins.str
+    """File or directory to search; empty for the root."""
+    glob: _builtins.str
+    """Names to search, as in `*.py`, or with `!` not to; empty for all."""
+    context_lines: _builtins.int
+    """Lines around each match, at most 5."""
+    limit: _builtins.int
+    """Matches wanted, 1 to 1000; 0 means 100."""
+    include_ignored: _builtins.bool
+    """Whether to search what is hidden or git ignores."""
+    def __init__(
+        self,
+        *,
+        workspace_id: _builtins.str = ...,
+        pattern: _builtins.str = ...,
+        regex: _builtins.bool = ...,
+        path: _builtins.str = ...,
+        glob: _builtins.str = ...,
+        context_lines: _builtins.int = ...,
+        limit: _builtins.int = ...,
+        include_ignored: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_lines", b"context_lines", "glob", b"glob", "include_ignored", b"include_ignored", "limit", b"limit", "path", b"path", "pattern", b"pattern", "regex", b"regex", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchWorkspaceFilesRequest: _TypeAlias = SearchWorkspaceFilesRequest  # noqa: Y015
+
+@_typing.final
+class SearchWorkspaceFilesResponse(_message.Message):
+    """What was found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    TIMED_OUT_FIELD_NUMBER: _builtins.int
+    truncated: _builtins.bool
+    """Whether there may be more."""
+    timed_out: _builtins.bool
+    """Whether the time ran out."""
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.FileMatches]:
+        """The files with their lines."""
+
+    def __init__(
+        self,
+        *,
+        files: _abc.Iterable[_file_pb2.FileMatches] | None = ...,
+        truncated: _builtins.bool = ...,
+        timed_out: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "timed_out", b"timed_out", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchWorkspaceFilesResponse: _TypeAlias = SearchWorkspaceFilesResponse  # noqa: Y015
+
+@_typing.final
+class GetWorkspacePathRequest(_message.Message):
+    """Asks for a path."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    workspace_id: _builtins.str
+    """The workspace."""
+    path: _builtins.str
+    """The path."""
+    def __init__(
+        self,
+        *,
+        workspace_id: _builtins.str = ...,
+        path: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWorkspacePathRequest: _TypeAlias = GetWorkspacePathRequest  # noqa: Y015
+
+@_typing.final
+class GetWorkspacePathResponse(_message.Message):
+    """What is known of the path."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXISTS_FIELD_NUMBER: _builtins.int
+    INFO_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    SUGGESTIONS_FIELD_NUMBER: _builtins.int
+    exists: _builtins.bool
+    """Whether there is anything."""
+    etag: _builtins.str
+    """SHA-256 of the content in hexadecimal; empty unless it is a file of at most 1 GiB."""
+    @_builtins.property
+    def info(self) -> _file_pb2.PathInfo:
+        """What there is; absent if nothing."""
+
+    @_builtins.property
+    def suggestions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names that are nearly the one asked for; empty if it exists."""
+
+    def __init__(
+        self,
+        *,
+        exists: _builtins.bool = ...,
+        info: _file_pb2.PathInfo | None = ...,
+        etag: _builtins.str = ...,
+        suggestions: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "exists", b"exists", "info", b"info", "suggestions", b"suggestions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWorkspacePathResponse: _TypeAlias = GetWorkspacePathResponse  # noqa: Y015
+
+@_typing.final
+class UploadWorkspaceFileHead(_message.Message):
+    """What is said of a file before its bytes come."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    IF_ETAG_FIELD_NUMBER: _builtins.int
+    CREATE_ONLY_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
+    chat_id: _builtins.str
+    """The chat whose workspace it is, or the workspace."""
+    path: _builtins.str
+    """The file; directories above it are made."""
+    if_etag: _builtins.str
+    """Hash that the content must have; empty for any."""
+    create_only: _builtins.bool
+    """Whether the file must not exist."""
+    size_bytes: _builtins.int
+    """Size that will come, in bytes."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
+        path: _builtins.str = ...,
+        if_etag: _builtins.str = ...,
+        create_only: _builtins.bool = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "create_only", b"create_only", "if_etag", b"if_etag", "path", b"path", "request_id", b"request_id", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UploadWorkspaceFileHead: _TypeAlias = UploadWorkspaceFileHead  # noqa: Y015
+
+@_typing.final
+class UploadWorkspaceFileRequest(_message.Message):
+    """A piece of a file."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEAD_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    chunk: _builtins.bytes
+    """Bytes, at most 256 KiB."""
+    @_builtins.property
+    def head(self) -> Global___UploadWorkspaceFileHead:
+        """The head; first, once."""
+
+    def __init__(
+        self,
+        *,
+        head: Global___UploadWorkspaceFileHead | None = ...,
+        chunk: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "head", b"head", "piece", b"piece"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "head", b"head", "piece", b"piece"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_piece: _TypeAlias = _typing.Literal["head", "chunk"]  # noqa: Y015
+    _WhichOneofArgType_piece: _TypeAlias = _typing.Literal["piece", b"piece"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_piece) -> _WhichOneofReturnType_piece | None: ...
+
+Global___UploadWorkspaceFileRequest: _TypeAlias = UploadWorkspaceFileRequest  # noqa: Y015
+
+@_typing.final
+class UploadWorkspaceFileResponse(_message.Message):
+    """The file as written."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def change(self) -> _file_pb2.FileChange:
+        """What became of it."""
+
+    def __init__(
+        self,
+        *,
+        change: _file_pb2.FileChange | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UploadWorkspaceFileResponse: _TypeAlias = UploadWorkspaceFileResponse  # noqa: Y015
 
 @_typing.final
 class DownloadWorkspaceFileRequest(_message.Message):

@@ -65,6 +65,26 @@ class WorkspaceAccessServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceDirectoryRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceDirectoryResponse.FromString,
                 _registered_method=True)
+        self.FindWorkspaceFiles = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/FindWorkspaceFiles',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.FindWorkspaceFilesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.FindWorkspaceFilesResponse.FromString,
+                _registered_method=True)
+        self.SearchWorkspaceFiles = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/SearchWorkspaceFiles',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.SearchWorkspaceFilesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.SearchWorkspaceFilesResponse.FromString,
+                _registered_method=True)
+        self.GetWorkspacePath = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/GetWorkspacePath',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspacePathRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspacePathResponse.FromString,
+                _registered_method=True)
+        self.UploadWorkspaceFile = channel.stream_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/UploadWorkspaceFile',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.UploadWorkspaceFileRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.UploadWorkspaceFileResponse.FromString,
+                _registered_method=True)
         self.DownloadWorkspaceFile = channel.unary_stream(
                 '/parley.api.workspace.v1.WorkspaceAccessService/DownloadWorkspaceFile',
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.DownloadWorkspaceFileRequest.SerializeToString,
@@ -143,6 +163,34 @@ class WorkspaceAccessServiceServicer:
 
     def ListWorkspaceDirectory(self, request, context):
         """List a directory.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FindWorkspaceFiles(self, request, context):
+        """Find files by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchWorkspaceFiles(self, request, context):
+        """Search the content of files.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetWorkspacePath(self, request, context):
+        """Read what is known of a path, with the hash that a change can require.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UploadWorkspaceFile(self, request_iterator, context):
+        """Write a whole file in one step: what it is first, then its bytes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -229,6 +277,26 @@ def add_WorkspaceAccessServiceServicer_to_server(servicer, server):
                     servicer.ListWorkspaceDirectory,
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceDirectoryRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceDirectoryResponse.SerializeToString,
+            ),
+            'FindWorkspaceFiles': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindWorkspaceFiles,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.FindWorkspaceFilesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.FindWorkspaceFilesResponse.SerializeToString,
+            ),
+            'SearchWorkspaceFiles': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchWorkspaceFiles,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.SearchWorkspaceFilesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.SearchWorkspaceFilesResponse.SerializeToString,
+            ),
+            'GetWorkspacePath': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWorkspacePath,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspacePathRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspacePathResponse.SerializeToString,
+            ),
+            'UploadWorkspaceFile': grpc.stream_unary_rpc_method_handler(
+                    servicer.UploadWorkspaceFile,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.UploadWorkspaceFileRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.UploadWorkspaceFileResponse.SerializeToString,
             ),
             'DownloadWorkspaceFile': grpc.unary_stream_rpc_method_handler(
                     servicer.DownloadWorkspaceFile,
@@ -429,6 +497,114 @@ class WorkspaceAccessService:
             '/parley.api.workspace.v1.WorkspaceAccessService/ListWorkspaceDirectory',
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceDirectoryRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceDirectoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindWorkspaceFiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/FindWorkspaceFiles',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.FindWorkspaceFilesRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.FindWorkspaceFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchWorkspaceFiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/SearchWorkspaceFiles',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.SearchWorkspaceFilesRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.SearchWorkspaceFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWorkspacePath(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/GetWorkspacePath',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspacePathRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspacePathResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UploadWorkspaceFile(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/UploadWorkspaceFile',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.UploadWorkspaceFileRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.UploadWorkspaceFileResponse.FromString,
             options,
             channel_credentials,
             insecure,

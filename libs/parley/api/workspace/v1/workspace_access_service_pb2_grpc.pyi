@@ -27,6 +27,14 @@ class WorkspaceAccessServiceStub:
     """Send a signal to a process and all it started."""
     ListWorkspaceDirectory: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.ListWorkspaceDirectoryRequest, _workspace_access_service_pb2.ListWorkspaceDirectoryResponse]
     """List a directory."""
+    FindWorkspaceFiles: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.FindWorkspaceFilesRequest, _workspace_access_service_pb2.FindWorkspaceFilesResponse]
+    """Find files by name."""
+    SearchWorkspaceFiles: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.SearchWorkspaceFilesRequest, _workspace_access_service_pb2.SearchWorkspaceFilesResponse]
+    """Search the content of files."""
+    GetWorkspacePath: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.GetWorkspacePathRequest, _workspace_access_service_pb2.GetWorkspacePathResponse]
+    """Read what is known of a path, with the hash that a change can require."""
+    UploadWorkspaceFile: _aio.StreamUnaryMultiCallable[_workspace_access_service_pb2.UploadWorkspaceFileRequest, _workspace_access_service_pb2.UploadWorkspaceFileResponse]
+    """Write a whole file in one step: what it is first, then its bytes."""
     DownloadWorkspaceFile: _aio.UnaryStreamMultiCallable[_workspace_access_service_pb2.DownloadWorkspaceFileRequest, _workspace_access_service_pb2.DownloadWorkspaceFileResponse]
     """Read a file: what it is first, then its bytes. Ends with closed."""
     GetWorkspaceGitStatus: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.GetWorkspaceGitStatusRequest, _workspace_access_service_pb2.GetWorkspaceGitStatusResponse]
@@ -86,6 +94,34 @@ class WorkspaceAccessServiceServicer:
         context: _aio.ServicerContext[_workspace_access_service_pb2.ListWorkspaceDirectoryRequest, _abc.Awaitable[_workspace_access_service_pb2.ListWorkspaceDirectoryResponse]],
     ) -> _abc.Awaitable[_workspace_access_service_pb2.ListWorkspaceDirectoryResponse]:
         """List a directory."""
+
+    def FindWorkspaceFiles(
+        self,
+        request: _workspace_access_service_pb2.FindWorkspaceFilesRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.FindWorkspaceFilesRequest, _abc.Awaitable[_workspace_access_service_pb2.FindWorkspaceFilesResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.FindWorkspaceFilesResponse]:
+        """Find files by name."""
+
+    def SearchWorkspaceFiles(
+        self,
+        request: _workspace_access_service_pb2.SearchWorkspaceFilesRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.SearchWorkspaceFilesRequest, _abc.Awaitable[_workspace_access_service_pb2.SearchWorkspaceFilesResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.SearchWorkspaceFilesResponse]:
+        """Search the content of files."""
+
+    def GetWorkspacePath(
+        self,
+        request: _workspace_access_service_pb2.GetWorkspacePathRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.GetWorkspacePathRequest, _abc.Awaitable[_workspace_access_service_pb2.GetWorkspacePathResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.GetWorkspacePathResponse]:
+        """Read what is known of a path, with the hash that a change can require."""
+
+    def UploadWorkspaceFile(
+        self,
+        request_iterator: _abc.AsyncIterator[_workspace_access_service_pb2.UploadWorkspaceFileRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_workspace_access_service_pb2.UploadWorkspaceFileRequest], _abc.Awaitable[_workspace_access_service_pb2.UploadWorkspaceFileResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.UploadWorkspaceFileResponse]:
+        """Write a whole file in one step: what it is first, then its bytes."""
 
     def DownloadWorkspaceFile(
         self,
