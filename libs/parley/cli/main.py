@@ -34,7 +34,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
     "logout": ("parley.cli.accounts.login", "Sign out of it."),
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
+    "share": ("parley.cli.accounts.share", "Let others read a chat."),
     "users": ("parley.cli.accounts.users", "List users, invite them, reset passwords."),
+    "break-glass": (
+        "parley.cli.accounts.break_glass",
+        "Read chats of others, with a reason that they see.",
+    ),
     "approvals": (
         "parley.cli.commands.approvals",
         "Let tool calls run, ask first, or refuse them.",

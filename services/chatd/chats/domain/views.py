@@ -60,6 +60,7 @@ class ChatView:
     created_at: datetime
     updated_at: datetime
     diff_status: DiffStatus | None = None
+    is_break_glass_open: bool = False
     asking: tuple["OpenAction", ...] = ()  # What it waits for, if that was read.
 
     @property

@@ -53,6 +53,8 @@ DELETE_REST = """
     WITH gone AS (SELECT user_id FROM chat.suspended_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone
         WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
+    accesses AS (DELETE FROM chat.break_glass a USING gone
+        WHERE gone.user_id IN (a.owner_id, a.administrator_id)),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
     own_keys AS (DELETE FROM chat.provider_keys k USING gone WHERE k.user_id = gone.user_id),
     own_secrets AS (DELETE FROM chat.secrets s USING gone WHERE s.owner_id = gone.user_id)

@@ -10,7 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from chatd.chats.domain.break_glass import BreakGlassAccess
 from chatd.chats.domain.views import ChatView
+from chatd.chats.store.break_glass import IS_OPEN, access_of
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Pool
@@ -55,6 +57,16 @@ SELECT_DELETED = """
     ORDER BY changed_xid, chat_id LIMIT $3
 """
 
+# Accesses to the chats of $1 that were opened or ended in a transaction not older than $2.
+# May run: owner.
+SELECT_ACCESSES = f"""
+    SELECT access.id, access.administrator_id, access.owner_id, access.reason, access.opened_at,
+        access.expires_at, access.ended_at, {IS_OPEN} AS is_open
+    FROM chat.break_glass access
+    WHERE access.owner_id = ANY ($1::uuid[]) AND access.changed_xid >= $2::text::xid8
+    ORDER BY access.changed_xid, access.id LIMIT $3
+"""
+
 # May run: process.
 FORGET_DELETED = (
     "DELETE FROM chat.deleted_chats WHERE deleted_at < clock_timestamp() - $1::interval"
@@ -78,12 +90,14 @@ class FeedChanges:
         present: The newest possible transaction.
         chats: Chats as they are now, in the order of their changes.
         deleted: Deleted chats, with their owners.
+        accesses: Break-glass accesses that were opened or ended.
     """
 
     horizon: int
     present: int
     chats: tuple[ChangedChat, ...]
     deleted: tuple[tuple[ChatId, OwnerId], ...]
+    accesses: tuple[BreakGlassAccess, ...] = ()
 
 
 class PostgresFeeds:
@@ -117,6 +131,7 @@ class PostgresFeeds:
         """
         # Deletions first: a chat deleted in between is found by the next query.
         gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
+        accesses = await self._pool.fetch(SELECT_ACCESSES, owners, str(since), limit)
         rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
         more = (
             await self._pool.fetch(SELECT_METADATA_CHANGED, owners, [*metadata_changed])
@@ -133,6 +148,7 @@ class PostgresFeeds:
             rows[0]["present_xid"],
             tuple(changed.values()),
             tuple((ChatId(str(row["chat_id"])), OwnerId(str(row["owner_id"]))) for row in gone),
+            tuple(map(access_of, accesses)),
         )
 
     async def forget(self) -> None:

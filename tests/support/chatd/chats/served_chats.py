@@ -16,6 +16,7 @@ from chatd.approvals.engine.cached_rules import CachedRules, notice_key
 from chatd.approvals.engine.judge import Judge
 from chatd.approvals.rpc.servicer import ApprovalServicer
 from chatd.approvals.store.rules import PostgresRules
+from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
@@ -291,6 +292,7 @@ async def served_chats(
         judge = Judge(rules, stored_rules, Workspaces())
         servicers = (
             ApprovalServicer(stored_rules),
+            BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
             ChatServicer(
                 stores,
                 claims=claims,
