@@ -45,11 +45,12 @@ class Ada:
 
 def logged(stack: LocalStack, action: str, object_id: str, count: int) -> list[Any]:
     """Return the entries about an object, once there are so many; chatd delivers them soon."""
+    found: list[Any] = []
     for _ in range(LOOKS_MAX):
         printed = said(
             stack.parley("audit", "log", "--action", action, "--object", object_id, "--json")
         )
-        found: list[Any] = json.loads(printed)["items"]
+        found = json.loads(printed)["items"]
         if len(found) == count:
             return found
     raise AssertionError(found)

@@ -144,7 +144,8 @@ class BreakGlass:
                     AuditAction.BREAK_GLASS_READ,
                     str(row["access_id"]),
                     str(row["owner_id"]),
-                    details=details,
+                    reader.id,
+                    details,
                 )
                 await record_event(connection, event)
 

@@ -79,6 +79,18 @@ async def test_g15_an_administrator_reads_chats_of_others_only_by_an_access(
     ]
 
 
+async def test_following_a_chat_is_recorded_like_reading_it(served: ServedChats) -> None:
+    chat, bob = await served.ann.create(), administrator(served)
+    access = await opened(bob)
+    stream = await events_of(bob, chat.id)
+    await stream.read()
+    stream.cancel()
+
+    assert (await recorded(served))[1:] == [
+        ("break_glass.read", BOB_ID, ANN_ID, access.access_id, {"chat_id"})
+    ]
+
+
 async def test_an_access_ends_by_itself(served: ServedChats) -> None:
     chat, bob = await served.ann.create(), administrator(served)
     await opened(bob, duration_s=60)

@@ -22,6 +22,7 @@ from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
+from chatd.chats.store.break_glass import BreakGlass
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores
@@ -208,7 +209,7 @@ class _Telling:
             live,
             hubs,
             feeds,
-            Access(hubs, PostgresStreamReads(pool), groups, clock),
+            Access(hubs, PostgresStreamReads(pool), groups, clock, BreakGlass(pool).record_read),
             replicas,
             clock,
         )
