@@ -18,7 +18,7 @@ SERVICES = ROOT / "services"
 #: Schema -> the service that owns it, and the module with its names.
 SCHEMAS = {
     "chat": ("chatd", "primitives/store/constraints.py"),
-    "identity": ("gateway", "identity/store/constraints.py"),
+    "identity": ("gateway", "constraints.py"),
     "mcp": ("mcpgateway", "servers/constraints.py"),
 }
 # A violation of a unique index is reported like one of a constraint. NOT NULL has no name of ours.

@@ -6,7 +6,7 @@ from google.protobuf.descriptor import Descriptor
 from openapi_schemas import REFERENCE, Schema, Schemas
 
 from gateway.api.events import FLAT_EVENTS
-from parley.api.chat.v1 import chat_pb2, event_pb2, stream_service_pb2
+from parley.api.chat.v1 import break_glass_pb2, chat_pb2, event_pb2, stream_service_pb2
 from parley.contract.bindings import HttpBinding
 from parley.contract.json_fields import enum_words, json_fields
 
@@ -98,9 +98,12 @@ def _chat_events(about: Mapping[str, Schema], schemas: Schemas) -> Iterator[tupl
 def _feed_events(schemas: Schemas) -> Iterator[tuple[str, Schema]]:
     change = event_pb2.FeedChange.DESCRIPTOR
     chat = schemas.reference(chat_pb2.Chat.DESCRIPTOR)
+    access = schemas.reference(break_glass_pb2.BreakGlassAccess.DESCRIPTOR)
     for number, kind in enum_words(change).items():
         is_deleted = number == event_pb2.FEED_CHANGE_DELETED
         members = {"chat_id": UUID} if is_deleted else {"chat_id": UUID, "chat": chat}
+        if number == event_pb2.FEED_CHANGE_BREAK_GLASS:
+            members = {"break_glass": access}
         comment = schemas.comment(f"{change.full_name}.{change.values_by_number[number].name}")
         yield kind, {**_object(kind, members), "description": comment}
 

@@ -103,4 +103,5 @@ def _text(schema: Schema, member: str) -> str:
         return "0644"
     if schema.get("contentEncoding"):
         return "aGVsbG8="
-    return MEMBERS.get(member) or (ID if member.endswith("_id") else "example")
+    text = "example" if schema.get("minLength", 0) <= len("example") else "An example of a text."
+    return MEMBERS.get(member) or (ID if member.endswith("_id") else text)

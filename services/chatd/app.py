@@ -12,6 +12,7 @@ from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
 from chatd.actions.store.actions import Actions
 from chatd.approvals.rpc.servicer import ApprovalServicer
 from chatd.approvals.wiring import ApprovalComponents, open_approvals
+from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.bus_handlers import (
     follow_approvals,
     follow_chats,
@@ -379,6 +380,11 @@ def _servicers(components: Components) -> tuple[object, ...]:
         WorkerServicer(worker.endings),
         ApprovalServicer(components.approvals.rules),
         components.retention.servicer,
+        BreakGlassServicer(
+            components.chats.stores.break_glass,
+            grantees,
+            components.chats.notifier.metadata_changed,
+        ),
         ModelServicer(catalogue.ports),
         ActionServicer(_action_ports(components)),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),

@@ -9,6 +9,7 @@ from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     ActionNotOpen,
     BadToolResult,
+    BreakGlassNeeded,
     ChatArchived,
     ChatReadOnly,
     FenceLost,
@@ -425,9 +426,14 @@ def _plan_not_found(error: PlanNotFound) -> Problem:
     )
 
 
+def _break_glass_needed(error: BreakGlassNeeded) -> Problem:
+    return Problem.of("BREAK_GLASS_NEEDED", f"{error}.", {"user_id": error.user_id})
+
+
 ERRORS: ErrorTable = {
     ChatNotFound: _chat_not_found,
     ChatReadOnly: _chat_read_only,
+    BreakGlassNeeded: _break_glass_needed,
     UnknownIds: _unknown_ids,
     CheckUnavailable: _check_unavailable,
     MessageNotFound: _message_not_found,

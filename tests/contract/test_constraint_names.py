@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import chatd.primitives.store.constraints
-import gateway.identity.store.constraints
+import gateway.constraints
 import mcpgateway.servers.constraints
 from support.source.modules import parsed, shipped_modules
 
 MODULES = {
     "chatd": chatd.primitives.store.constraints,
-    "gateway": gateway.identity.store.constraints,
+    "gateway": gateway.constraints,
     "mcpgateway": mcpgateway.servers.constraints,
 }
 

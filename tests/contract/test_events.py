@@ -45,6 +45,7 @@ def sent_to_feed(kind: str) -> Any:
     change = event_pb2.FeedChange.Value(f"FEED_CHANGE_{kind.upper()}")
     event = event_pb2.FeedEvent(cursor="x", change=change)
     filled(event.chat)
+    filled(event.break_glass)
     return json.loads(msgspec.json.encode(feed_event_to_json(event)[1]))
 
 
@@ -78,7 +79,7 @@ def test_every_event_of_the_feed_is_documented_and_no_other() -> None:
     assert set(FEED_ORDER) == set(FEED_EVENTS)
 
 
-FEED_ORDER = ("created", "updated", "deleted")
+FEED_ORDER = ("created", "updated", "deleted", "break_glass")
 
 
 @pytest.mark.parametrize(

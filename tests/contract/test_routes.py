@@ -126,6 +126,8 @@ def test_every_route_tells_its_scope_but_those_that_no_token_may_use() -> None:
     ]
 
     assert without == [
+        ("POST", "/api/v1/break-glass"),
+        ("DELETE", "/api/v1/break-glass/{access_id}"),
         ("PATCH", "/api/v1/me"),
         ("POST", "/api/v1/service-tokens"),
         ("DELETE", "/api/v1/service-tokens/{token_id}"),

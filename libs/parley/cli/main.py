@@ -37,8 +37,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
     "logout": ("parley.cli.accounts.login", "Sign out of it."),
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
+    "share": ("parley.cli.accounts.share", "Let others read a chat."),
     "users": ("parley.cli.accounts.users", "List, invite, export and delete users."),
     "account": ("parley.cli.accounts.account", "Export all that is one's own."),
+    "break-glass": (
+        "parley.cli.accounts.break_glass",
+        "Read chats of others, with a reason that they see.",
+    ),
     "approvals": (
         "parley.cli.administration.approvals",
         "Let tool calls run, ask first, or refuse them.",

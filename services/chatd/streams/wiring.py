@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from chatd.chats.store.break_glass import BreakGlass
 from chatd.primitives.domain.ids import WorkerId
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.hub.hubs import Hubs
@@ -112,5 +113,5 @@ async def open_streams(
         followings, live, relays=relays, tasks=tasks, clock=process.clock, on_activity=feeds.poke
     )
     measure_streams(process.telemetry.meter, hubs, feeds.drops)
-    access = Access(hubs, followings, groups, process.clock)
+    access = Access(hubs, followings, groups, process.clock, BreakGlass(pool).record_read)
     return StreamComponents(hubs, feeds, access, replicas, live, process)

@@ -13,6 +13,7 @@ from gateway.http.route_access import PAGES, Access, Need
 from parley.api.chat.v1 import (
     action_service_pb2,
     approval_service_pb2,
+    break_glass_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
@@ -46,6 +47,7 @@ from parley.identity import AUDIENCES
 
 FILES: Final[tuple[FileDescriptor, ...]] = (
     approval_service_pb2.DESCRIPTOR,
+    break_glass_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,

@@ -43,6 +43,8 @@ def event_to_json(chat_id: str, event: event_pb2.ChatEvent) -> tuple[str, Json] 
 def feed_event_to_json(event: event_pb2.FeedEvent) -> tuple[str, Json]:
     """Return the type of a change in a list of chats, and its JSON."""
     kind = _CHANGES.get(event.change, "updated")
+    if event.change == event_pb2.FEED_CHANGE_BREAK_GLASS:
+        return kind, {"type": kind, "break_glass": to_json(event.break_glass)}
     if event.change == event_pb2.FEED_CHANGE_DELETED:
         return kind, {"type": kind, "chat_id": event.chat.id}
     return kind, {"type": kind, "chat_id": event.chat.id, "chat": to_json(event.chat)}

@@ -103,8 +103,7 @@ def open_identity(
 ) -> Identity:
     """Return the identity components; the caller closes `passwords`."""
     clock, audit_log = process.clock, audit.log
-    people = IdentityStore(database, audit_log)
-    tokens = TokenStore(database, audit_log)
+    people, tokens = IdentityStore(database, audit_log), TokenStore(database, audit_log)
     group_store = GroupStore(database, audit_log)
     keys = ApiKeyCache(people.find_api_key, clock)
     cors = Cors(settings.cors_origins)
@@ -113,14 +112,7 @@ def open_identity(
     )
     new_id, scopes = process.new_id, known_scopes()
     service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
-    users = Users(
-        UserStore(database, audit_log),
-        people,
-        bus=bus,
-        clock=clock,
-        new_id=new_id,
-        changed=keys.forget,
-    )
+    users = _users(UserStore(database, audit_log), people, keys, bus, process)
     groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
     passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
@@ -176,6 +168,19 @@ def open_identity(
             audit.servicer,
             AccountExportServicer(exports, export_store),
         ),
+    )
+
+
+def _users(
+    store: UserStore, people: IdentityStore, keys: ApiKeyCache, bus: Bus, process: Process
+) -> Users:
+    return Users(
+        store,
+        people,
+        bus=bus,
+        clock=process.clock,
+        new_id=process.new_id,
+        changed=keys.forget,
     )
 
 

@@ -10,6 +10,7 @@ from gateway.streams.workspace_client import workspace_of
 #: Service -> its stub in `Stubs`.
 STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.ApprovalService": "approvals",
+    "parley.api.chat.v1.BreakGlassService": "break_glass",
     "parley.api.chat.v1.ChatService": "chats",
     "parley.api.chat.v1.FileService": "files",
     "parley.api.chat.v1.ModelService": "models",

@@ -15,6 +15,7 @@ from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.tunnel import CallTunnel, TunnelledMethod
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
+from parley.api.chat.v1.break_glass_service_pb2_grpc import BreakGlassServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -60,6 +61,7 @@ class Stubs:
     retention: RetentionServiceStub
     reverts: RevertServiceStub
     approvals: ApprovalServiceStub
+    break_glass: BreakGlassServiceStub
     settings: SettingsServiceStub
     actions: ActionServiceStub
     workspaces: WorkspaceAccessServiceStub
@@ -159,6 +161,7 @@ class ChatdClient:
                 retention=RetentionServiceStub(channel),
                 reverts=RevertServiceStub(channel),
                 approvals=ApprovalServiceStub(channel),
+                break_glass=BreakGlassServiceStub(channel),
                 settings=SettingsServiceStub(channel),
                 actions=ActionServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),

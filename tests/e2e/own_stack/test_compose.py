@@ -299,7 +299,8 @@ def test_a_service_is_given_what_it_needs_and_nothing_more(stack: ComposeStack) 
         "tls/key.pem",
     }
     assert {service: secrets_of(stack, service) for service in OURS} == {
-        "gateway": everyone | {"database_url", "api_key", "login_token", "master.keyring"},
+        "gateway": everyone
+        | {"database_url", "api_key", "login_token", "master.keyring", "audit.key"},
         "chatd": everyone | {"database_url", "master.keyring"},
         "toolrunner": everyone,
         "mcpgateway": everyone | {"database_url", "master.keyring"},

@@ -9,6 +9,7 @@ from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     ActionNotOpen,
     BadToolResult,
+    BreakGlassNeeded,
     ChatArchived,
     ChatReadOnly,
     FenceLost,
@@ -43,7 +44,14 @@ from chatd.primitives.domain.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, RevertId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    OwnerId,
+    QueuedMessageId,
+    RevertId,
+)
 from chatd.spend.domain.limits import UsageLimitReached
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.domain.groups import GroupsUnavailable
@@ -93,6 +101,7 @@ ENDED = StoredAction(
 EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     (ChatNotFound(CHAT), "NOT_FOUND", "CHAT_NOT_FOUND", {"chat_id": "c"}),
     (ChatReadOnly(CHAT), "PERMISSION_DENIED", "CHAT_READ_ONLY", {"chat_id": "c"}),
+    (BreakGlassNeeded(OwnerId("u")), "PERMISSION_DENIED", "BREAK_GLASS_NEEDED", {"user_id": "u"}),
     (
         UnknownIds("workspace", {"workspace_id": "names none"}),
         "INVALID_ARGUMENT",

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from parley.cli.accounts.people import person_with_login
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.chats.listing import list_chats, row_of
@@ -21,17 +22,22 @@ COLUMNS = ("id", "status", "changed", "title")
 )  # fmt: skip
 @click.option("--archived", is_flag=True, help="Those that were put away.")
 @click.option("--shared", is_flag=True, help="Those that others share with me.")
+@click.option("--owner", metavar="LOGIN", help="Those of a user, by `parley break-glass`.")
 @click.option(
     "-n", "--count", type=click.IntRange(min=1, max=10_000), default=20, show_default=True,
     help="How many at most.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def ls(query: str | None, archived: bool, shared: bool, count: int, as_json: bool) -> None:
+def ls(
+    query: str | None, archived: bool, shared: bool, owner: str | None, count: int, as_json: bool
+) -> None:
     """List chats: pinned ones (^) first, then the newest change first; * marks unread ones."""
+    api = Api(find_server(current()))
     filters = {"q": query} if query else {}
+    filters |= {"owner_id": person_with_login(api, owner)["id"]} if owner else {}
     filters |= {"archived": "true"} if archived else {}
     filters |= {"shared_with_me": "true"} if shared else {}
-    found = list(list_chats(Api(find_server(current())), filters, count=count))
+    found = list(list_chats(api, filters, count=count))
     if as_json:
         click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
         return

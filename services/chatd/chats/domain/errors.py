@@ -9,6 +9,7 @@ ChatError
 ├── FenceLost               a worker wrote to a chat that it no longer owns
 ├── QueueFull               no more messages can be queued
 ├── QueuedMessageNotFound   no such queued message
+├── BreakGlassNeeded        the chats of another user need an open access
 ├── MessageNotFound         no such message to edit
 ├── NotEditable             only live messages of a user can be edited
 ├── RevertNotFound          no such revert that could be undone
@@ -43,7 +44,7 @@ from enum import StrEnum
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import Role
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId, RevertId
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId, QueuedMessageId, RevertId
 
 
 class ChatReadOnly(ChatError):
@@ -102,6 +103,14 @@ class QueuedMessageNotFound(ChatError):
     def __init__(self, queued_message_id: QueuedMessageId) -> None:
         super().__init__(f"no queued message {queued_message_id}")
         self.queued_message_id = queued_message_id
+
+
+class BreakGlassNeeded(ChatError):
+    """The caller has no open access to the chats of this user."""
+
+    def __init__(self, user_id: OwnerId) -> None:
+        super().__init__("the chats of another user need an open break-glass access")
+        self.user_id = user_id
 
 
 class MessageNotFound(ChatError):

@@ -63,6 +63,7 @@ class ChatView:
     child_count: int = 0
     archives_at: datetime | None = None
     purges_at: datetime | None = None
+    is_break_glass_open: bool = False
     asking: tuple["OpenAction", ...] = ()  # What it waits for, if that was read.
 
     @property

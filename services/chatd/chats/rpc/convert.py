@@ -7,6 +7,7 @@ directories of skills.
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from chatd.chats.domain.break_glass import BreakGlassAccess
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry, Status
 from chatd.chats.domain.diffs import DiffStatus
 from chatd.chats.domain.views import ChatView, OpenAction, Share
@@ -21,7 +22,7 @@ from chatd.models.rpc.convert import EFFORT
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.users.domain.grantees import GranteeKind
-from parley.api.chat.v1 import action_pb2, chat_pb2, message_pb2
+from parley.api.chat.v1 import action_pb2, break_glass_pb2, chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 STATUS = {status: chat_pb2.ChatStatus.Value(f"CHAT_STATUS_{status.name}") for status in Status}
@@ -53,6 +54,20 @@ ACTION_KIND = {
 }
 
 
+def access_to_proto(access: BreakGlassAccess) -> break_glass_pb2.BreakGlassAccess:
+    """Return a break-glass access."""
+    return break_glass_pb2.BreakGlassAccess(
+        access_id=access.id,
+        administrator_id=access.administrator_id,
+        user_id=access.owner_id,
+        reason=access.reason,
+        opened_at=time_to_proto(access.opened_at),
+        expires_at=time_to_proto(access.expires_at),
+        ended_at=optional_time(access.ended_at),
+        is_open=access.is_open,
+    )
+
+
 def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
     """Return a chat as its readers see it."""
     state = chat.state
@@ -81,6 +96,7 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
         last_turn_summary=chat.last_turn_summary,
         has_unread=chat.has_unread,
         shared=chat.is_shared,
+        break_glass_open=chat.is_break_glass_open,
         created_at=time_to_proto(chat.created_at),
         updated_at=time_to_proto(chat.updated_at),
         client_tools=[

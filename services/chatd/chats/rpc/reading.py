@@ -2,17 +2,17 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from chatd.chats.domain.errors import MessageNotFound
+from chatd.chats.domain.errors import BreakGlassNeeded, MessageNotFound
 from chatd.chats.domain.views import ChatView
 from chatd.chats.rpc.bounding import EXPORTED_BYTES_MAX, PAGE_BYTES_MAX
 from chatd.chats.rpc.convert import chat_to_proto, message_to_proto, queued_to_proto
 from chatd.chats.rpc.methods import ChatMethods, Context
 from chatd.chats.rpc.search import searched
 from chatd.chats.store.listing import Filter, Source
-from chatd.chats.store.reading import Bounds
-from chatd.primitives.domain.errors import InvalidRequest
-from chatd.primitives.domain.ids import MessageId
-from chatd.primitives.domain.requests import Reader
+from chatd.chats.store.reading import Bounds, Page
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
+from chatd.primitives.domain.requests import ADMINISTRATORS, Reader
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_reader
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -30,7 +30,7 @@ class ReadMethods(ChatMethods):
         """Return one chat with its children."""
         chat_id = fields.chat_id_of(request.chat_id)
         reader = await caller_as_reader(self._groups)
-        chat = await self._stores.reading.get(chat_id, reader)
+        chat = await self._read(chat_id, reader)
         children: tuple[ChatView, ...] = ()
         if chat.parent_chat_id is None:
             children = await self._stores.reading.children(chat_id, reader)
@@ -42,14 +42,15 @@ class ReadMethods(ChatMethods):
         self, request: api.ListChatsRequest, context: Context
     ) -> api.ListChatsResponse:
         """Return a page of chats."""
+        reader = await caller_as_reader(self._groups)
         among = Filter(
-            source=Source.SHARED if request.shared_with_me else Source.OWN,
+            source=await self._source(request, reader),
+            owner_id=request.owner_id.lower(),
             archived=request.archived,
             labels=dict(request.labels),
             workspace_id=request.workspace_id,
         )
         wanted = searched(request.query, among)
-        reader = await caller_as_reader(self._groups)
         page = await self._stores.listing.page(
             reader, wanted, length=request.page_size or PAGE_LENGTH, token=request.page_token
         )
@@ -67,11 +68,8 @@ class ReadMethods(ChatMethods):
             raise InvalidRequest("after_id", "is not below before_id")
         if request.around_id and (before_id or after_id):
             raise InvalidRequest("around_id", "is given without before_id and after_id")
-        page = await self._stores.reading.page(
-            chat_id,
-            await caller_as_reader(self._groups),
-            Bounds(before_id, after_id, request.limit or PAGE_LENGTH, request.around_id),
-        )
+        bounds = Bounds(before_id, after_id, request.limit or PAGE_LENGTH, request.around_id)
+        page = await self._page(chat_id, bounds)
         messages = [message_to_proto(chat_id, message) for message in page.messages]
         fitting = _fitting(messages, request.around_id)
         is_older_left = bool(messages) and fitting[-1].id != messages[-1].id
@@ -105,10 +103,8 @@ class ReadMethods(ChatMethods):
         if not 1 <= request.message_id <= JSON_INTEGER_MAX:
             raise InvalidRequest("message_id", f"is not between 1 and {JSON_INTEGER_MAX}")
         message_id = MessageId(request.message_id)
-        page = await self._stores.reading.page(
-            chat_id,
-            await caller_as_reader(self._groups),
-            Bounds(before_id=message_id + 1, after_id=message_id - 1, limit=1),
+        page = await self._page(
+            chat_id, Bounds(before_id=message_id + 1, after_id=message_id - 1, limit=1)
         )
         if not page.messages:
             raise MessageNotFound(message_id)
@@ -120,7 +116,7 @@ class ReadMethods(ChatMethods):
         """Stream a whole chat: itself, its messages in order, and their count."""
         chat_id = fields.chat_id_of(request.chat_id)
         reader: Reader = await caller_as_reader(self._groups)
-        chat = await self._stores.reading.get(chat_id, reader)
+        chat = await self._read(chat_id, reader)
         yield api.ExportChatResponse(chat=chat_to_proto(chat))
         count = 0
         async for message in self._stores.reading.messages(chat_id, reader):
@@ -128,6 +124,46 @@ class ReadMethods(ChatMethods):
             yield api.ExportChatResponse(message=exported)
             count += 1
         yield api.ExportChatResponse(complete=api.ExportComplete(message_count=count))
+
+    async def _read(self, chat_id: ChatId, reader: Reader) -> ChatView:
+        """Return a chat; that an administrator reads one of another is recorded before."""
+        chat = await self._stores.reading.get(chat_id, reader)
+        if chat.owner.id != reader.id and ADMINISTRATORS in reader.group_ids:
+            await self._stores.break_glass.record_read(chat_id, reader)
+        return chat
+
+    async def _page(self, chat_id: ChatId, bounds: Bounds) -> Page:
+        reader = await caller_as_reader(self._groups)
+        page = await self._stores.reading.page(chat_id, reader, bounds)
+        if ADMINISTRATORS in reader.group_ids and not await self._is_own(chat_id, reader):
+            await self._stores.break_glass.record_read(chat_id, reader)
+        return page
+
+    async def _is_own(self, chat_id: ChatId, reader: Reader) -> bool:
+        try:
+            await self._stores.ownership.require(chat_id, reader.id)
+        except ChatNotFound:
+            return False
+        return True
+
+    async def _source(self, request: api.ListChatsRequest, reader: Reader) -> Source:
+        """Return whose chats are listed.
+
+        Raises:
+            InvalidRequest: Two answers are asked for at once.
+            BreakGlassNeeded: The caller has no open access to them.
+        """
+        if not request.owner_id:
+            return Source.SHARED if request.shared_with_me else Source.OWN
+        if request.shared_with_me:
+            raise InvalidRequest("owner_id", "cannot be given with shared_with_me")
+        owner_id = OwnerId(request.owner_id.lower())
+        if owner_id == reader.id:
+            return Source.OWN
+        is_administrator = ADMINISTRATORS in reader.group_ids
+        if not is_administrator or not await self._stores.break_glass.is_open(reader.id, owner_id):
+            raise BreakGlassNeeded(owner_id)
+        return Source.OPENED
 
 
 def _fitting(messages: Sequence[message_pb2.Message], around_id: int) -> list[message_pb2.Message]:

@@ -16,7 +16,14 @@ import msgspec
 
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.codec import MARK
-from chatd.chats.store.view_rows import CHATS, HAS_UNREAD, VIEW_COLUMNS, labels_to_json, view_of
+from chatd.chats.store.view_rows import (
+    CHATS,
+    HAS_UNREAD,
+    OPENED,
+    VIEW_COLUMNS,
+    labels_to_json,
+    view_of,
+)
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.requests import Reader
 from parley.postgres import Pool
@@ -29,13 +36,18 @@ class Source(StrEnum):
 
     OWN = "created_by_me"
     SHARED = "shared_with_me"
+    OPENED = "opened_by_break_glass"
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The filter of a list; all given conditions must hold."""
+    """The filter of a list; all given conditions must hold.
+
+    `owner_id` says whose chats are listed if a break-glass access opens them.
+    """
 
     source: Source = Source.OWN
+    owner_id: str = ""
     archived: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     title: str | None = None
@@ -76,7 +88,7 @@ TEXT_MATCHES = """
 """
 
 # $1 archived, $2 reader, $3 their groups, $4 title and $5 text patterns, $6 labels, $7 unread,
-# $8 to $10 the position, $11 the length, $12 the workspace.
+# $8 to $10 the position, $11 the length, $12 the workspace, $13 an opened owner.
 LIST = f"""
     SELECT {VIEW_COLUMNS}, {{rank}} AS rank FROM {CHATS}
     WHERE c.parent_chat_id IS NULL AND {{readable}} AND e.archived = $1
@@ -106,6 +118,10 @@ LIST_SHARED = LIST.format(
             OR (share.grantee_kind = 'group' AND share.grantee_id = ANY ($3::uuid[])))""",
 )
 
+# Root chats of one user, $12, for an administrator with an open access to them.
+# May run: checked by OPENED.
+LIST_OPENED = LIST.format(rank=f"{UNPINNED}", readable=f"c.owner_id = $13::uuid AND {OPENED}")
+
 
 class Listing:
     """Lists of chats in PostgreSQL."""
@@ -121,7 +137,11 @@ class Listing:
         """
         at = position_of(token, wanted) if token else None
         rows = await self._pool.fetch(
-            LIST_OWN if wanted.source is Source.OWN else LIST_SHARED,
+            LIST_OWN
+            if wanted.source is Source.OWN
+            else LIST_SHARED
+            if wanted.source is Source.SHARED
+            else LIST_OPENED,
             wanted.archived,
             reader.id,
             reader.group_ids,
@@ -134,6 +154,7 @@ class Listing:
             None if at is None else at.chat_id,
             length + 1,
             wanted.workspace_id or None,
+            *((wanted.owner_id,) if wanted.source is Source.OPENED else ()),
         )
         chats = tuple(map(view_of, rows[:length]))
         if len(rows) <= length:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from chatd.chats.store.attachments import Attachments
+from chatd.chats.store.break_glass import BreakGlass
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.forks import Forks
 from chatd.chats.store.idempotency_keys import Keys
@@ -33,6 +34,7 @@ class Stores:
     metadata: Metadata
     trees: ChatTrees
     shares: Shares
+    break_glass: BreakGlass
     attachments: Attachments
 
     @classmethod
@@ -57,5 +59,6 @@ class Stores:
             metadata=Metadata(pool, metadata_changed),
             trees=ChatTrees(pool, chats.publish_state, metadata_changed),
             shares=Shares(pool, metadata_changed),
+            break_glass=BreakGlass(pool),
             attachments=Attachments(pool),
         )

@@ -7,6 +7,7 @@ from chatd.chats.domain.action_answers import expires_at
 from chatd.chats.domain.chat import ChatState
 from chatd.chats.domain.tool_results import asking_call
 from chatd.chats.domain.views import ChatView, OpenAction
+from chatd.chats.store.break_glass import IS_OPEN
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.diffs import diff_status_of
 from chatd.chats.store.rows import state_of
@@ -16,14 +17,22 @@ from chatd.content.domain.parts import ToolCall
 from chatd.content.store.client_tools import tools_from_json
 from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.primitives.domain.requests import ADMINISTRATORS
+
+# An administrator sees the chats of a user while they have an open break-glass access to them.
+OPENED = f"""
+    ('{ADMINISTRATORS}' = ANY ($3::uuid[]) AND EXISTS (SELECT 1 FROM chat.break_glass access
+        WHERE access.owner_id = c.owner_id AND access.administrator_id = $2 AND {IS_OPEN}))
+"""
 
 # A reader sees their own chats and, through the root, those shared with them or their groups. The
 # reader is $2 and their groups are $3 wherever this is used.
-READABLE = """
+READABLE = f"""
     (c.owner_id = $2 OR EXISTS (SELECT 1 FROM chat.chat_shares share
         WHERE share.chat_id = c.root_chat_id
             AND ((share.grantee_kind = 'user' AND share.grantee_id = $2)
-                OR (share.grantee_kind = 'group' AND share.grantee_id = ANY ($3::uuid[])))))
+                OR (share.grantee_kind = 'group' AND share.grantee_id = ANY ($3::uuid[]))))
+        OR {OPENED})
 """
 
 HAS_UNREAD = """
@@ -70,6 +79,8 @@ VIEW_COLUMNS = f"""
     EXISTS (SELECT 1 FROM chat.chat_shares share WHERE share.chat_id = c.root_chat_id) AS is_shared,
     CASE WHEN {NOTICE_HOLDS} THEN c.archives_at END AS archives_at,
     CASE WHEN {NOTICE_HOLDS} THEN c.purges_at END AS purges_at,
+    EXISTS (SELECT 1 FROM chat.break_glass access
+        WHERE access.owner_id = c.owner_id AND {IS_OPEN}) AS is_break_glass_open,
     {PLACE_IN_LINE} AS place_in_line, {STATE_COLUMNS}
 """
 
@@ -104,6 +115,7 @@ def view_of(row: asyncpg.Record) -> ChatView:
         has_unread=row["has_unread"],
         is_shared=row["is_shared"],
         child_count=row["child_count"],
+        is_break_glass_open=row["is_break_glass_open"],
         place_in_line=row["place_in_line"],
         created_at=row["chat_created_at"],
         updated_at=row["changed_at"],

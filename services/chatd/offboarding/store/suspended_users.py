@@ -67,6 +67,8 @@ DELETE_REST = """
     WITH gone AS (SELECT user_id FROM chat.suspended_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone
         WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
+    accesses AS (DELETE FROM chat.break_glass a USING gone
+        WHERE gone.user_id IN (a.owner_id, a.administrator_id)),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
     own_rules AS (DELETE FROM chat.approval_rules r USING gone WHERE r.user_id = gone.user_id),
     own_limits AS (DELETE FROM chat.spend_limits l USING gone

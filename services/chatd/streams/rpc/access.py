@@ -1,9 +1,10 @@
 """Permissions of readers: checked on subscribe, and again periodically."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NoReturn, Protocol
 
 from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.requests import Reader
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.subscription import Close, Subscription
 from chatd.streams.store.chat_reads import ChatReader
@@ -17,6 +18,14 @@ CHECK_S = 4.0
 AUTHORIZED_S = 60.0
 
 
+#: Is called with every chat of another that somebody follows.
+ReadRecord = Callable[[ChatId, Reader], Awaitable[None]]
+
+
+async def nothing_recorded(chat_id: ChatId, reader: Reader) -> None:
+    """Record nothing."""
+
+
 class Permissions(Protocol):
     """Checks which readers may still read which chats."""
 
@@ -28,7 +37,15 @@ class Permissions(Protocol):
 class Access:
     """Opens subscriptions and closes those that lost their permission; its owner runs `run`."""
 
-    def __init__(self, hubs: Hubs, permissions: Permissions, groups: Groups, clock: Clock) -> None:
+    def __init__(
+        self,
+        hubs: Hubs,
+        permissions: Permissions,
+        groups: Groups,
+        clock: Clock,
+        record_read: ReadRecord = nothing_recorded,
+    ) -> None:
+        self._record_read = record_read
         self._hubs = hubs
         self._permissions = permissions
         self._groups = groups
@@ -59,6 +76,7 @@ class Access:
         )
         if owner_id != user_id:
             self._guests[subscription] = (chat_id, user_id)
+            await self._record_read(chat_id, reader)
         return subscription
 
     def authorize(self, subscription: Subscription) -> None:

@@ -17,7 +17,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 
-from chatd.chats.rpc.convert import chat_to_proto
+from chatd.chats.domain.break_glass import BreakGlassAccess
+from chatd.chats.rpc.convert import access_to_proto, chat_to_proto
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.rpc.drops import Drops
@@ -372,7 +373,11 @@ class Feeds:
             )
             for each in found.gone
         ]
-        return gone + [self._changed(chat) for chat in found.chats]
+        accesses = [
+            _Change({each.owner_id: 0}, ChatId(each.id), _access_event(each))
+            for each in found.accesses
+        ]
+        return gone + accesses + [self._changed(chat) for chat in found.chats]
 
     def _changed(self, chat: ChangedChat) -> _Change:
         chat_id = chat.view.state.chat_id
@@ -431,6 +436,13 @@ def ids_of(reader: Reader) -> frozenset[str]:
 
 def _feed_event(change: "event_pb2.FeedChange.ValueType", chat: chat_pb2.Chat) -> bytes:
     return event_pb2.FeedEvent(change=change, chat=chat).SerializeToString()
+
+
+def _access_event(access: BreakGlassAccess) -> bytes:
+    event = event_pb2.FeedEvent(
+        change=event_pb2.FEED_CHANGE_BREAK_GLASS, break_glass=access_to_proto(access)
+    )
+    return event.SerializeToString()
 
 
 def _deleted(chat_id: ChatId) -> bytes:

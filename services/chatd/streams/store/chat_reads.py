@@ -11,6 +11,7 @@ import asyncpg
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage
 from chatd.chats.domain.views import OpenAction
+from chatd.chats.store.break_glass import IS_OPEN
 from chatd.chats.store.queries import MESSAGE_COLUMNS
 from chatd.chats.store.rows import message_of, queue_column, queue_of, state_of
 from chatd.chats.store.statements import STATE_COLUMNS
@@ -50,6 +51,9 @@ SELECT_FOLLOWED = f"""
                 OR share.grantee_kind = 'group' AND EXISTS (
                     SELECT 1 FROM unnest($6::bigint[], $7::uuid[]) AS member (place, group_id)
                     WHERE member.place = asked.place AND member.group_id = share.grantee_id)))
+        OR EXISTS (SELECT 1 FROM chat.break_glass access
+            WHERE access.owner_id = c.owner_id AND access.administrator_id = asked.reader_id
+                AND {IS_OPEN})
     ORDER BY asked.place, changed.id
 """
 
@@ -70,7 +74,7 @@ SELECT_VERSIONS = """
 
 # Which of several readers may still read the chat that each of them follows.
 # May run: reader.
-SELECT_STILL_READABLE = """
+SELECT_STILL_READABLE = f"""
     SELECT asked.place FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY
         AS asked (chat_id, reader_id, place)
     JOIN chat.chats c ON c.id = asked.chat_id
@@ -79,6 +83,9 @@ SELECT_STILL_READABLE = """
         JOIN unnest($3::bigint[], $4::uuid[]) AS member (place, grantee_id)
             ON member.place = asked.place AND member.grantee_id = share.grantee_id
         WHERE share.chat_id = c.root_chat_id)
+        OR EXISTS (SELECT 1 FROM chat.break_glass access
+            WHERE access.owner_id = c.owner_id AND access.administrator_id = asked.reader_id
+                AND {IS_OPEN})
 """
 
 

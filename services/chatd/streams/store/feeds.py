@@ -13,7 +13,9 @@ from datetime import timedelta
 
 import asyncpg
 
+from chatd.chats.domain.break_glass import BreakGlassAccess
 from chatd.chats.domain.views import ChatView
+from chatd.chats.store.break_glass import IS_OPEN, access_of
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.domain.requests import Reader
@@ -96,6 +98,16 @@ SELECT_GONE = """
         ORDER BY gone.changed_xid, gone.chat_id LIMIT $3)
 """
 
+# Accesses to the chats of $1 that were opened or ended in a transaction not older than $2.
+# May run: owner.
+SELECT_ACCESSES = f"""
+    SELECT access.id, access.administrator_id, access.owner_id, access.reason, access.opened_at,
+        access.expires_at, access.ended_at, {IS_OPEN} AS is_open
+    FROM chat.break_glass access
+    WHERE access.owner_id = ANY ($1::uuid[]) AND access.changed_xid >= $2::text::xid8
+    ORDER BY access.changed_xid, access.id LIMIT $3
+"""
+
 # May run: process.
 FORGET_DELETED = """
     WITH revoked AS (
@@ -144,12 +156,14 @@ class FeedChanges:
         present: The newest possible transaction.
         chats: Chats as they are now, in the order of their changes.
         gone: Chats that readers lost.
+        accesses: Break-glass accesses that were opened or ended.
     """
 
     horizon: int
     present: int
     chats: tuple[ChangedChat, ...]
     gone: tuple[GoneChat, ...]
+    accesses: tuple[BreakGlassAccess, ...] = ()
 
 
 class PostgresFeeds:
@@ -186,6 +200,7 @@ class PostgresFeeds:
         grantees = [*{grantee for reader in readers for grantee in (reader.id, *reader.group_ids)}]
         # Deletions first: a chat deleted in between is found by the next query.
         gone = await self._pool.fetch(SELECT_GONE, users, str(since), limit, grantees)
+        accesses = await self._pool.fetch(SELECT_ACCESSES, users, str(since), limit)
         rows = await self._pool.fetch(
             SELECT_CHANGES, users, str(since), limit, is_thorough, grantees
         )
@@ -204,6 +219,7 @@ class PostgresFeeds:
             rows[0]["present_xid"],
             tuple(changed.values()),
             tuple(map(_gone_chat_of, gone)),
+            tuple(map(access_of, accesses)),
         )
 
     async def forget(self) -> None:

@@ -1,14 +1,18 @@
 """The caller of the current request, and the users and groups that a request names."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from chatd.primitives.domain.errors import InvalidRequest, UnknownIds
 from chatd.primitives.domain.ids import Owner, OwnerId
-from chatd.primitives.domain.requests import Reader
+from chatd.primitives.domain.requests import ADMINISTRATORS, Reader
 from chatd.primitives.rpc.fields import uuid_of
 from chatd.users.domain.grantees import Grantee, Grantees
 from chatd.users.domain.groups import Groups, GroupsUnavailable
 from parley.rpc import current_caller
+
+ADMINISTRATOR_ROLES: Final = frozenset({"owner", "admin"})
 
 
 def caller_as_owner() -> Owner:
@@ -21,7 +25,11 @@ def caller_as_owner() -> Owner:
 
 async def caller_as_reader(groups: Groups) -> Reader:
     """Return the same user with their groups, so that shares with these are visible."""
-    return await reader_in_groups(caller_as_owner().id, groups)
+    caller = caller_as_owner()
+    reader = await reader_in_groups(caller.id, groups)
+    if caller.role not in ADMINISTRATOR_ROLES:
+        return reader
+    return replace(reader, group_ids=(*reader.group_ids, ADMINISTRATORS))
 
 
 async def reader_in_groups(user_id: OwnerId, groups: Groups) -> Reader:

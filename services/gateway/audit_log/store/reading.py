@@ -19,7 +19,7 @@ from parley.postgres import Database
 BATCH: Final = 500
 
 # May run: administrator, process.
-SELECT_HEAD: Final = "SELECT seq, hash FROM identity.audit_head"
+SELECT_HEAD = "SELECT seq, hash FROM identity.audit_head"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
+from gateway.constraints import Constraint
+
 SCHEMA = "identity"
 
 # The metadata of the whole schema, to which `gateway.identity.store.schema` adds its tables.
@@ -41,9 +43,9 @@ audit_entries = Table(
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("seal", LargeBinary),
-    UniqueConstraint("id", name="audit_entries_id_unique"),
-    CheckConstraint("octet_length(hash) = 32", name="audit_entries_hash_length"),
-    CheckConstraint("outcome IN ('done', 'refused')", name="audit_entries_outcome_known"),
+    UniqueConstraint("id", name=Constraint.AUDIT_ENTRIES_ID_UNIQUE),
+    CheckConstraint("octet_length(hash) = 32", name=Constraint.AUDIT_ENTRIES_HASH_LENGTH),
+    CheckConstraint("outcome IN ('done', 'refused')", name=Constraint.AUDIT_ENTRIES_OUTCOME_KNOWN),
     Index("audit_entries_by_actor", "actor", "seq"),
     Index("audit_entries_by_subject", "subject", "seq"),
     Index("audit_entries_by_object", "object_id", "seq"),
@@ -57,7 +59,7 @@ audit_people = Table(
     Column("pseudonym", LargeBinary, primary_key=True),
     Column("user_id", UUID(as_uuid=False), nullable=False),
     Column("salt", LargeBinary, nullable=False),
-    UniqueConstraint("user_id", name="audit_people_user_unique"),
+    UniqueConstraint("user_id", name=Constraint.AUDIT_PEOPLE_USER_UNIQUE),
 )
 
 # From where; the rows of a deleted user are deleted.
@@ -76,5 +78,5 @@ audit_head = Table(
     Column("is_only", Boolean, primary_key=True, server_default=text("true")),
     Column("seq", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
-    CheckConstraint("is_only", name="audit_head_is_one_row"),
+    CheckConstraint("is_only", name=Constraint.AUDIT_HEAD_IS_ONE_ROW),
 )

@@ -7,6 +7,7 @@ from google.protobuf.descriptor import FileDescriptor
 from parley.api.chat.v1 import (
     action_service_pb2,
     approval_service_pb2,
+    break_glass_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
@@ -37,6 +38,7 @@ from parley.identity import rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
     approval_service_pb2.DESCRIPTOR,
+    break_glass_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,

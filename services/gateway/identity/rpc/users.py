@@ -20,6 +20,10 @@ from parley.rpc import Violation, current_caller
 
 BATCH_MAX = 500
 LIST_DEFAULT = 50
+PEOPLE_IDS_MAX = 100
+PEOPLE_MAX = 50
+PEOPLE_DEFAULT = 20
+PEOPLE_QUERY_CHARACTERS_MAX = 64
 QUERY_CHARACTERS_MAX = 128
 
 ROLES = {role: access_pb2.Role.Value(f"ROLE_{role.name}") for role in Role}
@@ -101,6 +105,25 @@ class UserServicer(UserServiceServicer):
         return users_api.BatchGetUsersResponse(
             users=[_name_to_proto(found[id_]) for id_ in dict.fromkeys(wanted) if id_ in found]
         )
+
+    async def FindPeople(  # noqa: N802 (the name is the proto's)
+        self, request: users_api.FindPeopleRequest, context: grpc.aio.ServicerContext
+    ) -> users_api.FindPeopleResponse:
+        """Find users by name, or the names of ids."""
+        query = request.query.strip()
+        if bool(query) == bool(request.user_ids) or len(query) > PEOPLE_QUERY_CHARACTERS_MAX:
+            detail = f"give either ids or a query of 1 to {PEOPLE_QUERY_CHARACTERS_MAX} characters"
+            raise InvalidRequest(Violation("query", detail))
+        if len(request.user_ids) > PEOPLE_IDS_MAX:
+            raise InvalidRequest(Violation("user_ids", f"give at most {PEOPLE_IDS_MAX} ids"))
+        if not 0 <= request.limit <= PEOPLE_MAX:
+            raise InvalidRequest(Violation("limit", f"give 1 to {PEOPLE_MAX}"))
+        if request.user_ids:
+            named = users_api.BatchGetUsersRequest(user_ids=request.user_ids)
+            people = (await self.BatchGetUsers(named, context)).users
+            return users_api.FindPeopleResponse(people=people)
+        found = await self._identity_store.find_people(query, request.limit or PEOPLE_DEFAULT)
+        return users_api.FindPeopleResponse(people=map(_name_to_proto, found))
 
     async def ListUsers(  # noqa: N802 (the name is the proto's)
         self, request: users_api.ListUsersRequest, context: grpc.aio.ServicerContext

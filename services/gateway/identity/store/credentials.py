@@ -190,6 +190,22 @@ class IdentityStore:
             rows = await connection.execute(select(users).where(users.c.id.in_(user_ids)))
             return tuple(user_of_table(row) for row in rows.mappings())
 
+    # May run: user.
+    async def find_people(self, query: str, limit: int) -> tuple[UserRecord, ...]:
+        """Return active users whose login or shown name contains a text; never by email address."""
+        names = (users.c.login, users.c.display_name)
+        begins = or_(*(name.istartswith(query, autoescape=True) for name in names))
+        contains = or_(*(name.icontains(query, autoescape=True) for name in names))
+        found = (
+            select(users)
+            .where(users.c.state == UserState.ACTIVE, contains)
+            .order_by(begins.desc(), users.c.login)
+            .limit(limit)
+        )
+        async with self._database.reading() as connection:
+            rows = await connection.execute(found)
+            return tuple(user_of_table(row) for row in rows.mappings())
+
     # May run: administrator.
     async def list_users(
         self,

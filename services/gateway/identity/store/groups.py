@@ -11,9 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.audit_log.store.appending import UNSEALED, AuditLog
+from gateway.constraints import Constraint
 from gateway.identity.domain import GroupRecord
 from gateway.identity.errors import GroupNameTaken, GroupNotFound, VersionConflict
-from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.memberships import group_ids_of, replace_groups
 from gateway.identity.store.schema import group_members, groups
 from gateway.identity.store.users import locked_user, write_user

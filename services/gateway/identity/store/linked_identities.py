@@ -7,9 +7,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
 from gateway.audit_log.store.appending import UNSEALED, AuditLog
+from gateway.constraints import Constraint
 from gateway.identity.domain import UserRecord
 from gateway.identity.errors import LoginTaken
-from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.credentials import user_of_table
 from gateway.identity.store.schema import linked_identities, users
 from gateway.identity.store.users import user_created

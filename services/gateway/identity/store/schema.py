@@ -19,7 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
 from gateway.audit_log.store.tables import SCHEMA, metadata
-from gateway.identity.store.constraints import Constraint
+from gateway.constraints import Constraint
 
 __all__ = ["MIGRATIONS", "SCHEMA", "metadata"]
 

@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.audit_log.store.appending import UNSEALED, AuditLog
+from gateway.constraints import Constraint
 from gateway.identity.domain import UserRecord, UserState
 from gateway.identity.errors import (
     LastOwner,
@@ -17,7 +18,6 @@ from gateway.identity.errors import (
     UserStillActive,
     VersionConflict,
 )
-from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.credentials import user_of_table
 from gateway.identity.store.memberships import replace_groups
 from gateway.identity.store.revocation import (

@@ -205,7 +205,10 @@ async def test_a_head_is_signed_once_and_shows_a_missing_end(
     key = SigningKey.generate()
     key.save(tmp_path / "audit.key")
     heads_file = tmp_path / "heads.jsonl"
-    files = {"audit_key_file": tmp_path / "audit.key", "audit_heads_file": heads_file}
+    files: dict[str, Any] = {
+        "audit_key_file": tmp_path / "audit.key",
+        "audit_heads_file": heads_file,
+    }
     async with (
         gateway_stack(tmp_path, identity_database, **files) as stack,
         Database.open(identity_database, application_name="test", connections_max=2) as database,

@@ -10,6 +10,7 @@ from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
+from parley.api.chat.v1.break_glass_service_pb2_grpc import BreakGlassServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
@@ -49,6 +50,7 @@ class Person:
     reverts: Any
     actions: Any
     approvals: Any
+    break_glass: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -68,6 +70,7 @@ class Person:
             reverts=RevertServiceStub(channel),
             actions=ActionServiceStub(channel),
             approvals=ApprovalServiceStub(channel),
+            break_glass=BreakGlassServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -82,6 +85,7 @@ class Person:
             self.reverts,
             self.actions,
             self.approvals,
+            self.break_glass,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)
@@ -101,7 +105,7 @@ class Person:
 
     async def export(self, chat_id: str) -> list[Any]:
         """Read a whole chat."""
-        with acting_for(User(UserId(self.id), UserRole.MEMBER)):
+        with acting_for(User(UserId(self.id), self.role)):
             call = self.stub.ExportChat(api.ExportChatRequest(chat_id=chat_id))
         return [piece async for piece in call]
 

@@ -18,11 +18,13 @@ from chatd.approvals.engine.tree_taint import TreeTaint
 from chatd.approvals.rpc.servicer import ApprovalServicer
 from chatd.approvals.store.rules import PostgresRules
 from chatd.approvals.store.trees import TreeVersions
+from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
+from chatd.chats.store.break_glass import BreakGlass
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores
@@ -216,7 +218,7 @@ class _Telling:
             live,
             hubs,
             feeds,
-            Access(hubs, PostgresStreamReads(pool), groups, clock),
+            Access(hubs, PostgresStreamReads(pool), groups, clock, BreakGlass(pool).record_read),
             replicas,
             clock,
         )
@@ -301,6 +303,7 @@ async def served_chats(
         judge = Judge(rules, Workspaces(), tree)
         servicers = (
             ApprovalServicer(stored_rules),
+            BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
             ChatServicer(
                 stores,
                 claims=claims,

@@ -294,6 +294,7 @@ class ListChatsRequest(_message.Message):
     ARCHIVED_FIELD_NUMBER: _builtins.int
     SHARED_WITH_ME_FIELD_NUMBER: _builtins.int
     WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """Entries wanted, 1 to 200; 0 means 50."""
     page_token: _builtins.str
@@ -306,6 +307,8 @@ class ListChatsRequest(_message.Message):
     """Whether to list chats shared with the caller instead of their own."""
     workspace_id: _builtins.str
     """Only chats for which this workspace was chosen; empty for all."""
+    owner_id: _builtins.str
+    """Whose chats to list, for an administrator with an open break-glass access to them; empty for the caller's own."""
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Labels that must all match."""
@@ -320,10 +323,11 @@ class ListChatsRequest(_message.Message):
         archived: _builtins.bool = ...,
         shared_with_me: _builtins.bool = ...,
         workspace_id: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "labels", b"labels", "page_size", b"page_size", "page_token", b"page_token", "query", b"query", "shared_with_me", b"shared_with_me", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "labels", b"labels", "owner_id", b"owner_id", "page_size", b"page_size", "page_token", b"page_token", "query", b"query", "shared_with_me", b"shared_with_me", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -104,6 +104,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The action has ended. Metadata: {"action_id": "...", "state": "answered", "ended_by": "...", "ended_at": "..."}."""
     ERROR_REASON_PLAN_NOT_FOUND: _ErrorReason.ValueType  # 46
     """The chat has no plan. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_BREAK_GLASS_NEEDED: _ErrorReason.ValueType  # 61
+    """An administrator asks for chats of a user without an open access. Metadata: {"user_id": "..."}."""
     ERROR_REASON_TOO_MANY_RULES: _ErrorReason.ValueType  # 60
     """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
 
@@ -192,6 +194,8 @@ ERROR_REASON_ACTION_ENDED: ErrorReason.ValueType  # 45
 """The action has ended. Metadata: {"action_id": "...", "state": "answered", "ended_by": "...", "ended_at": "..."}."""
 ERROR_REASON_PLAN_NOT_FOUND: ErrorReason.ValueType  # 46
 """The chat has no plan. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_BREAK_GLASS_NEEDED: ErrorReason.ValueType  # 61
+"""An administrator asks for chats of a user without an open access. Metadata: {"user_id": "..."}."""
 ERROR_REASON_TOO_MANY_RULES: ErrorReason.ValueType  # 60
 """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -24,12 +24,13 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.api.chat.v1 import action_pb2 as parley_dot_api_dot_chat_dot_v1_dot_action__pb2
+from parley.api.chat.v1 import break_glass_pb2 as parley_dot_api_dot_chat_dot_v1_dot_break__glass__pb2
 from parley.api.chat.v1 import chat_pb2 as parley_dot_api_dot_chat_dot_v1_dot_chat__pb2
 from parley.api.chat.v1 import message_pb2 as parley_dot_api_dot_chat_dot_v1_dot_message__pb2
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/event.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fparley/api/chat/v1/action.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a parley/api/chat/v1/message.proto\x1a$parley/api/contract/v1/options.proto\"\xe8\x01\n\x10MessagePartEvent\x12.\n\x04role\x18\x01 \x01(\x0e\x32\x18.parley.api.chat.v1.RoleB\x06\xc2\xc1\x18\x02\x08\x01\x12.\n\x04part\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.PartB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0fhistory_version\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x12generation_attempt\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x13\n\x03seq\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\npart_index\x18\x06 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0bStatusEvent\x12\x36\n\x06status\x18\x01 \x01(\x0e\x32\x1e.parley.api.chat.v1.ChatStatusB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rplace_in_line\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"P\n\nQueueEvent\x12\x42\n\x0fqueued_messages\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.QueuedMessageB\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0cRequiredCall\x12\x1c\n\x0ctool_call_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttool_name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\targs_json\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01(\x01\"\xc1\x01\n\x13\x41\x63tionRequiredEvent\x12<\n\ntool_calls\x18\x01 \x03(\x0b\x32 .parley.api.chat.v1.RequiredCallB\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x0b\x64\x65\x61\x64line_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32\x1a.parley.api.chat.v1.ActionB\x06\xc2\xc1\x18\x02\x08\x01\"\x13\n\x11PreviewResetEvent\".\n\x11HistoryResetEvent\x12\x19\n\ttruncated\x18\x01 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x17\n\x15PreviewTruncatedEvent\"\xb9\x05\n\tChatEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x44\n\x0cmessage_part\x18\x02 \x01(\x0b\x32$.parley.api.chat.v1.MessagePartEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x07message\x18\x03 \x01(\x0b\x32\x1b.parley.api.chat.v1.MessageB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x39\n\x06status\x18\x04 \x01(\x0b\x32\x1f.parley.api.chat.v1.StatusEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatErrorB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12>\n\x0cqueue_update\x18\x06 \x01(\x0b\x32\x1e.parley.api.chat.v1.QueueEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12J\n\x0f\x61\x63tion_required\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.ActionRequiredEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x37\n\x05retry\x18\x08 \x01(\x0b\x32\x1e.parley.api.chat.v1.RetryStateB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rpreview_reset\x18\t \x01(\x0b\x32%.parley.api.chat.v1.PreviewResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rhistory_reset\x18\n \x01(\x0b\x32%.parley.api.chat.v1.HistoryResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12N\n\x11preview_truncated\x18\x0b \x01(\x0b\x32).parley.api.chat.v1.PreviewTruncatedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x42\x06\n\x04kind\"s\n\tFeedEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12.\n\x06\x63hange\x18\x02 \x01(\x0e\x32\x1e.parley.api.chat.v1.FeedChange\x12&\n\x04\x63hat\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Chat*t\n\nFeedChange\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_CREATED\x10\x01\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_DELETED\x10\x02\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_UPDATED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/event.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fparley/api/chat/v1/action.proto\x1a$parley/api/chat/v1/break_glass.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a parley/api/chat/v1/message.proto\x1a$parley/api/contract/v1/options.proto\"\xe8\x01\n\x10MessagePartEvent\x12.\n\x04role\x18\x01 \x01(\x0e\x32\x18.parley.api.chat.v1.RoleB\x06\xc2\xc1\x18\x02\x08\x01\x12.\n\x04part\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.PartB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0fhistory_version\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x12generation_attempt\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x13\n\x03seq\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\npart_index\x18\x06 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0bStatusEvent\x12\x36\n\x06status\x18\x01 \x01(\x0e\x32\x1e.parley.api.chat.v1.ChatStatusB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rplace_in_line\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"P\n\nQueueEvent\x12\x42\n\x0fqueued_messages\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.QueuedMessageB\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0cRequiredCall\x12\x1c\n\x0ctool_call_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttool_name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\targs_json\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01(\x01\"\xc1\x01\n\x13\x41\x63tionRequiredEvent\x12<\n\ntool_calls\x18\x01 \x03(\x0b\x32 .parley.api.chat.v1.RequiredCallB\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x0b\x64\x65\x61\x64line_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32\x1a.parley.api.chat.v1.ActionB\x06\xc2\xc1\x18\x02\x08\x01\"\x13\n\x11PreviewResetEvent\".\n\x11HistoryResetEvent\x12\x19\n\ttruncated\x18\x01 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x17\n\x15PreviewTruncatedEvent\"\xb9\x05\n\tChatEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x44\n\x0cmessage_part\x18\x02 \x01(\x0b\x32$.parley.api.chat.v1.MessagePartEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x07message\x18\x03 \x01(\x0b\x32\x1b.parley.api.chat.v1.MessageB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x39\n\x06status\x18\x04 \x01(\x0b\x32\x1f.parley.api.chat.v1.StatusEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatErrorB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12>\n\x0cqueue_update\x18\x06 \x01(\x0b\x32\x1e.parley.api.chat.v1.QueueEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12J\n\x0f\x61\x63tion_required\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.ActionRequiredEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x37\n\x05retry\x18\x08 \x01(\x0b\x32\x1e.parley.api.chat.v1.RetryStateB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rpreview_reset\x18\t \x01(\x0b\x32%.parley.api.chat.v1.PreviewResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rhistory_reset\x18\n \x01(\x0b\x32%.parley.api.chat.v1.HistoryResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12N\n\x11preview_truncated\x18\x0b \x01(\x0b\x32).parley.api.chat.v1.PreviewTruncatedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x42\x06\n\x04kind\"\xae\x01\n\tFeedEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12.\n\x06\x63hange\x18\x02 \x01(\x0e\x32\x1e.parley.api.chat.v1.FeedChange\x12&\n\x04\x63hat\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Chat\x12\x39\n\x0b\x62reak_glass\x18\x04 \x01(\x0b\x32$.parley.api.chat.v1.BreakGlassAccess*\x91\x01\n\nFeedChange\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_CREATED\x10\x01\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_DELETED\x10\x02\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_UPDATED\x10\x03\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_BREAK_GLASS\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -88,26 +89,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHATEVENT'].fields_by_name['history_reset']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_CHATEVENT'].fields_by_name['preview_truncated']._loaded_options = None
   _globals['_CHATEVENT'].fields_by_name['preview_truncated']._serialized_options = b'\302\301\030\002\010\001'
-  _globals['_FEEDCHANGE']._serialized_start=1851
-  _globals['_FEEDCHANGE']._serialized_end=1967
-  _globals['_MESSAGEPARTEVENT']._serialized_start=224
-  _globals['_MESSAGEPARTEVENT']._serialized_end=456
-  _globals['_STATUSEVENT']._serialized_start=458
-  _globals['_STATUSEVENT']._serialized_end=558
-  _globals['_QUEUEEVENT']._serialized_start=560
-  _globals['_QUEUEEVENT']._serialized_end=640
-  _globals['_REQUIREDCALL']._serialized_start=642
-  _globals['_REQUIREDCALL']._serialized_end=742
-  _globals['_ACTIONREQUIREDEVENT']._serialized_start=745
-  _globals['_ACTIONREQUIREDEVENT']._serialized_end=938
-  _globals['_PREVIEWRESETEVENT']._serialized_start=940
-  _globals['_PREVIEWRESETEVENT']._serialized_end=959
-  _globals['_HISTORYRESETEVENT']._serialized_start=961
-  _globals['_HISTORYRESETEVENT']._serialized_end=1007
-  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_start=1009
-  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_end=1032
-  _globals['_CHATEVENT']._serialized_start=1035
-  _globals['_CHATEVENT']._serialized_end=1732
-  _globals['_FEEDEVENT']._serialized_start=1734
-  _globals['_FEEDEVENT']._serialized_end=1849
+  _globals['_FEEDCHANGE']._serialized_start=1950
+  _globals['_FEEDCHANGE']._serialized_end=2095
+  _globals['_MESSAGEPARTEVENT']._serialized_start=262
+  _globals['_MESSAGEPARTEVENT']._serialized_end=494
+  _globals['_STATUSEVENT']._serialized_start=496
+  _globals['_STATUSEVENT']._serialized_end=596
+  _globals['_QUEUEEVENT']._serialized_start=598
+  _globals['_QUEUEEVENT']._serialized_end=678
+  _globals['_REQUIREDCALL']._serialized_start=680
+  _globals['_REQUIREDCALL']._serialized_end=780
+  _globals['_ACTIONREQUIREDEVENT']._serialized_start=783
+  _globals['_ACTIONREQUIREDEVENT']._serialized_end=976
+  _globals['_PREVIEWRESETEVENT']._serialized_start=978
+  _globals['_PREVIEWRESETEVENT']._serialized_end=997
+  _globals['_HISTORYRESETEVENT']._serialized_start=999
+  _globals['_HISTORYRESETEVENT']._serialized_end=1045
+  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_start=1047
+  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_end=1070
+  _globals['_CHATEVENT']._serialized_start=1073
+  _globals['_CHATEVENT']._serialized_end=1770
+  _globals['_FEEDEVENT']._serialized_start=1773
+  _globals['_FEEDEVENT']._serialized_end=1947
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.api.chat.v1 import action_pb2 as _action_pb2
+from parley.api.chat.v1 import break_glass_pb2 as _break_glass_pb2
 from parley.api.chat.v1 import chat_pb2 as _chat_pb2
 from parley.api.chat.v1 import message_pb2 as _message_pb2
 import builtins as _builtins
@@ -37,6 +38,8 @@ class _FeedChangeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FeedChange
     """The chat left the list."""
     FEED_CHANGE_UPDATED: _FeedChange.ValueType  # 3
     """Anything shown of the chat changed: status, title, summary, diff, unread."""
+    FEED_CHANGE_BREAK_GLASS: _FeedChange.ValueType  # 4
+    """An administrator opened or ended an access to the user's chats."""
 
 class FeedChange(_FeedChange, metaclass=_FeedChangeEnumTypeWrapper):
     """What changed in a user's list of chats."""
@@ -49,6 +52,8 @@ FEED_CHANGE_DELETED: FeedChange.ValueType  # 2
 """The chat left the list."""
 FEED_CHANGE_UPDATED: FeedChange.ValueType  # 3
 """Anything shown of the chat changed: status, title, summary, diff, unread."""
+FEED_CHANGE_BREAK_GLASS: FeedChange.ValueType  # 4
+"""An administrator opened or ended an access to the user's chats."""
 Global___FeedChange: _TypeAlias = FeedChange  # noqa: Y015
 
 @_typing.final
@@ -362,6 +367,7 @@ class FeedEvent(_message.Message):
     CURSOR_FIELD_NUMBER: _builtins.int
     CHANGE_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
+    BREAK_GLASS_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     """Where a reader stands after this event; opaque, to resume with."""
     change: Global___FeedChange.ValueType
@@ -370,16 +376,21 @@ class FeedEvent(_message.Message):
     def chat(self) -> _chat_pb2.Chat:
         """The chat as it is now; only its id when it was deleted."""
 
+    @_builtins.property
+    def break_glass(self) -> _break_glass_pb2.BreakGlassAccess:
+        """The access, for that change only."""
+
     def __init__(
         self,
         *,
         cursor: _builtins.str = ...,
         change: Global___FeedChange.ValueType = ...,
         chat: _chat_pb2.Chat | None = ...,
+        break_glass: _break_glass_pb2.BreakGlassAccess | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["break_glass", b"break_glass", "chat", b"chat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "chat", b"chat", "cursor", b"cursor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["break_glass", b"break_glass", "change", b"change", "chat", b"chat", "cursor", b"cursor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -234,6 +234,62 @@ class BatchGetUsersResponse(_message.Message):
 Global___BatchGetUsersResponse: _TypeAlias = BatchGetUsersResponse  # noqa: Y015
 
 @_typing.final
+class FindPeopleRequest(_message.Message):
+    """Asks for names. Either a query or ids."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_FIELD_NUMBER: _builtins.int
+    USER_IDS_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    query: _builtins.str
+    """Part of a login or of a shown name, 1 to 64 characters; only active users are found."""
+    limit: _builtins.int
+    """At most so many, 1 to 50; 0 means 20."""
+    @_builtins.property
+    def user_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Users to name, at most 100; also deactivated ones."""
+
+    def __init__(
+        self,
+        *,
+        query: _builtins.str = ...,
+        user_ids: _abc.Iterable[_builtins.str] | None = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "query", b"query", "user_ids", b"user_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindPeopleRequest: _TypeAlias = FindPeopleRequest  # noqa: Y015
+
+@_typing.final
+class FindPeopleResponse(_message.Message):
+    """The users that were found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PEOPLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def people(self) -> _containers.RepeatedCompositeFieldContainer[_user_pb2.UserName]:
+        """Names, those that begin with the query first; of ids in their order."""
+
+    def __init__(
+        self,
+        *,
+        people: _abc.Iterable[_user_pb2.UserName] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["people", b"people"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindPeopleResponse: _TypeAlias = FindPeopleResponse  # noqa: Y015
+
+@_typing.final
 class ListUsersRequest(_message.Message):
     """Asks for a page of users."""
 

@@ -55,6 +55,11 @@ class UserServiceStub:
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.BatchGetUsersRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.BatchGetUsersResponse.FromString,
                 _registered_method=True)
+        self.FindPeople = channel.unary_unary(
+                '/parley.api.identity.v1.UserService/FindPeople',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.FindPeopleRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.FindPeopleResponse.FromString,
+                _registered_method=True)
         self.ListUsers = channel.unary_unary(
                 '/parley.api.identity.v1.UserService/ListUsers',
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.ListUsersRequest.SerializeToString,
@@ -109,6 +114,13 @@ class UserServiceServicer:
 
     def BatchGetUsers(self, request, context):
         """Read the names of several users at once. Unknown ids are left out of the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FindPeople(self, request, context):
+        """Find users by name, for sharing, or the names of ids, for showing who owns a chat or wrote a message. No e-mail addresses.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -171,6 +183,11 @@ def add_UserServiceServicer_to_server(servicer, server):
                     servicer.BatchGetUsers,
                     request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.BatchGetUsersRequest.FromString,
                     response_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.BatchGetUsersResponse.SerializeToString,
+            ),
+            'FindPeople': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindPeople,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.FindPeopleRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.FindPeopleResponse.SerializeToString,
             ),
             'ListUsers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListUsers,
@@ -307,6 +324,33 @@ class UserService:
             '/parley.api.identity.v1.UserService/BatchGetUsers',
             parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.BatchGetUsersRequest.SerializeToString,
             parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.BatchGetUsersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindPeople(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.UserService/FindPeople',
+            parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.FindPeopleRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.FindPeopleResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,6 +23,8 @@ class UserServiceStub:
     """Change the caller's own name and address. No service token may do so."""
     BatchGetUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.BatchGetUsersRequest, _user_service_pb2.BatchGetUsersResponse]
     """Read the names of several users at once. Unknown ids are left out of the answer."""
+    FindPeople: _aio.UnaryUnaryMultiCallable[_user_service_pb2.FindPeopleRequest, _user_service_pb2.FindPeopleResponse]
+    """Find users by name, for sharing, or the names of ids, for showing who owns a chat or wrote a message. No e-mail addresses."""
     ListUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.ListUsersRequest, _user_service_pb2.ListUsersResponse]
     """List users, ordered by login."""
     CreateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.CreateUserRequest, _user_service_pb2.CreateUserResponse]
@@ -64,6 +66,13 @@ class UserServiceServicer:
         context: _aio.ServicerContext[_user_service_pb2.BatchGetUsersRequest, _abc.Awaitable[_user_service_pb2.BatchGetUsersResponse]],
     ) -> _abc.Awaitable[_user_service_pb2.BatchGetUsersResponse]:
         """Read the names of several users at once. Unknown ids are left out of the answer."""
+
+    def FindPeople(
+        self,
+        request: _user_service_pb2.FindPeopleRequest,
+        context: _aio.ServicerContext[_user_service_pb2.FindPeopleRequest, _abc.Awaitable[_user_service_pb2.FindPeopleResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.FindPeopleResponse]:
+        """Find users by name, for sharing, or the names of ids, for showing who owns a chat or wrote a message. No e-mail addresses."""
 
     def ListUsers(
         self,

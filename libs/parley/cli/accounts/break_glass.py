@@ -1,0 +1,98 @@
+"""`parley break-glass`: timed accesses of administrators to chats of others."""
+
+import json
+import uuid
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from parley.cli.accounts.people import logins_of, person_with_login
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/break-glass"
+COLUMNS = ("id", "administrator", "user", "opened_at", "expires_at", "state", "reason")
+
+
+@click.group(cls=HomeGroup)
+def break_glass() -> None:
+    """Open an access to the chats of a user who sees it, list accesses and end them."""
+
+
+@break_glass.command("open")
+@click.argument("login")
+@click.option("--reason", required=True, help="Why; the user and the audit log see it.")
+@click.option("--minutes", type=click.IntRange(1, 480), default=60, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def open_access(login: str, reason: str, minutes: int, as_json: bool) -> None:
+    """Open an access to the chats of LOGIN; for administrators."""
+    api = _api()
+    user = person_with_login(api, login)
+    body = {"user_id": user["id"], "reason": reason, "duration_s": minutes * 60}
+    access = api.call("POST", PATH, body, _key(), needs="id")
+    if as_json:
+        click.echo(json.dumps(access, indent=2))
+        return
+    click.echo(access["id"])
+    click.echo(
+        f"The chats of {login} can be read until {access['expires_at']}, and {login} sees it. "
+        f"List them with `{current().hint(f'ls --owner {login}')}`; end it with "
+        f"`{current().hint('break-glass end')} {access['id']}`.",
+        err=True,
+    )
+
+
+@break_glass.command()
+@click.option("--all", "include_ended", is_flag=True, help="Also those that are over.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(include_ended: bool, as_json: bool) -> None:
+    """List accesses: administrators see all, others those to their own chats."""
+    api = _api()
+    found: list[Any] = []
+    cursor = ""
+    while True:
+        filters = {"limit": 200, "include_ended": str(include_ended).lower()}
+        query = urlencode(filters | ({"cursor": cursor} if cursor else {}))
+        page = api.call("GET", f"{PATH}?{query}", needs="items")
+        found += page["items"]
+        cursor = page.get("next_cursor") or ""
+        if not cursor:
+            break
+    if as_json:
+        click.echo(json.dumps({"items": found}, indent=2))
+        return
+    people = {each[role] for each in found for role in ("administrator_id", "user_id")}
+    logins = logins_of(api, people)
+    click.echo(text_table(COLUMNS, [_row(each, logins) for each in found]), nl=False)
+
+
+@break_glass.command()
+@click.argument("access_id")
+def end(access_id: str) -> None:
+    """End an access before its time."""
+    _api().call("DELETE", f"{PATH}/{access_id}", None, _key())
+
+
+def _row(access: Any, logins: dict[str, str]) -> list[str]:
+    return [
+        access["id"],
+        logins.get(access["administrator_id"], access["administrator_id"]),
+        logins.get(access["user_id"], access["user_id"]),
+        access["opened_at"],
+        access["expires_at"],
+        "open" if access["is_open"] else "over",
+        access["reason"],
+    ]
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
+
+
+def _key() -> dict[str, str]:
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    return {"Idempotency-Key": f'"{key}"'}

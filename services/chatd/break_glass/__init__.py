@@ -1,0 +1,1 @@
+"""Break-glass: administrators who must read chats of others."""
