@@ -310,7 +310,10 @@ async def test_an_owner_does_not_lose_a_chat_that_a_group_of_theirs_loses(
         served.groups.groups[ANN_ID] = (EVES_GROUP,)
         feed = await with_feed(served, served.ann)
         await share(served, chat.id, api.Share(group_id=EVES_GROUP))
-        changes = [(await heard(feed, chat.id)).change]
+        changes = []
+        while not (event := await heard(feed, chat.id)).chat.shared:
+            changes.append(event.change)
+        changes.append(event.change)
         await share(served, chat.id)
         while (event := await heard(feed, chat.id)).chat.shared:
             changes.append(event.change)
