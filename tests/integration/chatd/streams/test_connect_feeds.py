@@ -256,10 +256,18 @@ async def heard(feed: Any, chat_id: str) -> event_pb2.FeedEvent:
 
 async def with_feed(served: ServedChats, person: Person) -> Any:
     """Return a feed that has sent something."""
+    return (await feed_and_cursor(person))[0]
+
+
+async def feed_and_cursor(person: Person) -> tuple[Any, str]:
+    """Return a feed, and the cursor of the first event that proves that it stands."""
     feed = watch(person)
     own = await person.create("own")
-    await heard(feed, own.id)
-    return feed
+    async with asyncio.TaskGroup() as tasks:
+        told = tasks.create_task(feed.read())
+        while not told.done():
+            await person.ask(update_of(own.id, title=person.fresh()))
+    return feed, told.result().event.cursor
 
 
 async def test_a_chat_is_heard_of_from_when_it_is_shared_until_it_is_no_longer(
@@ -292,9 +300,7 @@ async def test_a_share_that_was_missed_is_told_after_resuming(
 ) -> None:
     async with asyncio.timeout(30):
         chat = await served.ann.create("ann's")
-        feed = watch(served.bob)
-        own = await served.bob.create("own")
-        cursor = (await heard(feed, own.id)).cursor
+        feed, cursor = await feed_and_cursor(served.bob)
         feed.cancel()
         await share(served, chat.id, api.Share(user_id=BOB_ID))
         again = watch(served.bob, cursor)
@@ -310,7 +316,10 @@ async def test_an_owner_does_not_lose_a_chat_that_a_group_of_theirs_loses(
         served.groups.groups[ANN_ID] = (EVES_GROUP,)
         feed = await with_feed(served, served.ann)
         await share(served, chat.id, api.Share(group_id=EVES_GROUP))
-        changes = [(await heard(feed, chat.id)).change]
+        changes = []
+        while not (event := await heard(feed, chat.id)).chat.shared:
+            changes.append(event.change)
+        changes.append(event.change)
         await share(served, chat.id)
         while (event := await heard(feed, chat.id)).chat.shared:
             changes.append(event.change)
