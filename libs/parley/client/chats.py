@@ -242,6 +242,7 @@ class ChatOptions:
     """The options of a new chat besides its first message; empty ones are set by the server.
 
     Attributes:
+        mcp_server_ids: The MCP servers to use; None for those that are on by default.
         is_planning: Whether it begins in plan mode.
         is_unattended: Whether nobody will answer its questions: they are refused instead.
     """
@@ -249,7 +250,7 @@ class ChatOptions:
     title: str = ""
     model_id: str = ""
     workspace_id: str = ""
-    mcp_server_ids: tuple[str, ...] = ()
+    mcp_server_ids: tuple[str, ...] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     system_prompt: str = ""
     client_tools: tuple[ClientTool, ...] = ()

@@ -93,7 +93,7 @@ class Parley:
             title=options.title,
             model_id=options.model_id,
             workspace_id=options.workspace_id,
-            mcp_server_ids=options.mcp_server_ids,
+            mcp_servers=_chosen(options.mcp_server_ids),
             labels=options.labels,
             system_prompt=options.system_prompt,
             client_tools=map(client_tool_to_proto, options.client_tools),
@@ -266,3 +266,7 @@ class Parley:
                     case _:
                         pass
         raise AnswerFailed(chat_id, (await self.get_chat(chat_id)).last_error)
+
+
+def _chosen(server_ids: tuple[str, ...] | None) -> chat_pb2.McpServerChoice | None:
+    return None if server_ids is None else chat_pb2.McpServerChoice(mcp_server_ids=server_ids)

@@ -1,5 +1,6 @@
 """Updates, probes, access, values of users, quarantined definitions, and the record of calls."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -15,6 +16,7 @@ from parley.rpc import Problem, acting_for, problem_of
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import EverythingServer, everything_server
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.servers import raw_server
 
 OTHER = User(UserId("01900000-0000-7000-8000-00000000000c"), Role.MEMBER)
 SECRET = "s3cret-s3cret"
@@ -436,3 +438,71 @@ async def test_a_slug_stays_once_a_tool_was_called(
     await called(gateway, MEMBER, server.server_id, "echo", text="x")
     refused = await problem_with(updated(gateway, server.server_id, ["slug"], slug="again"))
     assert (renamed.settings.slug, refused.reason) == ("renamed", "SLUG_IN_USE")
+
+
+async def test_a_redirect_to_another_origin_gets_neither_credentials_nor_a_request(
+    tmp_path: Any, mcp_database: str
+) -> None:
+    here, there = free_port(), free_port()
+    asked: list[bytes] = []
+
+    def elsewhere(request: bytes) -> bytes | None:
+        asked.append(request)
+        return None
+
+    moved = (
+        f"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:{there}/mcp\r\n"
+        "Content-Length: 0\r\n\r\n"
+    ).encode()
+    allowed = f"127.0.0.1:{here},127.0.0.1:{there}"
+    async with (
+        raw_server(here, lambda _: moved),
+        raw_server(there, elsewhere),
+        mcp_gateway(tmp_path, mcp_database, allowed=allowed) as gateway,
+    ):
+        key = server_pb2.UserValueSlot(header="Authorization")
+        url = f"http://127.0.0.1:{here}/mcp"
+        server = await created(gateway, url, user_values=[key])
+        with acting_for(MEMBER):
+            await gateway.servers.SetUserValues(
+                api.SetUserValuesRequest(
+                    request_id="v",
+                    server_id=server.server_id,
+                    values={"Authorization": f"Bearer {SECRET}"},
+                )
+            )
+        listing = await listed(gateway, MEMBER, server.server_id)
+    assert listing.state != server_pb2.SERVER_STATE_READY
+    assert asked == []
+
+
+async def test_many_calls_of_two_users_at_once_never_mix(
+    gateway: McpGateway, every: EverythingServer
+) -> None:
+    slot = server_pb2.UserValueSlot(header="X-Key")
+    server = await created(
+        gateway,
+        every.url,
+        user_values=[slot],
+        limits=server_pb2.McpServerLimits(calls_max=1000, calls_per_user_max=1000),
+    )
+    people = ((MEMBER, "of-member"), (OTHER, "of-other"))
+    for user, value in people:
+        with acting_for(user):
+            await gateway.servers.SetUserValues(
+                api.SetUserValuesRequest(
+                    request_id="v", server_id=server.server_id, values={"X-Key": value}
+                )
+            )
+
+    async def told(user: User, number: int) -> str:
+        result = await called(gateway, user, server.server_id, "whoami", f"r{number}")
+        return str(json.loads(result.content_json)[0]["text"])
+
+    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
+        answers = [
+            (value, tasks.create_task(told(user, number)))
+            for number in range(50)
+            for user, value in people
+        ]
+    assert [task.result() for _, task in answers] == [value for value, _ in answers]
