@@ -24,8 +24,8 @@ export function useFeed(userId: string | undefined): void {
           cursor: null,
           onEvents: (events) => events.forEach(({ event }) => publish(event)),
           onLink: (link) => {
-            // What happened before the feed began is in the list alone.
-            if (link === "open") void queryClient.invalidateQueries({ queryKey: ["chats"] });
+            // What happened before the feed began is in the list alone, and all tabs missed it.
+            if (link === "open") publish({ type: "resync" });
           },
         });
         return connection.close;
@@ -40,6 +40,10 @@ function apply(event: FeedEvent): void {
     case "created":
     case "updated":
       upsert(event.chat);
+      // A list that is being read may be from before this change, and would take its place.
+      if (queryClient.isFetching({ queryKey: ["chats"] })) {
+        void queryClient.invalidateQueries({ queryKey: ["chats"] });
+      }
       break;
     case "deleted":
       remove(event.chat_id);

@@ -1,6 +1,7 @@
 /** What happens right now below the last message: work, a retry, an error, a broken connection. */
 import { useEffect, useState } from "react";
 import type { ChatError, RetryState } from "../api/types.ts";
+import { wordsOf } from "../api/problem.ts";
 import type { ChatView } from "../stream/chat-store.ts";
 import { Notice } from "../ui/states.tsx";
 import { errorWords } from "./errors.ts";
@@ -9,6 +10,9 @@ export function LiveState({ view, hasTail }: { view: ChatView; hasTail: boolean 
   const { chat } = view;
   const isBusy = chat.status === "running" || chat.status === "interrupting";
   if (chat.ended) return <Notice kind="bad" alert title="This chat is no longer there">{chat.ended}</Notice>;
+  if (view.link === "refused" && view.problem) {
+    return <Notice kind="bad" alert title="This chat is no longer followed">{wordsOf(view.problem)}</Notice>;
+  }
   if (chat.retry && isBusy) return <Retry retry={chat.retry} />;
   if (view.isInterrupted) {
     return <Notice kind="warn" icon="globe" title="Connecting again">The connection broke. The agent goes on; what you missed comes with the connection.</Notice>;
