@@ -30,7 +30,7 @@ from chatd.chats.rpc.admission import SuspensionCheckedSpending
 from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
-from chatd.chats.store.housekeeping import PostgresHousekeeping
+from chatd.chats.store.cleanup.housekeeping import PostgresHousekeeping
 from chatd.chats.store.text_search.index import SearchIndex
 from chatd.chats.wiring import ChatComponents, open_chats
 from chatd.errors import DOMAIN, ERRORS

@@ -1,7 +1,9 @@
 """The schema `chat` with the tables of every slice; a test compares it with the migrations."""
 
 import chatd.approvals.store.tables
+import chatd.chats.store.access.tables
 import chatd.chats.store.tables
+import chatd.chats.store.text_search.tables
 import chatd.models.store.tables
 import chatd.primitives.store.audit_outbox
 import chatd.spend.store.tables

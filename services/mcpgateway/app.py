@@ -99,11 +99,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         executor = await stack.enter_async_context(
             CallExecutor.open(journal, sessions, process.supervision)
         )
-        bus = await stack.enter_async_context(
-            PostgresBus.open(
-                url, application_name=process.instance, supervision=process.supervision
-            )
-        )
+        bus = await stack.enter_async_context(_bus(url, process))
         neighbours = Neighbours(settings, process)
         gateways = await stack.enter_async_context(
             neighbours.channels(ServiceName.GATEWAY, settings.gateway)
@@ -124,10 +120,10 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             servers, governance, catalogues, journal, executor, sessions, recorded, policy
         )
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
-        _keep_loops(background, parts, groups, bus, process)
         delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
         background.keep("audit_events.deliver", delivery.run)
         background.keep("master_keys.follow", rotation.run)
+        _keep_loops(background, parts, groups, bus, process)
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
         yield await stack.enter_async_context(
             neighbours.serve(
@@ -147,6 +143,10 @@ def _database(settings: Settings, process: Process) -> AbstractAsyncContextManag
         connections_max=settings.database_connections_max,
         statements=Statements(process.telemetry, current_method),
     )
+
+
+def _bus(url: str, process: Process) -> AbstractAsyncContextManager[PostgresBus]:
+    return PostgresBus.open(url, application_name=process.instance, supervision=process.supervision)
 
 
 def _governance(

@@ -10,7 +10,7 @@ import chatd.settings
 import gateway.settings
 import mcpgateway.settings
 import toolrunner.settings
-from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.domain.preferences import AdvisorSettings, InstallationSettings, UserSettings
 from parley.api.chat.v1 import settings_pb2
 
 SERVICES = Path(__file__).resolve().parents[2] / "services"
@@ -27,6 +27,7 @@ READERS = {
     "retention_notice_days": "chatd/retention/domain/retention.py",
     "running_chats_per_user_max": "chatd/app.py",
     "untrusted_repositories": "chatd/workspaces/engine/reach.py",
+    "advisor": "chatd/turns/engine/setups.py",
     "custom_prompt": "chatd/turns/engine/setups.py",
     "compaction_threshold_percents": "chatd/models/domain/preferences.py",
 }
@@ -70,7 +71,11 @@ def test_every_setting_of_the_installation_and_of_users_has_a_reader() -> None:
 
 def test_the_fields_of_the_contract_are_the_stored_ones() -> None:
     installation = {field.name for field in fields(InstallationSettings)}
-    assert names_of(settings_pb2.InstallationSettings.DESCRIPTOR) == installation
+    # The advisor has methods of its own, because they set its model as well.
+    assert names_of(settings_pb2.InstallationSettings.DESCRIPTOR) | {"advisor"} == installation
+    advisor = {field.name.removeprefix("is_") for field in fields(AdvisorSettings)}
+    model = {"model_id", "reasoning_effort"}
+    assert names_of(settings_pb2.AdvisorSettings.DESCRIPTOR) == advisor | model
     user = {field.name for field in fields(UserSettings)}
     assert names_of(settings_pb2.UserSettings.DESCRIPTOR) == user
 

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from chatd.chats.store.break_glass import BreakGlass
+from chatd.chats.store.access.break_glass import BreakGlass
 from chatd.primitives.domain.ids import WorkerId
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.hub.hubs import Hubs

@@ -9,7 +9,7 @@ import logging
 from datetime import timedelta
 from typing import Final, Protocol
 
-from chatd.chats.store.cancelled_calls import CancelledCall
+from chatd.chats.store.cleanup.cancelled_calls import CancelledCall
 from chatd.content.domain.tools import (
     Dispatch,
     Execution,

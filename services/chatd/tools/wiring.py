@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from chatd.bus_handlers import follow_servers
 from chatd.chats.store.attachments import Attachments
-from chatd.chats.store.cancelled_calls import CancelledCalls
+from chatd.chats.store.cleanup.cancelled_calls import CancelledCalls
 from chatd.content.domain.tools import Executor, Tools
 from chatd.resources import Resources
 from chatd.tools.acknowledgements import Acknowledgements

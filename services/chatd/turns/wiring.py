@@ -90,12 +90,7 @@ async def open_worker(
     setups = SuspensionCheckedSetups(
         ConfiguredSetups(catalogue.configuration, catalogue.book, workspaces.locator), suspension
     )
-    diffs = DiffStatuses(
-        NodeRepositories(resources.toolrunners, process.clock, workspaces.locator),
-        PostgresDiffs(resources.pool),
-        process.clock,
-        changed=chats.notifier.metadata_changed,
-    )
+    diffs = _diffs(resources, chats, workspaces)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
     side_calls = _side_calls(resources, catalogue, spend, setups, open_calls)
@@ -149,6 +144,18 @@ async def open_worker(
         open_calls,
         endings,
         quarantine,
+    )
+
+
+def _diffs(
+    resources: Resources, chats: ChatComponents, workspaces: WorkspaceComponents
+) -> DiffStatuses:
+    clock = resources.process.clock
+    return DiffStatuses(
+        NodeRepositories(resources.toolrunners, clock, workspaces.locator),
+        PostgresDiffs(resources.pool),
+        clock,
+        changed=chats.notifier.metadata_changed,
     )
 
 

@@ -124,18 +124,10 @@ def open_identity(
     factors = _factors(factor_store, users, attempts, settings, process)
     passkeys = _passkeys(factor_store, users, settings, process)
     sign_in = SignIns(
-        people,
-        session_store,
-        link_store,
-        passwords=passwords,
-        attempts=attempts,
-        factor_store=factor_store,
-        second_factors=factors,
-        passkeys=passkeys,
-        clock=clock,
-        new_id=new_id,
-        token_bytes=os.urandom,
-    )
+        people, session_store, link_store, passwords=passwords, attempts=attempts,
+        factor_store=factor_store, second_factors=factors, passkeys=passkeys,
+        clock=clock, new_id=new_id, token_bytes=os.urandom,
+    )  # fmt: skip
     linked = LinkedIdentityStore(database, audit_log)
     oidc = _oidc(issuers, sign_in, factor_store, users, linked, group_store, settings, process)
     own_sessions = OwnSessions(

@@ -160,11 +160,11 @@ class ToolServicer(McpToolServiceServicer):
         return api.ReadResourceResponse(content_json=_content_json(parts))
 
     async def ListPrompts(  # noqa: N802 (the name is the proto's)
-        self, request: api.ListPromptsRequest, context: Any
-    ) -> api.ListPromptsResponse:
+        self, request: api.ListServerPromptsRequest, context: Any
+    ) -> api.ListServerPromptsResponse:
         """Return the prompts of a server."""
         found = await self._sessions.list_prompts(await self._target(request.server_id))
-        return api.ListPromptsResponse(
+        return api.ListServerPromptsResponse(
             prompts=[
                 api.ServerPrompt(
                     name=each.name,

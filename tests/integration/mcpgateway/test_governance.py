@@ -370,7 +370,9 @@ async def test_prompts_and_resources_can_be_referred_to(
         read = await gateway.tools.ReadResource(
             tools_api.ReadResourceRequest(server_id=server_id, uri="memo://note")
         )
-        prompts = await gateway.tools.ListPrompts(tools_api.ListPromptsRequest(server_id=server_id))
+        prompts = await gateway.tools.ListPrompts(
+            tools_api.ListServerPromptsRequest(server_id=server_id)
+        )
         filled = await gateway.tools.GetPrompt(
             tools_api.GetPromptRequest(server_id=server_id, name="greet", arguments={"name": "Ann"})
         )

@@ -8,7 +8,7 @@ import grpc
 
 from chatd.chats.domain.break_glass import AccessPlace
 from chatd.chats.rpc.convert import access_to_proto
-from chatd.chats.store.break_glass import BreakGlass
+from chatd.chats.store.access.break_glass import BreakGlass
 from chatd.models.rpc.administration import made_id
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId

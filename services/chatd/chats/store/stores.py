@@ -4,16 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from chatd.chats.store.access.break_glass import BreakGlass
+from chatd.chats.store.access.ownership import Ownership
+from chatd.chats.store.access.shares import Shares
 from chatd.chats.store.attachments import Attachments
-from chatd.chats.store.break_glass import BreakGlass
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.forks import Forks
 from chatd.chats.store.idempotency_keys import Keys
 from chatd.chats.store.listing import Listing
 from chatd.chats.store.metadata import Metadata
-from chatd.chats.store.ownership import Ownership
 from chatd.chats.store.reading import Reading
-from chatd.chats.store.shares import Shares
 from chatd.chats.store.text_search.hits import Search
 from chatd.chats.store.trees import ChatTrees
 from chatd.primitives.domain.ids import ChatId

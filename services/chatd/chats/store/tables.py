@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from chatd.primitives.store.columns import (
     TransactionId,
@@ -374,54 +374,6 @@ client_keys = Table(
     Index("client_keys_by_age", "created_at"),
 )
 
-chat_shares = Table(
-    "chat_shares",
-    metadata,
-    id_column("chat_id"),
-    text_column("grantee_kind"),
-    id_column("grantee_id"),
-    time_column("created_at"),
-    PrimaryKeyConstraint("chat_id", "grantee_kind", "grantee_id", name=Constraint.CHAT_SHARES_PKEY),
-    of_chat(Constraint.CHAT_SHARES_CHAT_FKEY),
-    CheckConstraint("grantee_kind IN ('user', 'group')", name=Constraint.CHAT_SHARES_KIND_KNOWN),
-    Index("chat_shares_by_grantee", "grantee_id", "chat_id"),
-)
-
-# Accesses of administrators to the chats of others.
-break_glass = Table(
-    "break_glass",
-    metadata,
-    id_column("id"),
-    id_column("administrator_id"),
-    id_column("owner_id"),
-    text_column("reason"),
-    Column("request_hash", LargeBinary, nullable=False),
-    time_column("opened_at"),
-    time_column("expires_at"),
-    time_column("ended_at", nullable=True),
-    Column("changed_xid", TransactionId, nullable=False),
-    PrimaryKeyConstraint("id", name=Constraint.BREAK_GLASS_PKEY),
-    CheckConstraint(
-        "expires_at <= opened_at + interval '8 hours'", name=Constraint.BREAK_GLASS_IS_BOUNDED
-    ),
-    Index("break_glass_by_owner", "owner_id", "administrator_id"),
-)
-
-# Chats that were read by an access; no foreign key to chats, which may be deleted before.
-break_glass_reads = Table(
-    "break_glass_reads",
-    metadata,
-    id_column("access_id"),
-    id_column("chat_id"),
-    PrimaryKeyConstraint("access_id", "chat_id", name=Constraint.BREAK_GLASS_READS_PKEY),
-    ForeignKeyConstraint(
-        ["access_id"],
-        ["chat.break_glass.id"],
-        name=Constraint.BREAK_GLASS_READS_ACCESS_FKEY,
-        ondelete="CASCADE",
-    ),
-)
-
 files = Table(
     "files",
     metadata,
@@ -500,53 +452,6 @@ key_fingerprints = Table(
     text_column("key_id"),
     text_column("fingerprint"),
     PrimaryKeyConstraint("key_id", name=Constraint.KEY_FINGERPRINTS_PKEY),
-)
-
-message_words = Table(
-    "message_words",
-    metadata,
-    id_column("chat_id"),
-    count_column("message_id"),
-    Column("words", TSVECTOR, nullable=False),
-    PrimaryKeyConstraint("chat_id", "message_id", name=Constraint.MESSAGE_WORDS_PKEY),
-    ForeignKeyConstraint(
-        ["chat_id", "message_id"],
-        ["chat.chat_messages.chat_id", "chat.chat_messages.id"],
-        name=Constraint.MESSAGE_WORDS_MESSAGE_FKEY,
-        ondelete="CASCADE",
-    ),
-    Index("message_words_by_word", "words", postgresql_using="gin"),
-)
-
-# Up to which revision the messages of a chat are in `message_words`.
-indexed_chats = Table(
-    "indexed_chats",
-    metadata,
-    id_column("chat_id"),
-    count_column("revision"),
-    PrimaryKeyConstraint("chat_id", name=Constraint.INDEXED_CHATS_PKEY),
-    of_chat(Constraint.INDEXED_CHATS_CHAT_FKEY),
-)
-
-# The transaction up to which changed chats were indexed: one row, locked by who indexes.
-search_progress = Table(
-    "search_progress",
-    metadata,
-    Column("id", SmallInteger, nullable=False),
-    Column("horizon", TransactionId, nullable=False),
-    PrimaryKeyConstraint("id", name=Constraint.SEARCH_PROGRESS_PKEY),
-    CheckConstraint("id = 1", name=Constraint.SEARCH_PROGRESS_ONE_ROW),
-)
-
-revoked_shares = Table(
-    "revoked_shares",
-    metadata,
-    id_column("chat_id"),
-    id_column("grantee_id"),
-    Column("changed_xid", TransactionId, nullable=False),
-    time_column("revoked_at"),
-    PrimaryKeyConstraint("chat_id", "grantee_id", name=Constraint.REVOKED_SHARES_PKEY),
-    Index("revoked_shares_by_grantee", "grantee_id", "changed_xid"),
 )
 
 retention_counts = Table(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import SetArchived
 from chatd.chats.domain.transitions import decide
-from chatd.chats.store.expiry import take_notice
+from chatd.chats.store.cleanup.expiry import take_notice
 from chatd.chats.store.pins import leave_pins, lock_pins, move_pin, return_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.rows import state_of

@@ -7,7 +7,7 @@ from chatd.chats.domain.action_answers import expires_at
 from chatd.chats.domain.chat import ChatState
 from chatd.chats.domain.tool_results import asking_call
 from chatd.chats.domain.views import ChatView, OpenAction
-from chatd.chats.store.break_glass import IS_OPEN
+from chatd.chats.store.access.break_glass import IS_OPEN
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.diffs import diff_status_of
 from chatd.chats.store.rows import state_of

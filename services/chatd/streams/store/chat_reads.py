@@ -11,7 +11,7 @@ import asyncpg
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage
 from chatd.chats.domain.views import OpenAction
-from chatd.chats.store.break_glass import IS_OPEN
+from chatd.chats.store.access.break_glass import IS_OPEN
 from chatd.chats.store.queries import MESSAGE_COLUMNS
 from chatd.chats.store.rows import message_of, queue_column, queue_of, state_of
 from chatd.chats.store.statements import STATE_COLUMNS

@@ -15,7 +15,7 @@ import asyncpg
 
 from chatd.chats.domain.break_glass import BreakGlassAccess
 from chatd.chats.domain.views import ChatView
-from chatd.chats.store.break_glass import IS_OPEN, access_of
+from chatd.chats.store.access.break_glass import IS_OPEN, access_of
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.domain.requests import Reader

@@ -13,7 +13,7 @@ from chatd.chats.domain.chat import NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import AskedCall, CommitStep, EnterRequiresAction, SuspendCall
 from chatd.chats.domain.tool_results import asking_call
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.store.cancelled_calls import CancelledCalls
+from chatd.chats.store.cleanup.cancelled_calls import CancelledCalls
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import (

@@ -5,7 +5,7 @@ import asyncio
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.store.attachments import INSERT_LINKS, Attachments
-from chatd.chats.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
+from chatd.chats.store.cleanup.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId

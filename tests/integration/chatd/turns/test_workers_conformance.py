@@ -476,9 +476,8 @@ async def test_actions_are_due_when_their_time_is_over(world: World, workers: Wo
     await world.insert(replace(asking, deadline_at=now - timedelta(seconds=10)), ANN, 0)
     late = replace(asking, chat_id=others, deadline_at=now - timedelta(seconds=20))
     await world.insert(late, BOB, 0)
-    await world.insert(
-        replace(asking, chat_id=early, deadline_at=now + timedelta(seconds=60)), ANN, 0
-    )
+    later = replace(asking, chat_id=early, deadline_at=now + timedelta(seconds=60))
+    await world.insert(later, ANN, 0)
     due = (DueAction(others, BOB, ACTION), DueAction(asking.chat_id, ANN, ACTION))
     assert await workers.due_actions(10) == due
     assert await workers.due_actions(1) == due[:1]
@@ -497,7 +496,5 @@ async def test_places_in_line_follow_the_order_of_a_sweep(world: World, workers:
     older = await world.chat(age_s=20)
     stopping = await world.chat(age_s=5, status=Status.INTERRUPTING)
     owned = await world.chat(age_s=30, worker_id=ME)
-    places = [
-        await workers.place_in_line(state.chat_id) for state in (stopping, older, newer, owned)
-    ]
-    assert places == [1, 2, 3, None]
+    chats = (stopping, older, newer, owned)
+    assert [await workers.place_in_line(chat.chat_id) for chat in chats] == [1, 2, 3, None]

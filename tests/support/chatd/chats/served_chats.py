@@ -24,7 +24,7 @@ from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
-from chatd.chats.store.break_glass import BreakGlass
+from chatd.chats.store.access.break_glass import BreakGlass
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores

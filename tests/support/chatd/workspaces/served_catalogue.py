@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatd.chats.store.ownership import Ownership
+from chatd.chats.store.access.ownership import Ownership
 from chatd.models.store.catalogue import ChatFacts, StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, WorkerId
 from chatd.users.domain.grantees import Grantees

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from chatd.chats.store.ownership import OWNERS_MAX, Ownership
+from chatd.chats.store.access.ownership import OWNERS_MAX, Ownership
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Pool

@@ -395,7 +395,7 @@ class ReadResourceResponse(_message.Message):
 Global___ReadResourceResponse: _TypeAlias = ReadResourceResponse  # noqa: Y015
 
 @_typing.final
-class ListPromptsRequest(_message.Message):
+class ListServerPromptsRequest(_message.Message):
     """Asks for the prompts of a server."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -414,10 +414,10 @@ class ListPromptsRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListPromptsRequest: _TypeAlias = ListPromptsRequest  # noqa: Y015
+Global___ListServerPromptsRequest: _TypeAlias = ListServerPromptsRequest  # noqa: Y015
 
 @_typing.final
-class ListPromptsResponse(_message.Message):
+class ListServerPromptsResponse(_message.Message):
     """The prompts of a server."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -438,7 +438,7 @@ class ListPromptsResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListPromptsResponse: _TypeAlias = ListPromptsResponse  # noqa: Y015
+Global___ListServerPromptsResponse: _TypeAlias = ListServerPromptsResponse  # noqa: Y015
 
 @_typing.final
 class ServerPrompt(_message.Message):

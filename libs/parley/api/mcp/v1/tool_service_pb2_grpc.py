@@ -57,8 +57,8 @@ class McpToolServiceStub:
                 _registered_method=True)
         self.ListPrompts = channel.unary_unary(
                 '/parley.api.mcp.v1.McpToolService/ListPrompts',
-                request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListPromptsRequest.SerializeToString,
-                response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListPromptsResponse.FromString,
+                request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsResponse.FromString,
                 _registered_method=True)
         self.GetPrompt = channel.unary_unary(
                 '/parley.api.mcp.v1.McpToolService/GetPrompt',
@@ -150,8 +150,8 @@ def add_McpToolServiceServicer_to_server(servicer, server):
             ),
             'ListPrompts': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPrompts,
-                    request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListPromptsRequest.FromString,
-                    response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListPromptsResponse.SerializeToString,
+                    request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsResponse.SerializeToString,
             ),
             'GetPrompt': grpc.unary_unary_rpc_method_handler(
                     servicer.GetPrompt,
@@ -298,8 +298,8 @@ class McpToolService:
             request,
             target,
             '/parley.api.mcp.v1.McpToolService/ListPrompts',
-            parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListPromptsRequest.SerializeToString,
-            parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListPromptsResponse.FromString,
+            parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsRequest.SerializeToString,
+            parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,1 @@
+"""Who may read a chat: owners, shares and break-glass accesses."""

@@ -1,0 +1,1 @@
+"""What is left of chats and calls, and its removal."""
