@@ -9,7 +9,7 @@ import pytest
 
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tool_servers import ServerReport, server_notices, servers_text
-from chatd.content.domain.tools import Dispatch, Execution, Executor, ToolSpec
+from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
@@ -135,6 +135,7 @@ async def test_a_result_that_is_larger_than_a_message_becomes_a_file_of_the_chat
         spec = specs["well__long_text"]
         outcome = await tools.execute(execution_of(spec, '{"bytes_count": 600000}', 65536))
         found = await tools.find(execution_of(spec, '{"bytes_count": 600000}', 65536))
+    assert isinstance(outcome, Outcome)
     [file] = outcome.files
     assert (outcome.outcome, file.name, type(found).__name__) == (
         ToolOutcome.DONE,

@@ -24,6 +24,7 @@ from chatd.content.domain.tools import (
 )
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
@@ -51,6 +52,7 @@ OUTCOMES = {
     ToolOutcome.CANCELLED: tool_pb2.CALL_OUTCOME_CANCELLED,
     ToolOutcome.UNKNOWN: tool_pb2.CALL_OUTCOME_UNKNOWN,
 }
+from support.chatd.tools.kept_files import KeptFiles
 
 
 class AskingRuntime(McpRuntimeServiceServicer):
@@ -135,6 +137,7 @@ async def asking_mcp_tools(journal: JournalingTools, directory: Path) -> AsyncIt
     await server.start()
     try:
         async with grpc.aio.insecure_channel(address) as channel:
-            yield McpTools(Channels((Address.parse(address),), lambda _: channel), FakeClock())
+            channels = Channels((Address.parse(address),), lambda _: channel)
+            yield McpTools(channels, FakeClock(), ResultFiles(KeptFiles()))
     finally:
         await server.stop(None)
