@@ -154,6 +154,9 @@ async def _open_dependencies(
         links=links,
         # No node is known before a ticket names one.
         nodes=await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ())),
+        mcpgateways=await stack.enter_async_context(
+            neighbours.channels(ServiceName.MCPGATEWAY, settings.mcpgateway)
+        ),
         streams=streams,
         draining=asyncio.Event(),
     )

@@ -3,22 +3,42 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
 
-from mcpgateway.admin.servicer import ServerServicer
-from mcpgateway.client.egress import Policy
+from mcpgateway.admin.notices import SERVERS_TOPIC, Notices
+from mcpgateway.admin.probing import Probing
+from mcpgateway.admin.servicer import Governance, ServerServicer
+from mcpgateway.admin.tool_servicer import ToolServicer
+from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
+from mcpgateway.runtime.recorded_calls import RecordedCalls
 from mcpgateway.runtime.servicer import RuntimeServicer
-from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
-from mcpgateway.servers.domain import ApprovalPolicy, Availability, ServerId, ServerSettings
+from mcpgateway.runtime.tool_listing import ToolListing
+from mcpgateway.servers.access import Access, NoGrants
+from mcpgateway.servers.changes import ServerChanges
+from mcpgateway.servers.definitions import Definitions
+from mcpgateway.servers.domain import (
+    ApprovalPolicy,
+    Availability,
+    PinPolicy,
+    ServerId,
+    ServerSettings,
+)
+from mcpgateway.servers.groups import GatewayGroups
+from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import STORED_KEYS, Servers
+from mcpgateway.servers.user_values import UserValues
 from mcpgateway.settings import Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.bus import Notice, PostgresBus
+from parley.identity import ServiceName
 from parley.postgres import Database, migrate
 from parley.process import Neighbours, Process
 from parley.rpc import RunningServer, current_method
@@ -26,8 +46,21 @@ from parley.secrets import Keyring, SecretBox
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
-SERVERS_TOPIC: Final = "mcp.servers"
 QUIET_LIBRARIES: Final = ("httpx2", "httpcore2", "mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The components of a process."""
+
+    servers: Servers
+    governance: Governance
+    catalogues: CatalogueCache
+    journal: Journal
+    executor: CallExecutor
+    sessions: Sessions
+    recorded: RecordedCalls
+    policy: Policy
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -55,7 +88,8 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 statements=Statements(process.telemetry, current_method),
             )
         )
-        servers = Servers(database, SecretBox(keyring))
+        box = SecretBox(keyring)
+        servers = Servers(database, box)
         await STORED_KEYS.adopt(database.pool, keyring)
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
@@ -68,26 +102,109 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 url, application_name=process.instance, supervision=process.supervision
             )
         )
-
-        def changed() -> None:
-            bus.publish(Notice(SERVERS_TOPIC, SERVERS_TOPIC, 0))
-
-        catalogues = CatalogueCache(sessions, process.clock, changed)
-        listing = ToolListing(servers, catalogues)
-        runtime = RuntimeServicer(servers, listing, catalogues, journal, executor)
-        background = await stack.enter_async_context(BackgroundTasks(process.supervision))
-        background.keep("lease.renew", executor.renew_lease)
         neighbours = Neighbours(settings, process)
+        gateways = await stack.enter_async_context(
+            neighbours.channels(ServiceName.GATEWAY, settings.gateway)
+        )
+        groups = GatewayGroups(gateways, process.clock)
+        values = UserValues(database, box)
+        access = Access(servers, values, groups, NoGrants())
+        governance = _governance(database, access, values, process)
+        catalogues = CatalogueCache(
+            sessions,
+            governance.definitions,
+            governance.health,
+            process.clock,
+            lambda server_id: bus.publish(Notice(SERVERS_TOPIC, server_id, 0)),
+        )
+        recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
+        parts = Components(
+            servers, governance, catalogues, journal, executor, sessions, recorded, policy
+        )
+        background = await stack.enter_async_context(BackgroundTasks(process.supervision))
+        _keep_loops(background, parts, groups, bus, process)
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
-        servicers = (
-            runtime,
-            ServerServicer(servers, journal, executor, process.new_id, changed),
-            # Not implemented; returns UNIMPLEMENTED.
-            McpAuthorizationServiceServicer(),
-        )
         yield await stack.enter_async_context(
-            neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
+            neighbours.serve(
+                _servicers(parts, bus, process),
+                revocations=revocations,
+                errors=ERRORS,
+                domain=DOMAIN,
+            )
         )
+
+
+def _governance(
+    database: Database, access: Access, values: UserValues, process: Process
+) -> Governance:
+    return Governance(
+        access=access,
+        values=values,
+        health=ServerHealth(database, process.clock),
+        definitions=Definitions(database),
+        changes=ServerChanges(database, process.new_id),
+    )
+
+
+def _keep_loops(
+    background: BackgroundTasks,
+    parts: Components,
+    groups: GatewayGroups,
+    bus: PostgresBus,
+    process: Process,
+) -> None:
+    notices = Notices(parts.governance, groups, parts.catalogues, parts.sessions, parts.executor)
+    background.keep("lease.renew", parts.executor.renew_lease)
+    background.keep("recorded_calls.expire", lambda: parts.recorded.expire(process.clock))
+    background.keep("servers.follow", lambda: notices.follow_servers(bus))
+    background.keep("users.follow", lambda: notices.follow_users(bus))
+
+
+def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[Any, ...]:
+    def changed(server_id: str, version: int) -> None:
+        bus.publish(Notice(SERVERS_TOPIC, server_id, version))
+
+    governance = parts.governance
+    listing = ToolListing(parts.servers, governance.access, parts.catalogues)
+    probing = Probing(
+        parts.sessions,
+        governance.access,
+        governance.health,
+        policy=parts.policy,
+        clock=process.clock,
+        new_id=process.new_id,
+    )
+    return (
+        RuntimeServicer(
+            parts.servers,
+            governance.access,
+            listing,
+            parts.catalogues,
+            parts.journal,
+            parts.executor,
+        ),
+        ServerServicer(
+            parts.servers,
+            governance,
+            parts.catalogues,
+            parts.journal,
+            parts.executor,
+            probing,
+            process.new_id,
+            changed,
+        ),
+        ToolServicer(
+            governance.access,
+            listing,
+            parts.catalogues,
+            governance.definitions,
+            parts.executor,
+            parts.sessions,
+            parts.recorded,
+        ),
+        # Not implemented; returns UNIMPLEMENTED.
+        McpAuthorizationServiceServicer(),
+    )
 
 
 async def _with_demo(settings: Settings, servers: Servers, process: Process) -> Policy:
@@ -105,6 +222,7 @@ async def _with_demo(settings: Settings, servers: Servers, process: Process) -> 
         allow_in_plan_mode=True,
         is_trusted=True,
         approval_policy=ApprovalPolicy.NEVER,
+        pin_policy=PinPolicy.OFF,
     )
     await servers.ensure(ServerId(process.new_id()), demo)
     return settings.allowed_hosts.with_url(url)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from mcpgateway.client.egress import Policy
+from mcpgateway.client.egress_policy import Policy
 from parley.process import ServiceSettings
 from parley.rpc import Address
 from parley.settings import Secret, setting
@@ -48,7 +48,12 @@ class Settings(ServiceSettings):
         default=(),
     )
     allowed_hosts: Policy = setting(
-        "Comma-separated HOST:PORT places that may be private or plain HTTP.", default=Policy()
+        "Comma-separated places that may be private or plain HTTP: HOST:PORT, .SUFFIX of a domain, "
+        "or a CIDR such as 10.0.0.0/8.",
+        default=Policy(),
+    )
+    recorded_calls_kept_days: int = setting(
+        "Days for which the record of calls is kept.", default=90, at_least=1
     )
     demo_server_url: HttpUrl | None = setting(
         "An MCP server to offer to everyone under the slug demo.", default=None

@@ -25,6 +25,7 @@ from parley.api.identity.v1 import (
     token_service_pb2,
     user_service_pb2,
 )
+from parley.api.mcp.v1 import server_service_pb2, tool_service_pb2
 from parley.api.workspace.v1 import (
     node_service_pb2,
     secret_service_pb2,
@@ -54,6 +55,8 @@ FILES: tuple[FileDescriptor, ...] = (
     workspace_service_pb2.DESCRIPTOR,
     node_service_pb2.DESCRIPTOR,
     secret_service_pb2.DESCRIPTOR,
+    server_service_pb2.DESCRIPTOR,
+    tool_service_pb2.DESCRIPTOR,
 )
 #: Method -> why there is no route that stands for it.
 NOT_OVER_HTTP = {

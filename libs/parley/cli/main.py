@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.administration.advisor",
         "Let agents ask a model without tools for advice.",
     ),
+    "mcp": ("parley.cli.mcp_servers.mcp", "Add MCP servers, probe them, and call their tools."),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),

@@ -36,7 +36,7 @@ class CatalogueKey:
     address: str
     owner_id: OwnerId
     mode: ChatMode = ChatMode.ORDINARY
-    server_ids: tuple[str, ...] = ()
+    server_ids: tuple[str, ...] | None = ()
 
 
 class ToolCatalogueCache:

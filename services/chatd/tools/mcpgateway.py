@@ -113,7 +113,7 @@ class McpTools:
         chat = _chat_context(context, context.mode)
         with acting_for(user_of(context.owner)):
             selection = await stub.ResolveSelection(
-                api.ResolveSelectionRequest(context=chat, stored_server_ids=context.mcp_server_ids),
+                _selection(context, chat),
                 timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
@@ -217,6 +217,13 @@ def _chat_context(context: TurnContext, mode: ChatMode) -> api.ChatContext:
         root_chat_id=context.root_chat_id,
         workspace_id=context.workspace_id,
         is_plan_mode=mode is not ChatMode.ORDINARY,
+    )
+
+
+def _selection(context: TurnContext, chat: api.ChatContext) -> api.ResolveSelectionRequest:
+    chosen = context.mcp_server_ids
+    return api.ResolveSelectionRequest(
+        context=chat, stored_server_ids=chosen or (), uses_defaults=chosen is None
     )
 
 

@@ -134,7 +134,13 @@ def _members(message: Descriptor, kind: BodyKind) -> dict[str, _Member]:
 
 
 def _nested(attribute: str, put: Setter) -> Setter:
-    return lambda message, value: put(getattr(message, attribute), value)
+    def put_inside(message: Any, value: Any) -> None:
+        inner = getattr(message, attribute)
+        # An empty list is a value too: the message that contains it is present.
+        inner.SetInParent()
+        put(inner, value)
+
+    return put_inside
 
 
 def _struct(

@@ -18,6 +18,8 @@ from gateway.streams.chatd_calls import STUBS, ChatdCalls
 from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
 from gateway.streams.links import Links
+from gateway.streams.mcpgateway_calls import STUBS as MCP_STUBS
+from gateway.streams.mcpgateway_calls import McpGatewayCalls
 from gateway.streams.open_streams import OpenStreams
 from gateway.streams.routes import EventRoutes
 from gateway.streams.workspace_client import Workspaces
@@ -39,6 +41,7 @@ class Dependencies:
         chatd: The client of chatd.
         links: The shared streams to chatd.
         nodes: Channels to the nodes of terminals.
+        mcpgateways: Channels to the processes of mcpgateway.
         streams: The open streams of clients.
         draining: Set once the gateway stops.
     """
@@ -47,6 +50,7 @@ class Dependencies:
     chatd: ChatdClient
     links: Links
     nodes: Channels
+    mcpgateways: Channels
     streams: OpenStreams
     draining: asyncio.Event
 
@@ -84,6 +88,7 @@ def open_handlers(
     calls: dict[str, Calls] = {
         **dict.fromkeys(STUBS, ChatdCalls(chatd)),
         **dict.fromkeys(SERVICERS, identity_calls),
+        **dict.fromkeys(MCP_STUBS, McpGatewayCalls(behind.mcpgateways)),
     }
     oidc_pages = OidcPages(identity.authentication, identity.oidc)
     sign_in_pages = SignInPages(

@@ -1,8 +1,11 @@
 """Conversion of servers between protos and domain values."""
 
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
+
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
@@ -11,11 +14,17 @@ from mcpgateway.servers.domain import (
     Credentials,
     Limits,
     OAuthSettings,
+    PinPolicy,
     Server,
     ServerSettings,
+    ToolSearch,
     Transport,
+    UserValueSlot,
 )
+from mcpgateway.servers.errors import InvalidRequest
+from mcpgateway.servers.health import Health
 from parley.api.mcp.v1 import server_pb2
+from parley.api.mcp.v1.error_reason_pb2 import ErrorReason
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -24,7 +33,26 @@ _PREFIXES: dict[type[StrEnum], tuple[Any, str]] = {
     AuthKind: (server_pb2.AuthKind, "AUTH_KIND_"),
     Availability: (server_pb2.Availability, "AVAILABILITY_"),
     ApprovalPolicy: (server_pb2.ApprovalPolicy, "APPROVAL_POLICY_"),
+    PinPolicy: (server_pb2.PinPolicy, "PIN_POLICY_"),
+    ToolSearch: (server_pb2.ToolSearch, "TOOL_SEARCH_"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """What a caller sees of a server beside its settings.
+
+    Attributes:
+        is_full: Whether the caller sees everything.
+        own_headers: Headers for which the caller has stored values.
+        health: How it did lately, for those who see everything.
+        quarantined: How many definitions wait for approval.
+    """
+
+    is_full: bool
+    own_headers: tuple[str, ...] = ()
+    health: Health | None = None
+    quarantined: int = 0
 
 
 def enum_from_proto(kind: type[E], number: int) -> E | None:
@@ -42,30 +70,22 @@ def enum_to_proto(member: StrEnum) -> Any:
     return enum.Value(prefix + member.name)
 
 
-def settings_from_proto(
-    message: server_pb2.McpServerSettings,
-) -> tuple[ServerSettings, dict[str, str]]:
-    """Convert the settings; also return a problem for each unspecified enum field."""
-    transport = enum_from_proto(Transport, message.transport)
-    auth_kind = enum_from_proto(AuthKind, message.auth_kind)
-    availability = enum_from_proto(Availability, message.availability)
-    choices = {"transport": transport, "auth_kind": auth_kind, "availability": availability}
-    problems = {
-        f"settings.{name}": "choose one" for name, choice in choices.items() if choice is None
-    }
-    settings = ServerSettings(
+def settings_from_proto(message: server_pb2.McpServerSettings) -> ServerSettings:
+    """Convert the settings; unspecified choices become the defaults of new servers."""
+    return ServerSettings(
         slug=message.slug,
-        display_name=message.display_name,
+        display_name=message.display_name or message.slug,
         url=message.url,
-        transport=transport or Transport.STREAMABLE_HTTP,
-        auth_kind=auth_kind or AuthKind.NONE,
+        transport=enum_from_proto(Transport, message.transport) or Transport.STREAMABLE_HTTP,
+        auth_kind=enum_from_proto(AuthKind, message.auth_kind) or AuthKind.NONE,
         description=message.description,
         icon=message.icon,
         oauth=_oauth_from_proto(message.oauth) if message.HasField("oauth") else None,
         api_key_header=message.api_key_header,
         tool_allow_list=tuple(message.tool_allow_list),
         tool_deny_list=tuple(message.tool_deny_list),
-        availability=availability or Availability.DEFAULT_OFF,
+        availability=enum_from_proto(Availability, message.availability)
+        or Availability.DEFAULT_OFF,
         is_enabled=message.is_enabled,
         allow_in_plan_mode=message.allow_in_plan_mode,
         is_trusted=message.is_trusted,
@@ -73,8 +93,44 @@ def settings_from_proto(
         approval_policy=enum_from_proto(ApprovalPolicy, message.approval_policy)
         or ApprovalPolicy.DESTRUCTIVE,
         limits=_limits_from_proto(message.limits),
+        user_ids=tuple(dict.fromkeys(message.user_ids)),
+        group_ids=tuple(dict.fromkeys(message.group_ids)),
+        is_required=message.is_required,
+        pin_policy=enum_from_proto(PinPolicy, message.pin_policy) or PinPolicy.QUARANTINE,
+        user_values=tuple(
+            UserValueSlot(slot.header, slot.description) for slot in message.user_values
+        ),
+        tool_search=enum_from_proto(ToolSearch, message.tool_search) or ToolSearch.AUTOMATIC,
     )
-    return settings, problems
+
+
+def merged_settings(
+    stored: ServerSettings, given: server_pb2.McpServerSettings, paths: Sequence[str]
+) -> ServerSettings:
+    """Return the stored settings with those that a mask names replaced.
+
+    Settings of another kind of authorization go with a change of the kind.
+
+    Raises:
+        InvalidRequest: A path names no setting.
+    """
+    message = _full_settings(stored)
+    mask = FieldMask(paths=paths)
+    if not mask.IsValidForDescriptor(server_pb2.McpServerSettings.DESCRIPTOR):
+        raise InvalidRequest({"update_mask": "names no setting of an MCP server"})
+    mask.MergeMessage(given, message, replace_message_field=True, replace_repeated_field=True)
+    settings = settings_from_proto(message)
+    if settings.auth_kind is stored.auth_kind:
+        return settings
+    is_oauth, is_key = (
+        settings.auth_kind is AuthKind.OAUTH2,
+        settings.auth_kind is AuthKind.API_KEY,
+    )
+    return replace(
+        settings,
+        oauth=settings.oauth if is_oauth or "oauth" in paths else None,
+        api_key_header=settings.api_key_header if is_key or "api_key_header" in paths else "",
+    )
 
 
 def credentials_from_proto(
@@ -94,28 +150,53 @@ def credentials_from_proto(
             return Credentials()
 
 
-def server_to_proto(server: Server, *, is_full: bool) -> server_pb2.McpServer:
-    """Convert a server to its proto; without `is_full` the fields for admins are left out."""
-    kind = server.settings.auth_kind
+def server_to_proto(server: Server, view: ServerView) -> server_pb2.McpServer:
+    """Convert a server to its proto, as much of it as the caller sees."""
+    kind, settings = server.settings.auth_kind, server.settings
     message = server_pb2.McpServer(
         server_id=server.id,
         version=server.version,
-        settings=_full_settings(server.settings) if is_full else _shown_settings(server.settings),
-        authorization_status=(
-            server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
-            if kind is AuthKind.OAUTH2
-            else server_pb2.AUTHORIZATION_STATUS_NOT_REQUIRED
-        ),
+        settings=_full_settings(settings) if view.is_full else _shown_settings(settings),
+        authorization_status=_authorization_status(settings, view),
+        own_value_headers=view.own_headers,
+        quarantined_tool_count=view.quarantined,
     )
     message.created_at.FromDatetime(server.created_at)
     message.updated_at.FromDatetime(server.updated_at)
-    if is_full:
+    if view.health is not None:
+        message.health.CopyFrom(_health_to_proto(view.health))
+    if view.is_full:
         stored = message.stored_credentials
         stored.SetInParent()
         stored.has_oauth_client_secret = server.has_credentials and kind is AuthKind.OAUTH2
         stored.has_api_key = server.has_credentials and kind is AuthKind.API_KEY
         if kind is AuthKind.CUSTOM_HEADERS:
             stored.custom_header_names.extend(server.header_names)
+    return message
+
+
+def _authorization_status(
+    settings: ServerSettings, view: ServerView
+) -> "server_pb2.AuthorizationStatus.ValueType":
+    if any(slot.header not in view.own_headers for slot in settings.user_values):
+        return server_pb2.AUTHORIZATION_STATUS_MISSING_USER_VALUES
+    if settings.auth_kind is AuthKind.OAUTH2:
+        return server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
+    return server_pb2.AUTHORIZATION_STATUS_NOT_REQUIRED
+
+
+def _health_to_proto(health: Health) -> server_pb2.McpServerHealth:
+    reason = "UNSPECIFIED" if health.reason is None else health.reason.value
+    message = server_pb2.McpServerHealth(
+        state=server_pb2.ServerState.Value(f"SERVER_STATE_{health.state.name}"),
+        reason=ErrorReason.Value(f"ERROR_REASON_{reason}"),
+        detail=health.detail,
+        tool_count=health.tool_count,
+    )
+    if health.last_ok_at is not None:
+        message.last_ok_at.FromDatetime(health.last_ok_at)
+    if health.last_error_at is not None:
+        message.last_error_at.FromDatetime(health.last_error_at)
     return message
 
 
@@ -129,6 +210,10 @@ def _shown_settings(settings: ServerSettings) -> server_pb2.McpServerSettings:
         availability=enum_to_proto(settings.availability),
         is_enabled=settings.is_enabled,
         allow_in_plan_mode=settings.allow_in_plan_mode,
+        user_values=[
+            server_pb2.UserValueSlot(header=slot.header, description=slot.description)
+            for slot in settings.user_values
+        ],
     )
 
 
@@ -142,6 +227,11 @@ def _full_settings(settings: ServerSettings) -> server_pb2.McpServerSettings:
     message.is_trusted = settings.is_trusted
     message.is_stateful = settings.is_stateful
     message.approval_policy = enum_to_proto(settings.approval_policy)
+    message.user_ids.extend(settings.user_ids)
+    message.group_ids.extend(settings.group_ids)
+    message.is_required = settings.is_required
+    message.pin_policy = enum_to_proto(settings.pin_policy)
+    message.tool_search = enum_to_proto(settings.tool_search)
     for field in fields(Limits):
         setattr(message.limits, field.name, getattr(settings.limits, field.name))
     if settings.oauth is not None:

@@ -1,8 +1,9 @@
-"""The egress policy: HTTP only to public addresses over TLS, and to others that are allowed.
+"""HTTP to MCP servers: only where the policy allows it, with the identity of each request.
 
 A host is checked twice. Before a request its scheme and port are checked; when a connection is
 opened, every address that its name resolves to is checked, and the connection goes to a checked
-address, so a later change of the DNS answer has no effect (DNS rebinding).
+address, so a later change of the DNS answer has no effect (DNS rebinding). One client serves many
+users: the headers of a request are those of the identity in its context, never of the client.
 """
 
 import asyncio
@@ -12,91 +13,21 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, Self
-from urllib.parse import urlsplit
+from typing import Final
 
 import httpcore2
 import httpx2
 
-from parley.public_addresses import is_public
+from mcpgateway.client.egress_policy import DEFAULT_PORTS, AddressBlocked, Policy
 
 CONNECTIONS_MAX: Final = 100
 KEEPALIVE_S: Final = 60.0
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-
-
-class AddressBlocked(httpx2.TransportError):
-    """The address is private, or the scheme is plain HTTP, and the operator did not allow it.
-
-    Attributes:
-        host_port: The host and port.
-    """
-
-    def __init__(self, host_port: str, problem: str) -> None:
-        super().__init__(
-            f"{host_port} {problem}; the operator can name it in MCPGATEWAY_ALLOWED_HOSTS"
-        )
-        self.host_port = host_port
+HEADERS_MAX: Final = 200
+HEADER_BYTES_MAX: Final = 64 * 1024
 
 
 class ResponseTooLarge(httpx2.TransportError):
     """A response is larger than the limit of the server."""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The hosts that may be reached besides public ones over TLS.
-
-    Attributes:
-        allowed: Exact host:port texts in lower case.
-    """
-
-    allowed: frozenset[str] = frozenset()
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse comma-separated host:port entries.
-
-        Raises:
-            ValueError: One of them is not host:port.
-        """
-        host_ports = [part.strip().lower() for part in text.split(",") if part.strip()]
-        for host_port in host_ports:
-            host, _, port = host_port.rpartition(":")
-            if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-                raise ValueError(f"{host_port!r} is not HOST:PORT")
-        return cls(frozenset(host_ports))
-
-    def __str__(self) -> str:
-        return ",".join(sorted(self.allowed))
-
-    def with_url(self, url: str) -> "Policy":
-        """Return a policy that also allows the host and port of `url`."""
-        parts = urlsplit(url)
-        port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-        return Policy(self.allowed | {_host_port(parts.hostname or "", port)})
-
-    def check_request(self, scheme: str, host: str, port: int | None) -> None:
-        """Reject plain HTTP to a host that is not explicitly allowed.
-
-        Raises:
-            AddressBlocked: The request must not be sent.
-        """
-        host_port = _host_port(host, port or DEFAULT_PORTS.get(scheme, 0))
-        if scheme != "https" and host_port not in self.allowed:
-            raise AddressBlocked(host_port, "is reached by plain HTTP")
-
-    def check_addresses(self, host: str, port: int, addresses: Iterable[str]) -> None:
-        """Reject a host that resolves to an address which is not public.
-
-        Raises:
-            AddressBlocked: The connection must not be opened.
-        """
-        if _host_port(host, port) in self.allowed:
-            return
-        for address in addresses:
-            if not is_public(address):
-                raise AddressBlocked(_host_port(host, port), "is not a public address")
 
 
 @dataclass(slots=True)
@@ -118,19 +49,44 @@ class Exchange:
     broken: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose requests are sent, and where to.
+
+    Attributes:
+        origin: The scheme, host and port that may get the headers.
+        headers: The headers that authorize the requests.
+    """
+
+    origin: tuple[str, str, int]
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def at(cls, url: str, headers: Mapping[str, str]) -> "Identity":
+        """Return the identity of requests to the origin of a URL."""
+        return cls(_origin(httpx2.URL(url)), headers)
+
+    def apply(self, request: httpx2.Request) -> None:
+        """Add the headers to a request.
+
+        Raises:
+            AddressBlocked: It goes to another origin, for example after a redirect.
+        """
+        if _origin(request.url) != self.origin:
+            where = f"{request.url.host}:{request.url.port or ''}"
+            raise AddressBlocked(where, "is not the origin of the server", remedy="")
+        request.headers.update(self.headers)
+
+
 EXCHANGE: ContextVar[Exchange | None] = ContextVar("mcpgateway_exchange", default=None)
+IDENTITY: ContextVar[Identity | None] = ContextVar("mcpgateway_identity", default=None)
 
 
 def guarded_client(
-    policy: Policy,
-    *,
-    headers: Mapping[str, str],
-    response_bytes_max: int,
-    timeout: httpx2.Timeout,
+    policy: Policy, *, response_bytes_max: int, timeout: httpx2.Timeout
 ) -> httpx2.AsyncClient:
-    """Return a client for one server, without cookies and proxy settings."""
+    """Return a client for one server, without credentials, cookies and proxy settings."""
     return httpx2.AsyncClient(
-        headers=dict(headers),
         timeout=timeout,
         transport=GuardedTransport(policy, response_bytes_max),
         # One client serves many users, whose cookies must not be shared.
@@ -155,8 +111,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request."""
-        exchange = EXCHANGE.get()
+        exchange, identity = EXCHANGE.get(), IDENTITY.get()
+        if identity is None:
+            raise AssertionError("a request without an identity")
         try:
+            identity.apply(request)
             self._policy.check_request(request.url.scheme, request.url.host, request.url.port)
             if exchange is not None:
                 # Assumed until the opposite is proven: a cancelled request may have arrived.
@@ -188,6 +147,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 )
             )
         headers = httpx2.Headers(response.headers)
+        size = sum(len(name) + len(value) for name, value in response.headers)
+        if len(response.headers) > HEADERS_MAX or size > HEADER_BYTES_MAX:
+            await response.aclose()
+            raise ResponseTooLarge("the response has too many headers")
         is_stream = headers.get("content-type", "").startswith("text/event-stream")
         # An event stream has no total limit; the SDK limits each event.
         limit = None if is_stream else self._response_bytes_max
@@ -239,7 +202,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Resolve the host, check its addresses, and connect to the first one that accepts."""
-        addresses = await _resolved(host, port)
+        addresses = await resolved(host, port)
         self._policy.check_addresses(host, port, addresses)
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
         for address in addresses:
@@ -274,7 +237,16 @@ NOT_SENT: Final = (
 )
 
 
-async def _resolved(host: str, port: int) -> tuple[str, ...]:
+def _origin(url: httpx2.URL) -> tuple[str, str, int]:
+    return (url.scheme, url.host, url.port or DEFAULT_PORTS.get(url.scheme, 0))
+
+
+async def resolved(host: str, port: int) -> tuple[str, ...]:
+    """Return the addresses of a host.
+
+    Raises:
+        httpcore2.ConnectError: It has none.
+    """
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -296,8 +268,3 @@ def _translated() -> Iterator[None]:
     ) as error:
         kind = getattr(httpx2, type(error).__name__, httpx2.TransportError)
         raise kind(str(error)) from error
-
-
-def _host_port(host: str, port: int) -> str:
-    bracketed = f"[{host}]" if ":" in host else host
-    return f"{bracketed}:{port}".lower()

@@ -5,7 +5,8 @@ from typing import Final
 import httpx2
 from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 
-from mcpgateway.client.egress import NOT_SENT, AddressBlocked, Exchange, ResponseTooLarge
+from mcpgateway.client.egress import NOT_SENT, Exchange, ResponseTooLarge
+from mcpgateway.client.egress_policy import AddressBlocked
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import UpstreamFailed
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from mcp import Client
 
-from mcpgateway.client.egress import EXCHANGE, Exchange
+from mcpgateway.client.egress import EXCHANGE, IDENTITY, Exchange, Identity
 from mcpgateway.client.failures import failed_exchange, lost_session
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import UpstreamFailed
@@ -28,8 +28,11 @@ Connecting = Callable[[], AbstractAsyncContextManager[Client]]
 class TaskSession:
     """One session with a stateful server, owned by one task."""
 
-    def __init__(self, connecting: Connecting, limit_ms: int, now: float) -> None:
+    def __init__(
+        self, connecting: Connecting, identity: Identity, limit_ms: int, now: float
+    ) -> None:
         self._connecting = connecting
+        self._identity = identity
         self._limit_ms = limit_ms
         self._opened: asyncio.Future[Client | UpstreamFailed] = (
             asyncio.get_running_loop().create_future()
@@ -51,6 +54,7 @@ class TaskSession:
         self._owner = asyncio.current_task()
         exchange = Exchange()
         EXCHANGE.set(exchange)
+        IDENTITY.set(self._identity)
         failure = UpstreamFailed(
             Reason.CONNECT_TIMEOUT, f"the server did not connect within {self._limit_ms} ms"
         )
@@ -98,14 +102,16 @@ class TaskSession:
         assert isinstance(client, Client)
         self.operations += 1
         try:
-            return await _watched(lambda: work(client), self.ended, has_session=True)
+            return await _watched(
+                lambda: work(client), self.ended, self._identity, has_session=True
+            )
         finally:
             self.operations -= 1
             self.used_at = clock.monotonic()
 
 
-async def short_lived(connecting: Connecting, work: Work[T]) -> T:
-    """Run `work` with a new client.
+async def short_lived(connecting: Connecting, identity: Identity, work: Work[T]) -> T:
+    """Run `work` with a new client on behalf of an identity.
 
     Raises:
         UpstreamFailed: It failed.
@@ -115,17 +121,22 @@ async def short_lived(connecting: Connecting, work: Work[T]) -> T:
         async with connecting() as client:
             return await work(client)
 
-    return await _watched(connected, asyncio.Event(), has_session=False)
+    return await _watched(connected, asyncio.Event(), identity, has_session=False)
 
 
 async def _watched(
-    work: Callable[[], Awaitable[T]], ended: asyncio.Event, *, has_session: bool
+    work: Callable[[], Awaitable[T]],
+    ended: asyncio.Event,
+    identity: Identity,
+    *,
+    has_session: bool,
 ) -> T:
     """Run `work` in its own task until it, its session or its HTTP exchange ends."""
     exchange = Exchange()
 
     async def with_own_errors() -> T:
         EXCHANGE.set(exchange)
+        IDENTITY.set(identity)
         try:
             return await work()
         except Exception as error:  # The SDK raises any error of its transport.

@@ -7,7 +7,7 @@ user (and, if the server keeps state per chat, to one chat).
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -21,9 +21,12 @@ from mcp_types import DiscoverResult, Implementation
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcpgateway.client import operations as asking
+from mcpgateway.client import references as asking_references
 from mcpgateway.client.call import OnProgress
-from mcpgateway.client.content import ToolAnswer
-from mcpgateway.client.egress import Policy, guarded_client
+from mcpgateway.client.content import Part, ToolAnswer
+from mcpgateway.client.egress import Identity, guarded_client
+from mcpgateway.client.egress_policy import Policy
+from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
 from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
 from mcpgateway.servers.domain import Catalogue, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
@@ -50,7 +53,7 @@ class _Endpoint:
     mode: str = "auto"
     discovered: DiscoverResult | None = None
     operations: int = 0
-    sessions: dict[tuple[str, int, str, str], TaskSession] = field(default_factory=dict)
+    sessions: dict[tuple[str, int, str, str, str], TaskSession] = field(default_factory=dict)
 
     def record_protocol(self, client: Client) -> bool:
         """Record the server's protocol version; return whether it has sessions."""
@@ -76,6 +79,7 @@ class Sessions:
         self._clock = clock
         self._tasks = tasks
         self._endpoints: dict[tuple[str, int], _Endpoint] = {}
+        self._retired: list[_Endpoint] = []
 
     @classmethod
     @asynccontextmanager
@@ -95,14 +99,7 @@ class Sessions:
         Raises:
             UpstreamFailed: It does not respond, or its response is invalid.
         """
-        limit_ms = target.server.settings.limits.connect_timeout_ms
-        try:
-            async with asyncio.timeout(limit_ms / 1000):
-                return await self._with_client(target, asking.list_tools)
-        except TimeoutError:
-            raise UpstreamFailed(
-                Reason.CONNECT_TIMEOUT, f"the server did not list its tools within {limit_ms} ms"
-            ) from None
+        return await self._within(target, asking.list_tools)
 
     async def call_tool(
         self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
@@ -119,10 +116,83 @@ class Sessions:
 
         return await self._with_client(target, call)
 
+    async def protocol_version(self, target: Target) -> str:
+        """Connect, and return the protocol revision that was agreed on.
+
+        Raises:
+            UpstreamFailed: The server does not connect, or not in time.
+        """
+
+        async def read(client: Client) -> str:
+            return client.protocol_version
+
+        return await self._within(target, read)
+
+    async def list_resources(self, target: Target) -> tuple[ResourceEntry, ...]:
+        """Return the resources of a server.
+
+        Raises:
+            UpstreamFailed: It does not respond.
+        """
+        return await self._within(target, asking_references.list_resources)
+
+    async def read_resource(self, target: Target, uri: str) -> tuple[Part, ...]:
+        """Return the contents of a resource.
+
+        Raises:
+            UpstreamFailed: The server does not respond, or has no such resource.
+        """
+        return await self._within(
+            target, lambda client: asking_references.read_resource(client, uri)
+        )
+
+    async def list_prompts(self, target: Target) -> tuple[PromptEntry, ...]:
+        """Return the prompts of a server.
+
+        Raises:
+            UpstreamFailed: It does not respond.
+        """
+        return await self._within(target, asking_references.list_prompts)
+
+    async def get_prompt(
+        self, target: Target, name: str, arguments: Mapping[str, str]
+    ) -> FilledPrompt:
+        """Return a prompt with its arguments filled in.
+
+        Raises:
+            UpstreamFailed: The server does not respond, or has no such prompt.
+        """
+
+        async def get(client: Client) -> FilledPrompt:
+            return await asking_references.get_prompt(client, name, arguments)
+
+        return await self._within(target, get)
+
+    async def _within(self, target: Target, work: Work[T]) -> T:
+        limit_ms = target.server.settings.limits.connect_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                return await self._with_client(target, work)
+        except TimeoutError:
+            raise UpstreamFailed(
+                Reason.CONNECT_TIMEOUT, f"the server did not answer within {limit_ms} ms"
+            ) from None
+
+    async def retire(self, server_id: str, version: int) -> None:
+        """Close the sessions of a server that were opened for versions before this one."""
+        old = [key for key in self._endpoints if key[0] == server_id and key[1] < version]
+        for key in old:
+            endpoint = self._endpoints.pop(key)
+            if endpoint.operations == 0:
+                await _close(endpoint)
+            else:
+                # Its calls end on their own; the sweep closes it afterwards.
+                self._retired.append(endpoint)
+
     async def close(self) -> None:
         """Close all sessions and connections."""
         endpoints, self._endpoints = self._endpoints, {}
-        for endpoint in endpoints.values():
+        for endpoint in (*endpoints.values(), *self._retired):
             await _close(endpoint)
 
     async def _with_client(self, target: Target, work: Work[T]) -> T:
@@ -136,7 +206,8 @@ class Sessions:
                     if endpoint.mode not in MODERN_PROTOCOL_VERSIONS:
                         session = await self._session(endpoint, target)
                     if session is None:
-                        return await short_lived(self._connecting(endpoint, target), work)
+                        connecting = self._connecting(endpoint, target)
+                        return await short_lived(connecting, _identity(target), work)
                     return await session.run(work, self._clock)
                 except UpstreamFailed as error:
                     endpoint.reset_protocol(session)
@@ -154,7 +225,8 @@ class Sessions:
             self._evict()
             limit_ms = target.server.settings.limits.connect_timeout_ms
             connecting = self._connecting(endpoint, target)
-            session = TaskSession(connecting, limit_ms, self._clock.monotonic())
+            now = self._clock.monotonic()
+            session = TaskSession(connecting, _identity(target), limit_ms, now)
             endpoint.sessions[target.session_key] = session
             # In a new context: the session outlives the call that opens it.
             self._tasks.create_task(session.run_client(), context=contextvars.Context())
@@ -177,7 +249,6 @@ class Sessions:
         limits = target.server.settings.limits
         return guarded_client(
             self._policy,
-            headers=target.headers,
             # Images are sent as base64, and structured results repeat the text.
             response_bytes_max=max(LISTING_BYTES_MAX, 2 * limits.result_bytes_max + 65536),
             # Read timeouts are handled by the caller of the operation.
@@ -231,6 +302,10 @@ class Sessions:
             await self._sweep(self._clock.monotonic())
 
     async def _sweep(self, now: float) -> None:
+        for endpoint in tuple(self._retired):
+            if endpoint.operations == 0:
+                self._retired.remove(endpoint)
+                await _close(endpoint)
         for key, endpoint in tuple(self._endpoints.items()):
             for owner, session in tuple(endpoint.sessions.items()):
                 if session.operations == 0 and (
@@ -244,6 +319,10 @@ class Sessions:
             if is_idle and now - endpoint.used_at > ENDPOINT_IDLE_S:
                 del self._endpoints[key]
                 await _close(endpoint)
+
+
+def _identity(target: Target) -> Identity:
+    return Identity.at(target.server.settings.url, target.headers)
 
 
 def _is_repeatable(error: UpstreamFailed) -> bool:

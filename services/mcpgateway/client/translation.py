@@ -3,8 +3,9 @@
 import base64
 import binascii
 import logging
+import unicodedata
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from mcp_types import (
@@ -35,6 +36,9 @@ from mcpgateway.servers.domain import Tool, ToolHints
 
 DESCRIPTION_BYTES_MAX: Final = 2048
 SCHEMA_BYTES_MAX: Final = 65536
+SCHEMA_DEPTH_MAX: Final = 32
+#: Control, format, surrogate, private and unassigned characters.
+INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 DESCRIPTION_CUT: Final = " [description cut]"
 MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -62,10 +66,13 @@ def usable_tools(tools: Iterable[ProtocolTool]) -> tuple[dict[str, Tool], int]:
 
 def _tool(tool: ProtocolTool) -> Tool | None:
     """Convert a tool; None if its name or schemas exceed the limits of models."""
-    schema = {"type": "object", **tool.input_schema}
-    schemas = [canonical_json(schema)]
-    if tool.output_schema is not None:
-        schemas.append(canonical_json(tool.output_schema))
+    try:
+        schema = {"type": "object", **visible_schema(tool.input_schema)}
+        schemas = [canonical_json(schema)]
+        if tool.output_schema is not None:
+            schemas.append(canonical_json(visible_schema(tool.output_schema)))
+    except RecursionError:
+        return None
     is_usable = (
         0 < len(tool.name) <= ORIGINAL_NAME_MAX
         and "\0" not in tool.name
@@ -80,13 +87,36 @@ def _tool(tool: ProtocolTool) -> Tool | None:
     annotated_title = tool.annotations.title if tool.annotations else None
     return Tool(
         name=tool.name,
-        title=clean_text(tool.title or annotated_title or "")[:256],
+        title=visible_text(tool.title or annotated_title or "")[:256],
         description=description,
         input_schema_json=schemas[0],
         output_schema_json=schemas[1] if len(schemas) > 1 else b"",
         hints=hints,
         digest=definition_digest(tool.name, description, schemas, hints),
     )
+
+
+def visible_schema(schema: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+    """Return a schema whose texts have no invisible characters.
+
+    Raises:
+        RecursionError: It is deeper than a definition may be.
+    """
+    return {visible_text(key): _visible(value, depth + 1) for key, value in schema.items()}
+
+
+def _visible(value: Any, depth: int) -> Any:
+    if depth > SCHEMA_DEPTH_MAX:
+        raise RecursionError
+    match value:
+        case str():
+            return visible_text(value)
+        case dict():
+            return visible_schema(value, depth)
+        case list():
+            return [_visible(each, depth + 1) for each in value]
+        case _:
+            return value
 
 
 def _hints(tool: ProtocolTool) -> ToolHints:
@@ -150,6 +180,16 @@ def _part(block: ContentBlock) -> Part:
         return UnknownPart(f"{block.type} that is not base64")
 
 
+def resource_part(resource: TextResourceContents | BlobResourceContents) -> Part:
+    """Convert the content of a resource."""
+    return _part(EmbeddedResource(type="resource", resource=resource))
+
+
+def part_of(block: ContentBlock) -> Part:
+    """Convert one block of a message."""
+    return _part(block)
+
+
 def _media_type(data: bytes, said: str) -> str:
     """Return the media type detected from the bytes, otherwise the one that the server declares."""
     if data[:4] == b"RIFF" and data[8:12] in (b"WEBP", b"WAVE"):
@@ -163,9 +203,22 @@ def clean_text(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
+def visible_text(text: str) -> str:
+    """Return `text` without characters that a person does not see and a model reads.
+
+    These are control characters except for line breaks and tabs, zero-width and bidirectional
+    format characters, tags and unassigned or private ones.
+    """
+    return "".join(
+        character
+        for character in clean_text(text)
+        if character in "\n\t" or unicodedata.category(character) not in INVISIBLE
+    )
+
+
 def cut_text(text: str, bytes_max: int) -> str:
-    """Return `text`, cleaned, in at most `bytes_max`; truncated text ends with a marker."""
-    encoded = clean_text(text).encode()
+    """Return `text`, visible, in at most `bytes_max`; truncated text ends with a marker."""
+    encoded = visible_text(text).encode()
     if len(encoded) <= bytes_max:
         return encoded.decode()
     return encoded[: bytes_max - len(DESCRIPTION_CUT)].decode(errors="ignore") + DESCRIPTION_CUT

@@ -197,6 +197,12 @@ class CallExecutor:
             if running.call_request.server_id == server_id:
                 running.stop(Reason.CANCELLED)
 
+    def cancel_calls_of_user(self, user_id: str) -> None:
+        """Stop the calls of a user that this process makes."""
+        for running in self._running.values():
+            if running.call_request.user_id == user_id:
+                running.stop(Reason.CANCELLED)
+
     async def reconcile(self) -> None:
         """Renew this process's lease, stop cancelled calls, and end lost ones."""
         known = frozenset(self._running)

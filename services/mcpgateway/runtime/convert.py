@@ -79,6 +79,10 @@ def outcome_to_proto(outcome: ServerOutcome) -> api.ServerOutcome:
         is_stale=outcome.is_stale,
         instructions=outcome.instructions,
         retry_after_ms=outcome.retry_after_ms,
+        is_required=outcome.is_required,
+        display_name=outcome.display_name,
+        quarantined_tool_count=outcome.quarantined_tool_count,
+        tool_search=server_pb2.ToolSearch.Value(f"TOOL_SEARCH_{outcome.tool_search.name}"),
     )
     if outcome.fetched_at is not None:
         message.fetched_at.FromDatetime(outcome.fetched_at)

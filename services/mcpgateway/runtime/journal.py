@@ -58,10 +58,24 @@ _BEGIN = """
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
 """
 # May run: process.
-_FINISH = """
-    UPDATE mcp.calls SET finished_at = now(), outcome = $2, reason = $3, message = $4,
-        may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8
-    WHERE execution_id = $1 AND finished_at IS NULL RETURNING *
+_RECORD = """
+    INSERT INTO mcp.recorded_calls (execution_id, server_id, slug, tool, user_id, chat_id,
+        started_at, duration_ms, outcome, reason, original_bytes)
+    SELECT execution_id, server_id,
+        coalesce((SELECT slug FROM mcp.servers s WHERE s.id::text = ended.server_id), ''), tool,
+        user_id, chat_id, started_at,
+        extract(epoch FROM finished_at - started_at) * 1000, outcome, coalesce(reason, ''),
+        original_bytes
+    FROM ended ON CONFLICT DO NOTHING
+"""
+# May run: process.
+_FINISH = f"""
+    WITH ended AS (
+        UPDATE mcp.calls SET finished_at = now(), outcome = $2, reason = $3, message = $4,
+            may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8
+        WHERE execution_id = $1 AND finished_at IS NULL RETURNING *),
+    recorded AS ({_RECORD})
+    SELECT * FROM ended
 """
 # May run: service.
 _INSERT_CANCELLED = """
@@ -82,6 +96,11 @@ _ASK_CANCEL_OF_SERVER = """
     UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
     WHERE server_id = $1 AND finished_at IS NULL
 """
+# May run: administrator.
+_HAS_CALLS = """
+    SELECT EXISTS (SELECT FROM mcp.calls WHERE server_id = $1)
+        OR EXISTS (SELECT FROM mcp.recorded_calls WHERE server_id = $1)
+"""
 # May run: service.
 _ACKNOWLEDGE = """
     UPDATE mcp.calls SET acknowledged_at = coalesce(acknowledged_at, now()), parts = NULL
@@ -101,13 +120,16 @@ _OWN = """
     FROM mcp.calls WHERE gateway_id = $1 AND finished_at IS NULL
 """
 # May run: process.
-_FAIL_ABANDONED_CALLS = """
+_FAIL_ABANDONED_CALLS = f"""
     WITH dead AS (
-        DELETE FROM mcp.gateways WHERE lease_expires_at < now())
-    UPDATE mcp.calls SET finished_at = now(), outcome = 'unknown', reason = 'GATEWAY_LOST',
-        message = 'the process that made the call ended; the tool may have run'
-    WHERE finished_at IS NULL AND NOT EXISTS (
-        SELECT FROM mcp.gateways g WHERE g.id = gateway_id AND g.lease_expires_at >= now())
+        DELETE FROM mcp.gateways WHERE lease_expires_at < now()),
+    ended AS (
+        UPDATE mcp.calls SET finished_at = now(), outcome = 'unknown', reason = 'GATEWAY_LOST',
+            message = 'the process that made the call ended; the tool may have run'
+        WHERE finished_at IS NULL AND NOT EXISTS (
+            SELECT FROM mcp.gateways g WHERE g.id = gateway_id AND g.lease_expires_at >= now())
+        RETURNING *)
+    {_RECORD}
 """
 # May run: process.
 _DROP_OLD_RESULTS = """
@@ -265,6 +287,10 @@ class Journal:
     async def cancel_calls_of(self, server_id: str) -> None:
         """Request the cancellation of all running calls of a server."""
         await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
+
+    async def has_calls_of(self, server_id: str) -> bool:
+        """Return whether any tool of a server was called."""
+        return bool(await self._database.pool.fetchval(_HAS_CALLS, server_id))
 
     async def acknowledge(self, caller: str, execution_ids: Sequence[str]) -> frozenset[str]:
         """Drop the parts of finished calls; return the ids that are acknowledged now."""

@@ -1,12 +1,13 @@
 """Implements `McpRuntimeService`: the tools of servers in chats."""
 
 import base64
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from mcpgateway.client.call import CallKey, CallRecord, CallRequest, Progress
 from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.convert import (
     check_arguments,
     outcome_to_proto,
@@ -16,17 +17,14 @@ from mcpgateway.runtime.convert import (
     tool_to_proto,
 )
 from mcpgateway.runtime.journal import TOKEN_PREFIX, Journal
-from mcpgateway.runtime.tool_listing import CatalogueCache, Listing, ToolListing
-from mcpgateway.servers.access import CallerContext, target_for
-from mcpgateway.servers.domain import ChatContext, ServerId, Target
+from mcpgateway.runtime.tool_access import blocking_error
+from mcpgateway.runtime.tool_listing import Listing, ToolListing
+from mcpgateway.servers.access import Access, CallerContext
+from mcpgateway.servers.domain import Availability, ChatContext, Server, ServerId, Target
 from mcpgateway.servers.errors import (
     CallAcknowledged,
     CatalogueChanged,
     InvalidRequest,
-    ToolChanged,
-    ToolDenied,
-    ToolNotFound,
-    UpstreamFailed,
 )
 from mcpgateway.servers.selection import select
 from mcpgateway.servers.store import Servers
@@ -50,12 +48,14 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     def __init__(
         self,
         servers: Servers,
+        access: Access,
         listing: ToolListing,
         catalogues: CatalogueCache,
         journal: Journal,
         executor: CallExecutor,
     ) -> None:
         self._servers = servers
+        self._access = access
         self._listing = listing
         self._catalogues = catalogues
         self._journal = journal
@@ -69,14 +69,24 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         requested = tuple(request.requested.server_ids) if request.HasField("requested") else None
         if len(stored) > 100 or len(requested or ()) > 100:
             raise InvalidRequest({"requested": "give at most 100 servers"})
-        forced = await self._servers.forced()
-        found = await self._servers.find((*stored, *(requested or ())))
+        user_id = _caller_context(request.context).user_id
+        visible = self._access.visible
+        every = await self._servers.enabled(Availability.FORCE_ON)
+        # Who cannot be told which servers are forced on gets no answer, rather than none of them.
+        forced = await visible(every.values(), user_id, is_strict=True)
+        chosen = await self._servers.find((*stored, *(requested or ())))
+        found = await visible(chosen.values(), user_id)
+        defaults: Mapping[str, Server] = {}
+        if request.uses_defaults and requested is None:
+            every = await self._servers.enabled(Availability.DEFAULT_ON)
+            defaults = await visible(every.values(), user_id)
         selection = select(
             _chat(request.context),
             requested=requested,
             stored=stored,
-            known={**found, **forced},
+            known={**found, **defaults, **forced},
             forced=tuple(forced),
+            defaults=tuple(defaults),
         )
         return api.ResolveSelectionResponse(
             stored_server_ids=selection.stored,
@@ -120,12 +130,12 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         opened = await self._executor.attach(call_request)
         if opened is None:
             caller_context = _caller_context(request.context)
-            target = await target_for(self._servers, call_request.server_id, caller_context)
-            blocking_error = await self._blocking_error(
-                target, call_request.tool, request.expected_digest
+            target = await self._access.target_for(call_request.server_id, caller_context)
+            blocked = await blocking_error(
+                self._catalogues, target, call_request.tool, request.expected_digest
             )
             call_request = _within_limits(call_request, target, request)
-            opened = await self._executor.start(call_request, target, blocking_error)
+            opened = await self._executor.start(call_request, target, blocked)
         if opened.record.is_acknowledged:
             raise CallAcknowledged(call_request.key.execution_id)
         started = api.CallStarted(is_attached=opened.is_attached)
@@ -173,34 +183,6 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         acknowledged = await self._journal.acknowledge(_owner_of_calls(), ids)
         skipped = [execution_id for execution_id in ids if execution_id not in acknowledged]
         return api.AckCallsResponse(skipped_execution_ids=skipped)
-
-    async def _blocking_error(
-        self, target: Target, tool: str, expected_digest: str
-    ) -> UpstreamFailed | None:
-        """Return why an unavailable server cannot be called; None if the call can be made.
-
-        Raises:
-            ToolDenied: The server's lists exclude the tool.
-            ToolNotFound: The server has no such tool.
-            ToolChanged: Its definition has changed.
-        """
-        server = target.server
-        if not server.settings.allows_tool(tool):
-            raise ToolDenied(server.id, tool)
-        known = self._catalogues.known(target)
-        definition = None if known is None else known.catalogue.tools.get(tool)
-        if definition is not None and expected_digest in ("", definition.digest):
-            return None
-        try:
-            fetched = await self._catalogues.fetch(target)
-        except UpstreamFailed as error:
-            return error
-        definition = fetched.catalogue.tools.get(tool)
-        if definition is None:
-            raise ToolNotFound(server.id, tool)
-        if expected_digest not in ("", definition.digest):
-            raise ToolChanged(definition.digest)
-        return None
 
     def _call_request(self, request: api.CallToolRequest) -> CallRequest:
         key = self._key(request.key)

@@ -2,99 +2,37 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from mcpgateway.client.call import Upstream
 from mcpgateway.client.tool_names import combined_digest, model_names
-from mcpgateway.servers.access import CallerContext, access_error, open_target
+from mcpgateway.runtime.catalogues import CachedCatalogue, CatalogueCache
+from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
-    Catalogue,
     Reason,
     Server,
     ServerState,
-    Target,
     Tool,
+    ToolSearch,
 )
 from mcpgateway.servers.errors import (
+    GroupsUnavailable,
     McpError,
+    MissingUserValues,
     NeedsConnect,
     PlanModeDenied,
     ServerDisabled,
     UpstreamFailed,
 )
+from mcpgateway.servers.health import state_of
 from mcpgateway.servers.store import Servers
-from parley.cache import BoundedCache
-from parley.clock import Clock
 
-TTL_S: Final = 300.0
-# Servers with a TTL of 0 would be asked at every turn; a definition that changed meanwhile is
-# detected by its digest when the tool is called.
-TTL_MIN_S: Final = 5.0
-CATALOGUES_MAX: Final = 2000
 LISTED_AT_ONCE_MAX: Final = 32
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CachedCatalogue:
-    """A catalogue and its age."""
-
-    catalogue: Catalogue
-    fetched_at: datetime
-    fresh_until: float
-
-
-class CatalogueCache:
-    """Caches the catalogues of servers per user, in memory, newest last.
-
-    Args:
-        upstream: Requests the tools from servers.
-        clock: The clock of the TTL.
-        changed: Called when the tools of a server changed.
-    """
-
-    def __init__(self, upstream: Upstream, clock: Clock, changed: Callable[[], None]) -> None:
-        self._upstream = upstream
-        self._clock = clock
-        self._changed = changed
-        self._known: BoundedCache[tuple[str, int, str], CachedCatalogue] = BoundedCache(
-            CATALOGUES_MAX
-        )
-
-    def known(self, target: Target) -> CachedCatalogue | None:
-        """Return the last catalogue, of any age."""
-        return self._known.get(target.catalogue_key)
-
-    async def current(self, target: Target) -> CachedCatalogue:
-        """Return a fresh catalogue from the cache, or request it from the server.
-
-        Raises:
-            UpstreamFailed: The server does not respond.
-        """
-        known = self.known(target)
-        if known is not None and self._clock.monotonic() < known.fresh_until:
-            return known
-        return await self.fetch(target)
-
-    async def fetch(self, target: Target) -> CachedCatalogue:
-        """Request the catalogue from the server.
-
-        Raises:
-            UpstreamFailed: It does not respond.
-        """
-        catalogue = await self._upstream.list_tools(target)
-        ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
-        fetched = CachedCatalogue(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
-        before = self.known(target)
-        if before is not None and before.catalogue.tools != catalogue.tools:
-            self._changed()
-        self._known.put(target.catalogue_key, fetched)
-        return fetched
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +78,10 @@ class ServerOutcome:
     fetched_at: datetime | None = None
     instructions: str = ""
     retry_after_ms: int = 0
+    is_required: bool = False
+    display_name: str = ""
+    quarantined_tool_count: int = 0
+    tool_search: ToolSearch = ToolSearch.AUTOMATIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +100,9 @@ class Listing:
 class ToolListing:
     """Lists tools for callers."""
 
-    def __init__(self, servers: Servers, catalogues: CatalogueCache) -> None:
+    def __init__(self, servers: Servers, access: Access, catalogues: CatalogueCache) -> None:
         self._servers = servers
+        self._access = access
         self._catalogues = catalogues
         self._turns = asyncio.Semaphore(LISTED_AT_ONCE_MAX)
 
@@ -196,14 +139,16 @@ class ToolListing:
         wait_s: float,
         allow_stale: bool,
     ) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
-        problem = access_error(server_id, server, caller_context.context)
+        problem = await self._access.error(server_id, server, caller_context)
         if problem is not None or server is None:
-            return (), _excluded(server_id, problem)
+            return (), _excluded(server_id, server, problem)
         target = None
         try:
             async with asyncio.timeout(wait_s), self._turns:
-                target = await open_target(self._servers, server, caller_context)
+                target = await self._access.open_target(server, caller_context)
                 known = await self._catalogues.current(target)
+        except (NeedsConnect, MissingUserValues) as lacking:
+            return (), _excluded(server_id, server, lacking)
         except (UpstreamFailed, TimeoutError) as error:
             failure = _failure(error, wait_s)
             logger.warning("server %s was not listed: %s", server.settings.slug, failure)
@@ -218,12 +163,11 @@ def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, .
     offered = tuple(
         OfferedTool(names[name], server, tool)
         for name, tool in known.catalogue.tools.items()
-        if name in names and server.settings.allows_tool(name)
+        if name in names and name not in known.quarantined and server.settings.allows_tool(name)
     )
-    outcome = ServerOutcome(
-        server_id=server.id,
-        slug=server.settings.slug,
-        state=ServerState.READY,
+    outcome = replace(
+        _outcome(server, ServerState.READY),
+        quarantined_tool_count=len(known.quarantined),
         tool_count=len(offered),
         dropped_tool_count=known.catalogue.dropped + len(known.catalogue.tools) - len(names),
         fetched_at=known.fetched_at,
@@ -235,12 +179,7 @@ def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, .
 def _with_failure(
     server: Server, failure: UpstreamFailed, stale: CachedCatalogue | None
 ) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
-    is_ours = failure.reason in (Reason.MISCONFIGURED, Reason.ADDRESS_BLOCKED)
-    outcome = ServerOutcome(
-        server_id=server.id,
-        slug=server.settings.slug,
-        state=ServerState.MISCONFIGURED if is_ours else ServerState.UNAVAILABLE,
-    )
+    outcome = _outcome(server, state_of(failure))
     offered: tuple[OfferedTool, ...] = ()
     if stale is not None:
         offered, listed = _ready(server, stale)
@@ -261,10 +200,29 @@ def _failure(error: UpstreamFailed | TimeoutError, wait_s: float) -> UpstreamFai
     )
 
 
-def _excluded(server_id: str, problem: McpError | None) -> ServerOutcome:
+def _outcome(server: Server, state: ServerState) -> ServerOutcome:
+    settings = server.settings
+    return ServerOutcome(
+        server.id,
+        settings.slug,
+        state,
+        is_required=settings.is_required,
+        display_name=settings.display_name,
+        tool_search=settings.tool_search,
+    )
+
+
+def _excluded(server_id: str, server: Server | None, problem: McpError | None) -> ServerOutcome:
     match problem:
-        case NeedsConnect():
-            state, reason = ServerState.NEEDS_AUTHORIZATION, Reason.NEEDS_CONNECT
+        case NeedsConnect() | MissingUserValues() if server is not None:
+            is_connect = isinstance(problem, NeedsConnect)
+            return replace(
+                _outcome(server, ServerState.NEEDS_AUTHORIZATION),
+                reason=Reason.NEEDS_CONNECT if is_connect else Reason.MISSING_USER_VALUES,
+                message=str(problem),
+            )
+        case GroupsUnavailable():
+            state, reason = ServerState.UNAVAILABLE, Reason.CONNECT_FAILED
         case ServerDisabled():
             state, reason = ServerState.EXCLUDED, Reason.SERVER_DISABLED
         case PlanModeDenied():

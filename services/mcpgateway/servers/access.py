@@ -1,10 +1,14 @@
 """Access of one user to a server: why it is refused, or the server with decrypted secrets."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from mcpgateway.servers.domain import AuthKind, ChatContext, Reason, Server, Target
 from mcpgateway.servers.errors import (
+    GroupsUnavailable,
     McpError,
+    MissingUserValues,
     NeedsConnect,
     PlanModeDenied,
     ServerDisabled,
@@ -12,6 +16,7 @@ from mcpgateway.servers.errors import (
     UpstreamFailed,
 )
 from mcpgateway.servers.store import Servers
+from mcpgateway.servers.user_values import UserValues
 from parley.secrets import SecretsError
 
 
@@ -23,45 +28,142 @@ class CallerContext:
     context: ChatContext
 
 
-async def open_target(servers: Servers, server: Server, caller_context: CallerContext) -> Target:
-    """Return the server with its decrypted secrets for a caller.
+class Groups(Protocol):
+    """The groups of users."""
 
-    Raises:
-        UpstreamFailed: Its secrets cannot be decrypted.
+    async def of(self, user_id: str) -> frozenset[str]:
+        """Return the ids of a user's groups.
+
+        Raises:
+            GroupsUnavailable: They cannot be read now.
+        """
+        ...
+
+
+class Grants(Protocol):
+    """The grants that users have at authorization servers."""
+
+    async def headers(self, server: Server, user_id: str) -> Mapping[str, str]:
+        """Return the headers of requests on behalf of a user.
+
+        Raises:
+            McpError: The user has no grant, or has to connect again.
+        """
+        ...
+
+
+class NoGrants:
+    """No user has a grant."""
+
+    async def headers(self, server: Server, user_id: str) -> Mapping[str, str]:
+        """Ask the user to connect.
+
+        Raises:
+            NeedsConnect: Always.
+        """
+        raise NeedsConnect(server.id)
+
+
+class Access:
+    """Decides which servers a user may use, and with which headers.
+
+    Args:
+        servers: The stored servers.
+        values: The values that users gave.
+        groups: The groups of users.
+        grants: Their grants at authorization servers.
     """
-    try:
-        credentials = await servers.credentials(server)
-    except SecretsError as error:
-        raise UpstreamFailed(Reason.MISCONFIGURED, str(error)) from error
-    return Target(
-        server, credentials.headers, caller_context.user_id, caller_context.context.chat_id
-    )
 
+    def __init__(
+        self, servers: Servers, values: UserValues, groups: Groups, grants: Grants
+    ) -> None:
+        self._servers = servers
+        self._values = values
+        self._groups = groups
+        self._grants = grants
 
-async def target_for(servers: Servers, server_id: str, caller_context: CallerContext) -> Target:
-    """Return the server with its decrypted secrets for a caller, if they may use it.
+    async def allows(self, server: Server, user_id: str) -> bool:
+        """Return whether the lists of users and groups allow a user.
 
-    Raises:
-        McpError: They may not, or its secrets cannot be decrypted.
-    """
-    found = await servers.find([server_id])
-    server = found.get(server_id)
-    problem = access_error(server_id, server, caller_context.context)
-    if problem is not None or server is None:
-        raise problem or AssertionError("a missing server is refused")
-    return await open_target(servers, server, caller_context)
+        Raises:
+            GroupsUnavailable: It depends on groups, which cannot be read now.
+        """
+        settings = server.settings
+        if not settings.is_restricted or (user_id and user_id in settings.user_ids):
+            return True
+        if not (user_id and settings.group_ids):
+            return False
+        return not (await self._groups.of(user_id)).isdisjoint(settings.group_ids)
 
+    async def visible(
+        self, found: Iterable[Server], user_id: str, *, is_strict: bool = False
+    ) -> Mapping[str, Server]:
+        """Return the servers that a user may use, by id.
 
-def access_error(server_id: str, server: Server | None, context: ChatContext) -> McpError | None:
-    """Return why a chat may not use a server, before any request to the server."""
-    if server is None:
-        return ServerNotFound(server_id)
-    if not server.settings.is_enabled:
-        return ServerDisabled(server_id)
-    if not context.allows(server.settings):
-        return PlanModeDenied(server_id)
-    if server.settings.auth_kind is AuthKind.OAUTH2:
-        # Grants require the authorization service, which is not implemented; until then no user has
-        # one.
-        return NeedsConnect(server_id)
-    return None
+        Args:
+            found: The servers.
+            user_id: The user.
+            is_strict: Whether to fail if that cannot be decided; otherwise it counts as no.
+
+        Raises:
+            GroupsUnavailable: It depends on groups, which cannot be read now.
+        """
+        seen: dict[str, Server] = {}
+        for server in found:
+            try:
+                if await self.allows(server, user_id):
+                    seen[server.id] = server
+            except GroupsUnavailable:
+                if is_strict:
+                    raise
+        return seen
+
+    async def error(
+        self, server_id: str, server: Server | None, caller: CallerContext
+    ) -> McpError | None:
+        """Return why a chat may not use a server, before its secrets are read."""
+        try:
+            if server is None or not await self.allows(server, caller.user_id):
+                return ServerNotFound(server_id)
+        except GroupsUnavailable as error:
+            return error
+        if not server.settings.is_enabled:
+            return ServerDisabled(server_id)
+        if not caller.context.allows(server.settings):
+            return PlanModeDenied(server_id)
+        return None
+
+    async def open_target(self, server: Server, caller: CallerContext) -> Target:
+        """Return the server with the headers of requests for a caller.
+
+        Raises:
+            MissingUserValues: The user has not given all values.
+            NeedsConnect: The user has no grant.
+            UpstreamFailed: Its secrets cannot be decrypted.
+        """
+        settings = server.settings
+        try:
+            headers = dict((await self._servers.credentials(server)).headers)
+            if settings.user_values:
+                headers |= await self._values.opened(server, caller.user_id)
+        except SecretsError as error:
+            raise UpstreamFailed(Reason.MISCONFIGURED, str(error)) from error
+        missing = [slot.header for slot in settings.user_values if slot.header not in headers]
+        if missing:
+            raise MissingUserValues(server.id, missing)
+        if settings.auth_kind is AuthKind.OAUTH2:
+            headers |= await self._grants.headers(server, caller.user_id)
+        return Target(server, headers, caller.user_id, caller.context.chat_id)
+
+    async def target_for(self, server_id: str, caller: CallerContext) -> Target:
+        """Return the server with the headers of requests for a caller, if they may use it.
+
+        Raises:
+            McpError: They may not, or its secrets cannot be decrypted.
+        """
+        found = await self._servers.find([server_id])
+        server = found.get(server_id)
+        problem = await self.error(server_id, server, caller)
+        if problem is not None or server is None:
+            raise problem or AssertionError("a missing server is refused")
+        return await self.open_target(server, caller)

@@ -1,5 +1,6 @@
 """The value types of MCP servers and their tools."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,6 +42,21 @@ class ApprovalPolicy(StrEnum):
     ALWAYS = "always"
 
 
+class PinPolicy(StrEnum):
+    """What happens to tools whose definitions change."""
+
+    OFF = "off"
+    QUARANTINE = "quarantine"
+
+
+class ToolSearch(StrEnum):
+    """When a model searches for the tools of a server instead of being offered all."""
+
+    AUTOMATIC = "automatic"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 class ServerState(StrEnum):
     """The state of a server, for one caller."""
 
@@ -60,9 +76,14 @@ class Reason(StrEnum):
     ADDRESS_BLOCKED = "ADDRESS_BLOCKED"
     TOOL_NOT_FOUND = "TOOL_NOT_FOUND"
     PLAN_MODE_DENIED = "PLAN_MODE_DENIED"
+    TOOL_QUARANTINED = "TOOL_QUARANTINED"
     GATEWAY_LOST = "GATEWAY_LOST"
     CANCELLED = "CANCELLED"
     NEEDS_CONNECT = "NEEDS_CONNECT"
+    NEEDS_RECONNECT = "NEEDS_RECONNECT"
+    INSUFFICIENT_SCOPE = "INSUFFICIENT_SCOPE"
+    MISSING_USER_VALUES = "MISSING_USER_VALUES"
+    CIRCUIT_OPEN = "CIRCUIT_OPEN"
     CONNECT_FAILED = "CONNECT_FAILED"
     CONNECT_TIMEOUT = "CONNECT_TIMEOUT"
     SESSION_LOST = "SESSION_LOST"
@@ -97,6 +118,14 @@ class OAuthSettings:
     scopes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class UserValueSlot:
+    """A header whose value each user gives."""
+
+    header: str
+    description: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """The settings of a server that an admin chooses, without secrets."""
@@ -119,6 +148,17 @@ class ServerSettings:
     is_stateful: bool = False
     approval_policy: ApprovalPolicy = ApprovalPolicy.DESTRUCTIVE
     limits: Limits = Limits()
+    user_ids: tuple[str, ...] = ()
+    group_ids: tuple[str, ...] = ()
+    is_required: bool = False
+    pin_policy: PinPolicy = PinPolicy.QUARANTINE
+    user_values: tuple[UserValueSlot, ...] = ()
+    tool_search: ToolSearch = ToolSearch.AUTOMATIC
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether only some users may use it."""
+        return bool(self.user_ids or self.group_ids)
 
     def allows_tool(self, tool: str) -> bool:
         """Return whether the lists allow `tool`; the deny list takes precedence."""
@@ -176,15 +216,21 @@ class Target:
     chat_id: str
 
     @property
-    def catalogue_key(self) -> tuple[str, int, str]:
-        """Return the key of a catalogue: the server as configured, and the user."""
-        return (self.server.id, self.server.version, self.user_id)
+    def catalogue_key(self) -> tuple[str, int, str, str]:
+        """Return the key of a catalogue: the server as configured, the user and their identity."""
+        return (self.server.id, self.server.version, self.user_id, self._identity)
 
     @property
-    def session_key(self) -> tuple[str, int, str, str]:
+    def session_key(self) -> tuple[str, int, str, str, str]:
         """Return the key of a session; users never share one, chats only without state."""
         chat_id = self.chat_id if self.server.settings.is_stateful else ""
         return (*self.catalogue_key, chat_id)
+
+    @property
+    def _identity(self) -> str:
+        """Return a hash of the headers: other credentials never use the same session."""
+        headers = "\0".join(f"{name}\1{value}" for name, value in sorted(self.headers.items()))
+        return hashlib.sha256(headers.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,14 @@ McpError
 ├── ServerNotFound          no such server, or none that this caller may see
 ├── ServerDisabled          an admin disabled it
 ├── SlugTaken               another server has the slug
+├── SlugInUse               chats have used the server, so its slug stays
+├── VersionConflict         the server changed since it was read
+├── GroupsUnavailable       the groups of users cannot be read now
 ├── NeedsConnect            the user has not connected their account
+├── MissingUserValues       the user has not stored all values that the server needs
 ├── ToolNotFound            the server has no such tool for this caller
 ├── ToolDenied              the lists of the server exclude the tool
+├── ToolQuarantined         the definition changed since an admin last looked
 ├── PlanModeDenied          the server is not approved for plan mode
 ├── ToolChanged             the definition is not the one the caller saw
 ├── BadArguments            the arguments are not a JSON object within the limits
@@ -21,7 +26,7 @@ McpError
 └── UpstreamFailed          the MCP server cannot be reached or fails
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mcpgateway.servers.domain import Reason
 
@@ -72,6 +77,53 @@ class SlugTaken(McpError):
     def __init__(self, slug: str) -> None:
         super().__init__(f"another MCP server has the slug {slug!r}; choose another one")
         self.slug = slug
+
+
+class SlugInUse(McpError):
+    """Chats have used the server, so its slug stays."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"chats have used tools of {slug!r}, so the slug cannot change")
+        self.slug = slug
+
+
+class VersionConflict(McpError):
+    """The server changed since it was read."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"the MCP server has version {version} now; read it again")
+        self.version = version
+
+
+class GroupsUnavailable(McpError):
+    """The groups of users cannot be read now."""
+
+    def __init__(self) -> None:
+        super().__init__("it cannot be found out now who may use an MCP server; try again shortly")
+
+
+class MissingUserValues(McpError):
+    """The user has not stored all values that the server needs.
+
+    Attributes:
+        headers: The headers without a value.
+    """
+
+    def __init__(self, server_id: str, headers: Sequence[str]) -> None:
+        super().__init__(f"store your values for this MCP server first: {', '.join(headers)}")
+        self.server_id = server_id
+        self.headers = ", ".join(headers)
+
+
+class ToolQuarantined(McpError):
+    """The definition changed since an admin last looked."""
+
+    def __init__(self, server_id: str, tool: str) -> None:
+        super().__init__(
+            f"the definition of the tool {tool!r} changed; an admin has to approve it first"
+        )
+        self.server_id = server_id
+        self.tool = tool
 
 
 class NeedsConnect(McpError):

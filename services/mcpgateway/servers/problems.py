@@ -8,21 +8,26 @@ from mcpgateway.servers.errors import (
     CallAcknowledged,
     CatalogueChanged,
     ExecutionIdReused,
+    GroupsUnavailable,
     InvalidRequest,
     JournalChanged,
     McpError,
+    MissingUserValues,
     NeedsConnect,
     PlanModeDenied,
     RequestIdReused,
     ServerDisabled,
     ServerNotFound,
+    SlugInUse,
     SlugTaken,
     StaleOwner,
     ToolChanged,
     ToolDenied,
     ToolNotFound,
+    ToolQuarantined,
     TooManyCalls,
     UpstreamFailed,
+    VersionConflict,
 )
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
@@ -68,6 +73,10 @@ def _upstream(error: UpstreamFailed) -> Problem:
     )
 
 
+def _groups_unavailable(error: GroupsUnavailable) -> Problem:
+    return Problem.of("ACCESS_UNKNOWN", str(error), retry_after_s=RETRY_AFTER_S)
+
+
 def _store_unavailable(_: DatabaseUnavailable) -> Problem:
     return Problem.of(
         "STORE_UNAVAILABLE",
@@ -82,7 +91,12 @@ ERRORS: ErrorTable = {
     ServerNotFound: _table("SERVER_NOT_FOUND", "server_id"),
     ServerDisabled: _table("SERVER_DISABLED", "server_id"),
     SlugTaken: _table("SLUG_TAKEN", "slug"),
+    SlugInUse: _table("SLUG_IN_USE", "slug"),
+    VersionConflict: _table("VERSION_CONFLICT", "version"),
+    GroupsUnavailable: _groups_unavailable,
     NeedsConnect: _table("NEEDS_CONNECT", "server_id"),
+    MissingUserValues: _table("MISSING_USER_VALUES", "server_id", "headers"),
+    ToolQuarantined: _table("TOOL_QUARANTINED", "server_id", "tool"),
     ToolNotFound: _table("TOOL_NOT_FOUND", "server_id", "tool"),
     ToolDenied: _table("TOOL_DENIED", "server_id", "tool"),
     PlanModeDenied: _table("PLAN_MODE_DENIED", "server_id"),
@@ -96,5 +110,4 @@ ERRORS: ErrorTable = {
     TooManyCalls: _too_many,
     UpstreamFailed: _upstream,
     DatabaseUnavailable: _store_unavailable,
-    # The generated servicers raise it for methods that are not implemented.
 }

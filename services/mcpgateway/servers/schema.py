@@ -8,7 +8,9 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    ForeignKeyConstraint,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -26,6 +28,11 @@ SCHEMA = "mcp"
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 metadata = MetaData(schema=SCHEMA)
+
+
+def _of_server(name: Constraint) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["server_id"], ["mcp.servers.id"], name=name, ondelete="CASCADE")
+
 
 servers = Table(
     "servers",
@@ -55,6 +62,12 @@ servers = Table(
     Column("header_names", ARRAY(Text), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("user_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("group_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("is_required", Boolean, nullable=False, server_default=text("false")),
+    Column("pin_policy", Text, nullable=False, server_default=text("'quarantine'")),
+    Column("user_values", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("tool_search", Text, nullable=False, server_default=text("'automatic'")),
     UniqueConstraint("slug", name=Constraint.SERVERS_SLUG_UNIQUE),
     CheckConstraint(
         "slug ~ '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$'", name=Constraint.SERVERS_SLUG_FORM
@@ -75,10 +88,101 @@ servers = Table(
         name=Constraint.SERVERS_APPROVAL_POLICY_KNOWN,
     ),
     CheckConstraint(
+        "pin_policy IN ('off', 'quarantine')", name=Constraint.SERVERS_PIN_POLICY_KNOWN
+    ),
+    CheckConstraint(
+        "tool_search IN ('automatic', 'always', 'never')", name=Constraint.SERVERS_TOOL_SEARCH_KNOWN
+    ),
+    CheckConstraint(
         "(credentials IS NULL) = (credentials_key_id IS NULL)",
         name=Constraint.SERVERS_CREDENTIALS_WHOLE,
     ),
     Index("servers_by_display_name", "display_name", "id"),
+)
+
+# Values that users give for headers of servers.
+user_values = Table(
+    "user_values",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("header_names", ARRAY(Text), nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint("user_id", "server_id", name=Constraint.USER_VALUES_OWNER_UNIQUE),
+    _of_server(Constraint.USER_VALUES_SERVER_FKEY),
+)
+
+# Definitions of tools that were seen; those that are not approved are quarantined.
+tool_definitions = Table(
+    "tool_definitions",
+    metadata,
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("input_schema", Text, nullable=False),
+    Column("is_approved", Boolean, nullable=False),
+    Column("approved_by", Text, nullable=False, server_default=text("''")),
+    Column("first_seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("server_id", "tool", "digest", name=Constraint.TOOL_DEFINITIONS_PKEY),
+    _of_server(Constraint.TOOL_DEFINITIONS_SERVER_FKEY),
+)
+
+server_health = Table(
+    "server_health",
+    metadata,
+    Column("server_id", UUID(as_uuid=False), primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("last_ok_at", DateTime(timezone=True)),
+    Column("last_error_at", DateTime(timezone=True)),
+    Column("tool_count", Integer, nullable=False),
+    _of_server(Constraint.SERVER_HEALTH_SERVER_FKEY),
+)
+
+# What admins changed; it outlives the server.
+server_changes = Table(
+    "server_changes",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("fields", JSONB, nullable=False),
+    Column("changed_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    CheckConstraint(
+        "kind IN ('created', 'updated', 'deleted', 'tools_approved')",
+        name=Constraint.SERVER_CHANGES_KIND_KNOWN,
+    ),
+    Index("server_changes_by_server", "server_id", "id"),
+)
+
+# The record of finished calls, without arguments and results; it outlives the journal's rows.
+recorded_calls = Table(
+    "recorded_calls",
+    metadata,
+    Column("execution_id", Text, primary_key=True),
+    Column("server_id", Text, nullable=False),
+    Column("slug", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("chat_id", Text, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("duration_ms", BigInteger, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("original_bytes", BigInteger, nullable=False),
+    CheckConstraint(
+        "outcome IN ('succeeded', 'tool_error', 'failed', 'cancelled', 'timed_out', 'unknown')",
+        name=Constraint.RECORDED_CALLS_OUTCOME_KNOWN,
+    ),
+    Index("recorded_calls_by_time", "started_at", "execution_id"),
+    Index("recorded_calls_by_user", "user_id", "started_at", "execution_id"),
 )
 
 # The results of repeated requests.

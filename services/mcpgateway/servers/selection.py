@@ -30,6 +30,7 @@ def select(
     stored: Sequence[str],
     known: Mapping[str, Server],
     forced: Sequence[str],
+    defaults: Sequence[str] = (),
 ) -> Selection:
     """Return the servers that the chat stores and uses.
 
@@ -40,8 +41,9 @@ def select(
         context: The chat.
         requested: The servers of the request; None keeps the stored ones.
         stored: The stored servers of the chat.
-        known: The servers that exist, by id, forced ones included.
+        known: The servers that the user may use, by id, forced and default ones included.
         forced: Ids of the enabled servers that every chat uses.
+        defaults: Ids of those that the chat uses because it has not chosen any.
     """
     wanted = tuple(dict.fromkeys(stored if requested is None else requested))
     reasons = {
@@ -49,7 +51,7 @@ def select(
     }
     invalid = tuple((id_, reason) for id_, reason in reasons.items() if reason is not None)
     chosen = tuple(server_id for server_id in wanted if reasons.get(server_id) is None)
-    candidates = dict.fromkeys((*chosen, *forced))
+    candidates = dict.fromkeys((*chosen, *defaults, *forced))
     effective = tuple(id_ for id_ in candidates if _is_usable(known.get(id_), context))
     return Selection(
         stored=chosen,

@@ -1,12 +1,12 @@
 """MCP servers in PostgreSQL; their secrets are encrypted, and decrypted only for a call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import Row, Select, delete, func, insert, or_, select, tuple_
+from sqlalchemy import Row, Select, delete, func, insert, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -19,20 +19,34 @@ from mcpgateway.servers.domain import (
     Credentials,
     Limits,
     OAuthSettings,
+    PinPolicy,
     Server,
     ServerId,
     ServerSettings,
+    ToolSearch,
     Transport,
+    UserValueSlot,
 )
-from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
-from mcpgateway.servers.schema import requests, servers
+from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken, VersionConflict
+from mcpgateway.servers.schema import requests, servers, tool_definitions, user_values
 from parley.postgres import Database
 from parley.process.stored_keys import SealedColumn, StoredKeys
-from parley.secrets import Sealed, SecretBox
+from parley.secrets import Sealed, SecretBox, SecretsError
 
 TABLE = "mcp.servers"
 COLUMN = "credentials"
-STORED_KEYS = StoredKeys("mcp.keys", (SealedColumn(TABLE, COLUMN, "credentials_key_id"),))
+VALUES_TABLE = "mcp.user_values"
+VALUES_COLUMN = "sealed"
+STORED_KEYS = StoredKeys(
+    "mcp.keys",
+    (
+        SealedColumn(TABLE, COLUMN, "credentials_key_id"),
+        SealedColumn(VALUES_TABLE, VALUES_COLUMN, "key_id"),
+    ),
+)
+
+#: Returns the new settings and credentials of a stored server; None keeps the credentials.
+Change = Callable[[Server, Credentials], tuple[ServerSettings, Credentials | None]]
 
 
 # All columns except the ciphertext; built once, because SQLAlchemy takes a millisecond for it.
@@ -102,6 +116,62 @@ class Servers:
             raise
         return await self.get(earlier)
 
+    # May run: administrator.
+    async def update(
+        self, server_id: str, expected_version: int, change: Change, request: RequestRecord
+    ) -> tuple[Server, Server]:
+        """Change a server; return it before and after. A repeated request changes nothing.
+
+        Values of users, approved definitions and health belong to one URL and are deleted with it.
+
+        Raises:
+            ServerNotFound: There is none.
+            VersionConflict: It has another version.
+            SlugTaken: Another server has the new slug.
+            RequestIdReused: The request id came with another body before.
+        """
+        if not is_uuid(server_id):
+            raise ServerNotFound(server_id)
+        try:
+            async with self._database.transaction() as connection:
+                before = await _locked(connection, server_id)
+                if await _remember(connection, request, before.id) is not None:
+                    return before, before
+                if expected_version not in (0, before.version):
+                    raise VersionConflict(before.version)
+                settings, credentials = change(before, await self._opened(connection, before))
+                values = self._changed_values(before, settings, credentials)
+                if settings.url != before.settings.url:
+                    for table in (user_values, tool_definitions):
+                        await connection.execute(
+                            delete(table).where(table.c.server_id == server_id)
+                        )
+                row = await _update(connection, server_id, values)
+                return before, _server(row)
+        except IntegrityError as error:
+            if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
+                raise SlugTaken("") from error
+            raise
+
+    def _changed_values(
+        self, before: Server, settings: ServerSettings, credentials: Credentials | None
+    ) -> dict[str, Any]:
+        if credentials is None:
+            values: dict[str, Any] = msgspec.to_builtins(settings)
+        else:
+            values = self._values(before.id, settings, credentials)
+        return values | {"version": before.version + 1, "updated_at": func.now()}
+
+    # May run: administrator.
+    async def _opened(self, connection: AsyncConnection, server: Server) -> Credentials:
+        """Return the secrets inside a transaction; ones that cannot be decrypted count as none."""
+        statement = select(servers.c.credentials, servers.c.credentials_key_id)
+        found = await connection.execute(statement.where(servers.c.id == server.id))
+        try:
+            return self._decrypted(server, found.one())
+        except SecretsError:
+            return Credentials()
+
     # May run: process.
     async def ensure(self, server_id: ServerId, settings: ServerSettings) -> None:
         """Create a server with this slug at this URL, or update its URL; other changes are kept.
@@ -136,16 +206,14 @@ class Servers:
 
     async def find(self, server_ids: Sequence[str]) -> Mapping[str, Server]:
         """Return the existing ones of these servers, by id."""
-        known = [server_id for server_id in server_ids if _is_uuid(server_id)]
+        known = [server_id for server_id in server_ids if is_uuid(server_id)]
         if not known:
             return {}
         return await self._read(_EVERYTHING.where(servers.c.id.in_(known)))
 
-    async def forced(self) -> Mapping[str, Server]:
-        """Return the servers that every chat uses, ordered by slug."""
-        statement = _EVERYTHING.where(
-            servers.c.availability == Availability.FORCE_ON, servers.c.is_enabled
-        )
+    async def enabled(self, availability: Availability) -> Mapping[str, Server]:
+        """Return the enabled servers with an availability, ordered by slug."""
+        statement = _EVERYTHING.where(servers.c.availability == availability, servers.c.is_enabled)
         return await self._read(statement.order_by(servers.c.slug))
 
     async def page(self, wanted: ServerFilter, limit: int) -> tuple[Server, ...]:
@@ -166,12 +234,15 @@ class Servers:
         return tuple(found.values())
 
     # May run: administrator.
-    async def delete(self, server_id: str) -> None:
-        """Delete the server and its secrets, if it exists."""
-        if not _is_uuid(server_id):
-            return
+    async def delete(self, server_id: str) -> Server | None:
+        """Delete the server with its secrets and the values of users; return it if it existed."""
+        if not is_uuid(server_id):
+            return None
+        statement = delete(servers).where(servers.c.id == server_id)
         async with self._database.transaction() as connection:
-            await connection.execute(delete(servers).where(servers.c.id == server_id))
+            deleted = await connection.execute(statement.returning(*_EVERYTHING.selected_columns))
+            row = deleted.one_or_none()
+        return None if row is None else _server(row)
 
     # May run: process.
     async def credentials(self, server: Server) -> Credentials:
@@ -186,7 +257,12 @@ class Servers:
         async with self._database.reading() as connection:
             found = await connection.execute(statement.where(servers.c.id == server.id))
             row = found.one_or_none()
-        if row is None or row.credentials is None:
+        if row is None:
+            return Credentials()
+        return self._decrypted(server, row)
+
+    def _decrypted(self, server: Server, row: Any) -> Credentials:
+        if row.credentials is None:
             return Credentials()
         sealed = Sealed(row.credentials, row.credentials_key_id)
         plain = self._box.open(sealed, table=TABLE, column=COLUMN, row_id=server.id)
@@ -245,6 +321,22 @@ async def _remember(
 
 
 # May run: administrator.
+async def _locked(connection: AsyncConnection, server_id: str) -> Server:
+    statement = _EVERYTHING.where(servers.c.id == server_id).with_for_update()
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None:
+        raise ServerNotFound(server_id)
+    return _server(row)
+
+
+# May run: administrator.
+async def _update(connection: AsyncConnection, server_id: str, values: dict[str, Any]) -> Row[Any]:
+    statement = update(servers).where(servers.c.id == server_id).values(values)
+    updated = await connection.execute(statement.returning(*_EVERYTHING.selected_columns))
+    return updated.one()
+
+
+# May run: administrator.
 async def _insert(connection: AsyncConnection, values: dict[str, Any]) -> Row[Any]:
     inserted = await connection.execute(
         insert(servers).values(values).returning(*_EVERYTHING.selected_columns)
@@ -276,6 +368,12 @@ def _server(row: Row[Any]) -> Server:
             is_stateful=row.is_stateful,
             approval_policy=ApprovalPolicy(row.approval_policy),
             limits=msgspec.convert(row.limits, Limits),
+            user_ids=tuple(row.user_ids),
+            group_ids=tuple(row.group_ids),
+            is_required=row.is_required,
+            pin_policy=PinPolicy(row.pin_policy),
+            user_values=msgspec.convert(row.user_values, tuple[UserValueSlot, ...]),
+            tool_search=ToolSearch(row.tool_search),
         ),
         has_credentials=row.has_credentials,
         header_names=tuple(row.header_names),
@@ -284,7 +382,7 @@ def _server(row: Row[Any]) -> Server:
     )
 
 
-def _is_uuid(text: str) -> bool:
+def is_uuid(text: str) -> bool:
     """Return whether the text is a UUID in canonical form; no other text is a server id."""
     try:
         return str(UUID(text)) == text

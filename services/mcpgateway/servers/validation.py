@@ -15,6 +15,7 @@ HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 TRANSPORT_HEADERS: Final = frozenset(
     {"host", "content-length", "connection", "transfer-encoding", "accept", "content-type"}
 )
+SLOTS_MAX: Final = 8
 LIMIT_RANGES: Final = {
     "connect_timeout_ms": (1_000, 60_000),
     "idle_timeout_ms": (1_000, 600_000),
@@ -67,6 +68,9 @@ def _settings_problems(settings: ServerSettings) -> Iterator[Problem]:
         yield "settings.oauth", "only goes with OAuth"
     yield from _list_problems(settings)
     yield from _limit_problems(settings.limits)
+    yield from _slot_problems(settings)
+    if len(settings.user_ids) > 500 or len(settings.group_ids) > 500:
+        yield "settings.user_ids", "give at most 500 users and 500 groups"
     texts = (settings.display_name, settings.description, settings.icon, settings.url)
     if any("\0" in text for text in texts):
         yield "settings", "no text may hold NUL"
@@ -94,6 +98,39 @@ def _list_problems(settings: ServerSettings) -> Iterator[Problem]:
         yield "settings.tool_deny_list", "a tool is in both lists"
 
 
+def _slot_problems(settings: ServerSettings) -> Iterator[Problem]:
+    headers = [slot.header.lower() for slot in settings.user_values]
+    if len(headers) > SLOTS_MAX or len(set(headers)) < len(headers):
+        yield "settings.user_values", f"give at most {SLOTS_MAX} headers, each once"
+    if not all(_is_own_header(slot.header) for slot in settings.user_values):
+        yield "settings.user_values", "a name is not a header that may be set"
+    if settings.auth_kind is AuthKind.OAUTH2 and "authorization" in headers:
+        yield "settings.user_values", "OAuth sets the header Authorization itself"
+
+
+def check_user_values(settings: ServerSettings, values: Mapping[str, str]) -> None:
+    """Reject values of a user that do not fit the slots of the server.
+
+    Raises:
+        InvalidRequest: With every problem.
+    """
+    slots = {slot.header for slot in settings.user_values}
+    problems = {}
+    if set(values) != slots:
+        problems["values"] = f"give exactly the headers {', '.join(sorted(slots)) or '(none)'}"
+    for value in values.values():
+        if (problem := _value_problem(value)) is not None:
+            problems["values"] = problem
+    if problems:
+        raise InvalidRequest(problems)
+
+
+def _value_problem(value: str) -> str | None:
+    if not 1 <= len(value) <= 8192 + len("Bearer ") or not value.isprintable():
+        return "a value is empty, too long or holds control characters"
+    return None if value.isascii() else "a value holds characters that headers cannot carry"
+
+
 def _limit_problems(limits: Limits) -> Iterator[Problem]:
     for name, (least, most) in LIMIT_RANGES.items():
         if not least <= getattr(limits, name) <= most:
@@ -116,10 +153,8 @@ def _credential_problems(settings: ServerSettings, credentials: Credentials) -> 
     for name, value in credentials.headers.items():
         if not _is_own_header(name):
             yield "credentials.custom_headers", "a name is not a header that may be set"
-        if not 1 <= len(value) <= 8192 + len("Bearer ") or not value.isprintable():
-            yield "credentials", "a value is empty, too long or holds control characters"
-        elif not value.isascii():
-            yield "credentials", "a value holds characters that headers cannot carry"
+        if (problem := _value_problem(value)) is not None:
+            yield "credentials", problem
 
 
 def _is_own_header(name: str) -> bool:

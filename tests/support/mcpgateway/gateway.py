@@ -10,12 +10,13 @@ from pathlib import Path
 import grpc
 
 from mcpgateway.app import mcpgateway
-from mcpgateway.client.egress import Policy
+from mcpgateway.client.egress_policy import Policy
 from mcpgateway.settings import HttpUrl, Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceStub
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceStub
-from parley.clock import SystemClock
+from parley.api.mcp.v1.tool_service_pb2_grpc import McpToolServiceStub
+from parley.clock import Clock, SystemClock
 from parley.identity import Role, ServiceName, Signer, SigningKey, TrustFile, User, UserId
 from parley.process import Environment, OpenFiles, Process, TimeOrderedIds
 from parley.rpc import Address, connect
@@ -46,6 +47,11 @@ class McpGateway:
         return McpServerServiceStub(self.gateway)
 
     @property
+    def tools(self) -> McpToolServiceStub:
+        """The tool service, as the gateway calls it."""
+        return McpToolServiceStub(self.gateway)
+
+    @property
     def authorization(self) -> McpAuthorizationServiceStub:
         """The authorization service, as the gateway calls it."""
         return McpAuthorizationServiceStub(self.gateway)
@@ -55,7 +61,7 @@ def make_settings(
     directory: Path, database_url: str, *, demo_url: str | None = None, allowed: str = ""
 ) -> tuple[Settings, dict[ServiceName, SigningKey]]:
     """Return settings whose files lie in `directory`, and the keys of every service."""
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
     keys = {service: SigningKey.generate() for service in ServiceName}
     for service, key in keys.items():
         TrustFile(directory / "trust.json").add_key(service, key)
@@ -78,12 +84,17 @@ def make_settings(
 
 @asynccontextmanager
 async def mcp_gateway(
-    directory: Path, database_url: str, *, demo_url: str | None = None, allowed: str = ""
+    directory: Path,
+    database_url: str,
+    *,
+    demo_url: str | None = None,
+    allowed: str = "",
+    clock: Clock | None = None,
 ) -> AsyncIterator[McpGateway]:
     """Run a mcpgateway and give channels to it."""
     settings, keys = make_settings(directory, database_url, demo_url=demo_url, allowed=allowed)
     telemetry = InMemoryTelemetry("mcpgateway").telemetry
-    clock, chance = SystemClock(), random.Random()
+    clock, chance = clock or SystemClock(), random.Random()
     process = Process(
         service="mcpgateway",
         instance="mcpgateway-1",

@@ -47,7 +47,7 @@ class ChatView:
     reasoning_effort: ReasoningEffort
     mode: ChatMode
     workspace_id: str
-    mcp_server_ids: tuple[str, ...]
+    mcp_server_ids: tuple[str, ...] | None  # None for those that are on by default.
     labels: Mapping[str, str]
     pin_order: int
     summary: str

@@ -138,7 +138,7 @@ class ArrangementMethods(ChatMethods):
                 owner,
                 changes.mcp_server_ids or (),
                 "chat.mcp_server_ids",
-                stored=chat.mcp_server_ids,
+                stored=chat.mcp_server_ids or (),
             ),
             model=lambda: self._defaults.choice(
                 ModelChoice("" if model_id == chat.model_id else model_id)

@@ -25,6 +25,7 @@ from chatd.chats.rpc.references import all_known
 from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.applying import Applied
 from chatd.chats.store.creation import NewChat
+from chatd.chats.store.metadata import ChatChanges
 from chatd.content.domain import parts
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Part
@@ -39,7 +40,7 @@ from chatd.primitives.domain.errors import (
     all_of,
 )
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
-from chatd.primitives.domain.requests import ClientKey
+from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -50,6 +51,10 @@ BUSY = {
     api.BUSY_BEHAVIOR_INTERRUPT: BusyBehavior.INTERRUPT,
 }
 MODE_OF = {value: mode for mode, value in MODE.items()}
+
+
+class _NewRequest(Exception):
+    """The request is no repetition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ class SendMethods(ChatMethods):
         # The verbosity of the response is no part of the body: a repeated request may want more.
         request.ClearField("brief")
         asked = await self._asked(request)
+        await self._choose_servers(asked, _chosen_servers(request))
         queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
 
         async def send() -> Applied | None:
@@ -202,7 +208,7 @@ class SendMethods(ChatMethods):
                     new.workspace_id, new.owner.id, "workspace_id"
                 ),
                 lambda: self._references.require_servers(
-                    new.id, new.owner, new.mcp_server_ids, "mcp_server_ids"
+                    new.id, new.owner, new.mcp_server_ids or (), "mcp_server_ids"
                 ),
                 model=lambda: self._defaults.complete(new),
                 model_field="model_id",
@@ -210,6 +216,35 @@ class SendMethods(ChatMethods):
         except (UnknownIds, CheckUnavailable, ModelNotFound) as refusal:
             await self._stores.keys.require_used(new.id, key, refusal)
             return new
+
+    async def _choose_servers(
+        self, asked: MessageRequest, server_ids: tuple[str, ...] | None
+    ) -> None:
+        """Change the MCP servers of the chat with a message, unless the request is a repetition.
+
+        Raises:
+            UnknownIds: One of them does not exist or may not be used.
+            CheckUnavailable: No mcpgateway answers.
+        """
+        if server_ids is None:
+            return
+        try:
+            await self._stores.keys.require_used(asked.chat_id, asked.key, _NewRequest())
+        except _NewRequest:
+            chat = await self._stores.reading.get(asked.chat_id, Reader(asked.owner.id))
+            await self._references.require_servers(
+                asked.chat_id,
+                asked.owner,
+                server_ids,
+                "mcp_server_ids",
+                stored=chat.mcp_server_ids or (),
+            )
+            await self._stores.metadata.change(
+                asked.chat_id,
+                owner_id=asked.owner.id,
+                changes=ChatChanges(mcp_server_ids=server_ids),
+            )
+            self._changed(asked.chat_id)
 
     async def _choice(self, wanted: ModelChoice, chat_id: ChatId, key: ClientKey) -> ModelChoice:
         """Return the choice with an existing model; a repeated request passes in any case.
@@ -290,12 +325,23 @@ def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part,
         reasoning_effort=choice.reasoning_effort,
         mode=MODE_OF[request.mode],
         workspace_id=fields.optional_uuid(request.workspace_id, "workspace_id"),
-        mcp_server_ids=fields.mcp_server_ids(request.mcp_server_ids),
+        mcp_server_ids=_chosen_servers(request),
         labels=dict(request.labels),
         client_tools=client_tools_from_proto(request.client_tools),
         file_ids=file_ids_of(content),
         is_unattended=request.unattended,
     )
+
+
+def _chosen_servers(
+    request: api.CreateChatRequest | api.SendMessageRequest,
+) -> tuple[str, ...] | None:
+    """Return the MCP servers of a request; None if it does not choose any."""
+    if request.HasField("mcp_servers"):
+        return fields.mcp_server_ids(request.mcp_servers.mcp_server_ids)
+    if isinstance(request, api.CreateChatRequest) and request.mcp_server_ids:
+        return fields.mcp_server_ids(request.mcp_server_ids)
+    return None
 
 
 def _first_messages(system_prompt: str, message: NewMessage) -> tuple[NewMessage, ...]:

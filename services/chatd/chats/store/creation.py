@@ -77,7 +77,7 @@ class NewChat:
     reasoning_effort: ReasoningEffort = ReasoningEffort.DEFAULT
     mode: ChatMode = ChatMode.ORDINARY
     workspace_id: str = ""
-    mcp_server_ids: tuple[str, ...] = ()
+    mcp_server_ids: tuple[str, ...] | None = ()  # None for those that are on by default.
     labels: Mapping[str, str] = field(default_factory=dict)
     client_tools: tuple[ClientTool, ...] = ()
     file_ids: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ chats = Table(
     text_column("reasoning_effort"),
     text_column("mode"),
     id_column("workspace_id", nullable=True),
-    Column("mcp_server_ids", ARRAY(UUID(as_uuid=False)), nullable=False),
+    Column("mcp_server_ids", ARRAY(UUID(as_uuid=False))),  # NULL for the default ones.
     Column("labels", JSONB, nullable=False),
     Column("pin_order", Integer, nullable=False),
     text_column("summary"),

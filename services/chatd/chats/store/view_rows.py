@@ -69,6 +69,7 @@ _labels_decoder = msgspec.json.Decoder(dict[str, str])
 def view_of(row: asyncpg.Record) -> ChatView:
     """Return a chat as its readers see it."""
     parent, workspace = row["parent_chat_id"], row["workspace_id"]
+    chosen = row["mcp_server_ids"]
     return ChatView(
         state=state_of(row),
         owner=Owner(OwnerId(str(row["owner_id"])), row["owner_role"]),
@@ -80,7 +81,7 @@ def view_of(row: asyncpg.Record) -> ChatView:
         reasoning_effort=ReasoningEffort(row["reasoning_effort"]),
         mode=ChatMode(row["mode"]),
         workspace_id="" if workspace is None else str(workspace),
-        mcp_server_ids=tuple(map(str, row["mcp_server_ids"])),
+        mcp_server_ids=None if chosen is None else tuple(map(str, chosen)),
         labels=_labels_decoder.decode(row["labels"]),
         pin_order=row["pin_order"],
         summary=row["summary"],

@@ -53,7 +53,7 @@ class TurnContext:
         ancestor_ids: The chats that started it, the nearest first; a root has none.
         model_id: The model's id.
         model_name: The model's name at its provider.
-        mcp_server_ids: The MCP servers that were chosen for the chat.
+        mcp_server_ids: The MCP servers that were chosen for the chat; None for the default ones.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
         turn_id: The message that started the turn; 0 outside of turns.
         is_attended: Whether somebody can answer questions; programs may say that nobody can.
@@ -73,7 +73,7 @@ class TurnContext:
     ancestor_ids: tuple[ChatId, ...] = ()
     model_id: str = ""
     model_name: str = ""
-    mcp_server_ids: tuple[str, ...] = ()
+    mcp_server_ids: tuple[str, ...] | None = ()
     workspace_id: str = ""
     turn_id: int = 0
     is_attended: bool = True

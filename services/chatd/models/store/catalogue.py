@@ -116,7 +116,7 @@ class ChatFacts:
         workspace_id: The workspace that was chosen for it or its root; empty for none.
         ancestor_ids: The chats that started it, the nearest first; a root has none.
         has_scratch: Whether it has a scratch workspace already.
-        mcp_server_ids: The MCP servers that were chosen for it.
+        mcp_server_ids: The MCP servers that were chosen for it; None for the default ones.
         is_attended: Whether somebody can answer questions.
     """
 
@@ -126,7 +126,7 @@ class ChatFacts:
     workspace_id: str = ""
     ancestor_ids: tuple[ChatId, ...] = ()
     has_scratch: bool = False
-    mcp_server_ids: tuple[str, ...] = ()
+    mcp_server_ids: tuple[str, ...] | None = ()
     is_attended: bool = True
 
     @property
@@ -190,6 +190,7 @@ class StoredCatalogue:
         row = await self._pool.fetchrow(SELECT_CHAT_FACTS, chat_id)
         if row is None:
             raise ChatNotFound(chat_id)
+        chosen = row["mcp_server_ids"]
         return ChatFacts(
             ModelChoice(row["model_id"], ReasoningEffort(row["reasoning_effort"])),
             ChatMode(row["mode"]),
@@ -197,7 +198,7 @@ class StoredCatalogue:
             "" if row["workspace_id"] is None else str(row["workspace_id"]),
             tuple(ChatId(str(each)) for each in row["ancestor_ids"]),
             row["has_scratch"],
-            tuple(map(str, row["mcp_server_ids"])),
+            None if chosen is None else tuple(map(str, chosen)),
             row["is_attended"],
         )
 

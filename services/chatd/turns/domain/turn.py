@@ -27,7 +27,7 @@ class TurnSetup:
         client_tools: Tools that the client executes.
         mode: The mode of the chat.
         ancestor_ids: The chats that started it, the nearest first.
-        mcp_server_ids: The MCP servers that were chosen for it.
+        mcp_server_ids: The MCP servers that were chosen for it; None for the default ones.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
         is_attended: Whether somebody can answer questions.
     """
@@ -40,7 +40,7 @@ class TurnSetup:
     client_tools: tuple[ToolSpec, ...] = ()
     mode: ChatMode = ChatMode.ORDINARY
     ancestor_ids: tuple[ChatId, ...] = ()
-    mcp_server_ids: tuple[str, ...] = ()
+    mcp_server_ids: tuple[str, ...] | None = ()
     workspace_id: str = ""
     is_attended: bool = True
 

@@ -16,7 +16,12 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
-from parley.api.mcp.v1 import authorization_service_pb2, runtime_service_pb2, server_service_pb2
+from parley.api.mcp.v1 import (
+    authorization_service_pb2,
+    runtime_service_pb2,
+    server_service_pb2,
+    tool_service_pb2,
+)
 from parley.api.workspace.v1 import (
     node_service_pb2,
     workspace_access_service_pb2,
@@ -40,6 +45,7 @@ FILES: tuple[FileDescriptor, ...] = (
     authorization_service_pb2.DESCRIPTOR,
     runtime_service_pb2.DESCRIPTOR,
     server_service_pb2.DESCRIPTOR,
+    tool_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     node_service_pb2.DESCRIPTOR,

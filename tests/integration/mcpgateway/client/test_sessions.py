@@ -12,7 +12,8 @@ import pytest
 
 from mcpgateway.client.call import Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
-from mcpgateway.client.egress import Policy, ResponseTooLarge, guarded_client
+from mcpgateway.client.egress import IDENTITY, Identity, ResponseTooLarge, guarded_client
+from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
@@ -285,9 +286,10 @@ async def client_of(port: int) -> AsyncIterator[httpx2.AsyncClient]:
     """Give a guarded client that takes at most 98 bytes."""
     url = f"http://127.0.0.1:{port}"
     client = guarded_client(
-        Policy().with_url(url), headers={}, response_bytes_max=98, timeout=httpx2.Timeout(5)
+        Policy().with_url(url), response_bytes_max=98, timeout=httpx2.Timeout(5)
     )
     client.base_url = url
+    IDENTITY.set(Identity.at(url, {}))
     async with asyncio.timeout(5), client:
         yield client
 

@@ -5,16 +5,25 @@ import asyncio
 import pytest
 
 from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.servicer import RuntimeServicer
-from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
+from mcpgateway.runtime.tool_listing import ToolListing
+from mcpgateway.servers.access import Access, NoGrants
+from mcpgateway.servers.definitions import Definitions
 from mcpgateway.servers.errors import InvalidRequest
+from mcpgateway.servers.groups import GatewayGroups
+from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.store import Servers
+from mcpgateway.servers.user_values import UserValues
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.clock import FakeClock
 from parley.identity import Caller, Role, User, UserId
+from parley.postgres import Database
+from parley.rpc import Channels
 from parley.rpc.call import SERVED_CALL, ServedCall
+from parley.secrets import Keyring, SecretBox
 from support.mcpgateway.scripted_upstream import ScriptedUpstream
 from support.mcpgateway.values import an_order
 
@@ -22,12 +31,16 @@ TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), 
 
 
 @pytest.fixture
-def servicer(journal: Journal, servers: Servers) -> RuntimeServicer:
+def servicer(journal: Journal, servers: Servers, database: Database) -> RuntimeServicer:
     clock, upstream = FakeClock(), ScriptedUpstream()
-    catalogues = CatalogueCache(upstream, clock, lambda: None)
+    definitions, health = Definitions(database), ServerHealth(database, clock)
+    catalogues = CatalogueCache(upstream, definitions, health, clock, lambda _: None)
     executor = CallExecutor(journal, upstream, clock, asyncio.TaskGroup())
-    listing = ToolListing(servers, catalogues)
-    return RuntimeServicer(servers, listing, catalogues, journal, executor)
+    values = UserValues(database, SecretBox(Keyring.generate()))
+    groups = GatewayGroups(Channels((), lambda _: pytest.fail("asks for groups")), clock)
+    access = Access(servers, values, groups, NoGrants())
+    listing = ToolListing(servers, access, catalogues)
+    return RuntimeServicer(servers, access, listing, catalogues, journal, executor)
 
 
 async def asked(servicer: RuntimeServicer, key: api.CallKey) -> api.GetCallResponse:

@@ -151,7 +151,7 @@ async def test_only_enabled_forced_servers_are_forced(servers: Servers) -> None:
     off = replace(FULL, slug="off", is_enabled=False)
     await servers.create(an_id(3), off, Credentials(), a_request("r3"))
 
-    assert list(await servers.forced()) == [an_id(1)]
+    assert list(await servers.enabled(Availability.FORCE_ON)) == [an_id(1)]
 
 
 async def test_credentials_open_with_the_new_master_key_alone_after_a_rotation(

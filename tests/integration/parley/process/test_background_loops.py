@@ -85,7 +85,15 @@ LOOPS = {
         "streams.renew",
         "streams.time",
     },
-    "mcpgateway": {*BUS, "lease.renew", "revocations.follow", "sessions.expire"},
+    "mcpgateway": {
+        *BUS,
+        "lease.renew",
+        "recorded_calls.expire",
+        "revocations.follow",
+        "servers.follow",
+        "sessions.expire",
+        "users.follow",
+    },
     "toolrunner": {
         "checkpoints.settle",
         "commands.check",

@@ -104,6 +104,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "mode": "plan",
         "workspace_id": None,
         "mcp_server_ids": ["s"],
+        "uses_default_mcp_servers": False,
         "labels": {"k": "v"},
         "pin_order": 0,
         "summary": None,

@@ -578,6 +578,7 @@ class Chat(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     REQUIRED_ACTION_FIELD_NUMBER: _builtins.int
     CHILDREN_FIELD_NUMBER: _builtins.int
+    USES_DEFAULT_MCP_SERVERS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUIDv7."""
     owner_id: _builtins.str
@@ -616,6 +617,8 @@ class Chat(_message.Message):
     """Whether it is shared with anyone."""
     etag: _builtins.str
     """Another one after every change of what its owner arranges or of its execution."""
+    uses_default_mcp_servers: _builtins.bool
+    """Whether nothing was chosen, so that it uses the MCP servers that are on by default."""
     @_builtins.property
     def last_error(self) -> Global___ChatError:
         """Why the last turn failed; absent unless the status is error."""
@@ -630,7 +633,7 @@ class Chat(_message.Message):
 
     @_builtins.property
     def mcp_server_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers chosen for it."""
+        """MCP servers chosen for it; empty too if it uses the default ones."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -693,11 +696,36 @@ class Chat(_message.Message):
         etag: _builtins.str = ...,
         required_action: Global___RequiredAction | None = ...,
         children: _abc.Iterable[Global___Chat] | None = ...,
+        uses_default_mcp_servers: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Chat: _TypeAlias = Chat  # noqa: Y015
+
+@_typing.final
+class McpServerChoice(_message.Message):
+    """A choice of MCP servers that may be absent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MCP_SERVER_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def mcp_server_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The servers, each switched on and usable by the caller, at most 100. Refused with UNKNOWN_ID otherwise."""
+
+    def __init__(
+        self,
+        *,
+        mcp_server_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mcp_server_ids", b"mcp_server_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___McpServerChoice: _TypeAlias = McpServerChoice  # noqa: Y015

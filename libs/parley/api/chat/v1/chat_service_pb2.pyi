@@ -21,6 +21,11 @@ if sys.version_info >= (3, 11):
 else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
+if sys.version_info >= (3, 13):
+    from warnings import deprecated as _deprecated
+else:
+    from typing_extensions import deprecated as _deprecated
+
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class _BusyBehavior:
@@ -86,6 +91,7 @@ class CreateChatRequest(_message.Message):
     SYSTEM_PROMPT_FIELD_NUMBER: _builtins.int
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     UNATTENDED_FIELD_NUMBER: _builtins.int
+    MCP_SERVERS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -109,8 +115,9 @@ class CreateChatRequest(_message.Message):
         """The first message: text, file and file-reference parts, at most 256 KiB."""
 
     @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def mcp_server_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers to use, each switched on. Refused with UNKNOWN_ID otherwise."""
+        """Replaced by `mcp_servers`, which can say that none are to be used."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -119,6 +126,10 @@ class CreateChatRequest(_message.Message):
     @_builtins.property
     def client_tools(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ClientTool]:
         """Tools that the client executes, at most 250."""
+
+    @_builtins.property
+    def mcp_servers(self) -> _chat_pb2.McpServerChoice:
+        """MCP servers to use; absent for those that are on by default."""
 
     def __init__(
         self,
@@ -136,10 +147,11 @@ class CreateChatRequest(_message.Message):
         system_prompt: _builtins.str = ...,
         client_tools: _abc.Iterable[_chat_pb2.ClientTool] | None = ...,
         unattended: _builtins.bool = ...,
+        mcp_servers: _chat_pb2.McpServerChoice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mcp_servers", b"mcp_servers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "client_tools", b"client_tools", "content", b"content", "labels", b"labels", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "system_prompt", b"system_prompt", "title", b"title", "unattended", b"unattended", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "client_tools", b"client_tools", "content", b"content", "labels", b"labels", "mcp_server_ids", b"mcp_server_ids", "mcp_servers", b"mcp_servers", "mode", b"mode", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "system_prompt", b"system_prompt", "title", b"title", "unattended", b"unattended", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -689,6 +701,7 @@ class SendMessageRequest(_message.Message):
     MODEL_ID_FIELD_NUMBER: _builtins.int
     REASONING_EFFORT_FIELD_NUMBER: _builtins.int
     BRIEF_FIELD_NUMBER: _builtins.int
+    MCP_SERVERS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -707,6 +720,10 @@ class SendMessageRequest(_message.Message):
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """Text, file and file-reference parts, at most 256 KiB."""
 
+    @_builtins.property
+    def mcp_servers(self) -> _chat_pb2.McpServerChoice:
+        """MCP servers to use from here on; absent keeps the chat's."""
+
     def __init__(
         self,
         *,
@@ -717,10 +734,11 @@ class SendMessageRequest(_message.Message):
         model_id: _builtins.str = ...,
         reasoning_effort: _chat_pb2.ReasoningEffort.ValueType = ...,
         brief: _builtins.bool = ...,
+        mcp_servers: _chat_pb2.McpServerChoice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mcp_servers", b"mcp_servers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "busy_behavior", b"busy_behavior", "chat_id", b"chat_id", "content", b"content", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "busy_behavior", b"busy_behavior", "chat_id", b"chat_id", "content", b"content", "mcp_servers", b"mcp_servers", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

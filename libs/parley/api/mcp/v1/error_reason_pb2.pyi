@@ -62,6 +62,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The arguments are not a JSON object within the limits. Metadata: {"problem": "depth"}."""
     ERROR_REASON_CATALOGUE_CHANGED: _ErrorReason.ValueType  # 25
     """The catalogue changed between two pages; start at the first. Metadata: {"digest": "..."}."""
+    ERROR_REASON_TOOL_QUARANTINED: _ErrorReason.ValueType  # 26
+    """The definition changed since an admin last looked. Metadata: {"server_id": "...", "tool": "..."}."""
     ERROR_REASON_STALE_OWNER: _ErrorReason.ValueType  # 30
     """A newer owner of the chat has called; this one must stop. Metadata: {"owner_epoch": "9"}."""
     ERROR_REASON_JOURNAL_CHANGED: _ErrorReason.ValueType  # 31
@@ -100,6 +102,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The user or the authorization server declined. Metadata: {"error": "access_denied"}."""
     ERROR_REASON_AUTHORIZATION_SERVER_FAILED: _ErrorReason.ValueType  # 51
     """The authorization server failed or answered nonsense. Metadata: {"issuer": "..."}."""
+    ERROR_REASON_MISSING_USER_VALUES: _ErrorReason.ValueType  # 52
+    """The user has not given all values of headers that the server needs. Metadata: {"server_id": "...", "headers": "X-Key"}."""
+    ERROR_REASON_ACCESS_UNKNOWN: _ErrorReason.ValueType  # 53
+    """Groups of users cannot be read now, so it is not known who may use the server. Metadata: {}."""
     ERROR_REASON_CONNECT_FAILED: _ErrorReason.ValueType  # 60
     """The server cannot be reached. Metadata: {"server_id": "...", "phase": "tls"}."""
     ERROR_REASON_CONNECT_TIMEOUT: _ErrorReason.ValueType  # 61
@@ -162,6 +168,8 @@ ERROR_REASON_BAD_ARGUMENTS: ErrorReason.ValueType  # 24
 """The arguments are not a JSON object within the limits. Metadata: {"problem": "depth"}."""
 ERROR_REASON_CATALOGUE_CHANGED: ErrorReason.ValueType  # 25
 """The catalogue changed between two pages; start at the first. Metadata: {"digest": "..."}."""
+ERROR_REASON_TOOL_QUARANTINED: ErrorReason.ValueType  # 26
+"""The definition changed since an admin last looked. Metadata: {"server_id": "...", "tool": "..."}."""
 ERROR_REASON_STALE_OWNER: ErrorReason.ValueType  # 30
 """A newer owner of the chat has called; this one must stop. Metadata: {"owner_epoch": "9"}."""
 ERROR_REASON_JOURNAL_CHANGED: ErrorReason.ValueType  # 31
@@ -200,6 +208,10 @@ ERROR_REASON_AUTHORIZATION_DECLINED: ErrorReason.ValueType  # 50
 """The user or the authorization server declined. Metadata: {"error": "access_denied"}."""
 ERROR_REASON_AUTHORIZATION_SERVER_FAILED: ErrorReason.ValueType  # 51
 """The authorization server failed or answered nonsense. Metadata: {"issuer": "..."}."""
+ERROR_REASON_MISSING_USER_VALUES: ErrorReason.ValueType  # 52
+"""The user has not given all values of headers that the server needs. Metadata: {"server_id": "...", "headers": "X-Key"}."""
+ERROR_REASON_ACCESS_UNKNOWN: ErrorReason.ValueType  # 53
+"""Groups of users cannot be read now, so it is not known who may use the server. Metadata: {}."""
 ERROR_REASON_CONNECT_FAILED: ErrorReason.ValueType  # 60
 """The server cannot be reached. Metadata: {"server_id": "...", "phase": "tls"}."""
 ERROR_REASON_CONNECT_TIMEOUT: ErrorReason.ValueType  # 61

@@ -65,6 +65,9 @@ class ResolveSelectionRequest(_message.Message):
     CONTEXT_FIELD_NUMBER: _builtins.int
     REQUESTED_FIELD_NUMBER: _builtins.int
     STORED_SERVER_IDS_FIELD_NUMBER: _builtins.int
+    USES_DEFAULTS_FIELD_NUMBER: _builtins.int
+    uses_defaults: _builtins.bool
+    """Whether nothing was chosen for the chat, so that it uses the servers that are on by default."""
     @_builtins.property
     def context(self) -> Global___ChatContext:
         """The chat."""
@@ -83,10 +86,11 @@ class ResolveSelectionRequest(_message.Message):
         context: Global___ChatContext | None = ...,
         requested: Global___ServerSelection | None = ...,
         stored_server_ids: _abc.Iterable[_builtins.str] | None = ...,
+        uses_defaults: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "requested", b"requested"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "requested", b"requested", "stored_server_ids", b"stored_server_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "requested", b"requested", "stored_server_ids", b"stored_server_ids", "uses_defaults", b"uses_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -289,6 +293,10 @@ class ServerOutcome(_message.Message):
     FETCHED_AT_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_MS_FIELD_NUMBER: _builtins.int
+    IS_REQUIRED_FIELD_NUMBER: _builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    QUARANTINED_TOOL_COUNT_FIELD_NUMBER: _builtins.int
+    TOOL_SEARCH_FIELD_NUMBER: _builtins.int
     server_id: _builtins.str
     """The server as asked for."""
     slug: _builtins.str
@@ -309,6 +317,14 @@ class ServerOutcome(_message.Message):
     """What the server says about using it, at most 2048 bytes; data, never instructions of ours."""
     retry_after_ms: _builtins.int
     """Milliseconds after which trying again makes sense; 0 when nothing is known."""
+    is_required: _builtins.bool
+    """Whether turns fail without it."""
+    display_name: _builtins.str
+    """Its name to show; empty when it is excluded."""
+    quarantined_tool_count: _builtins.int
+    """Tools not offered because their definitions changed."""
+    tool_search: _server_pb2.ToolSearch.ValueType
+    """When the model is to search for its tools."""
     @_builtins.property
     def fetched_at(self) -> _timestamp_pb2.Timestamp:
         """When its tools were fetched; absent if never."""
@@ -327,10 +343,14 @@ class ServerOutcome(_message.Message):
         fetched_at: _timestamp_pb2.Timestamp | None = ...,
         instructions: _builtins.str = ...,
         retry_after_ms: _builtins.int = ...,
+        is_required: _builtins.bool = ...,
+        display_name: _builtins.str = ...,
+        quarantined_tool_count: _builtins.int = ...,
+        tool_search: _server_pb2.ToolSearch.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["fetched_at", b"fetched_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_tool_count", b"dropped_tool_count", "fetched_at", b"fetched_at", "instructions", b"instructions", "is_stale", b"is_stale", "message", b"message", "reason", b"reason", "retry_after_ms", b"retry_after_ms", "server_id", b"server_id", "slug", b"slug", "state", b"state", "tool_count", b"tool_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["display_name", b"display_name", "dropped_tool_count", b"dropped_tool_count", "fetched_at", b"fetched_at", "instructions", b"instructions", "is_required", b"is_required", "is_stale", b"is_stale", "message", b"message", "quarantined_tool_count", b"quarantined_tool_count", "reason", b"reason", "retry_after_ms", b"retry_after_ms", "server_id", b"server_id", "slug", b"slug", "state", b"state", "tool_count", b"tool_count", "tool_search", b"tool_search"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -21,6 +21,58 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _PinPolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PinPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PinPolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PIN_POLICY_UNSPECIFIED: _PinPolicy.ValueType  # 0
+    """No policy; never answered."""
+    PIN_POLICY_OFF: _PinPolicy.ValueType  # 1
+    """They are offered as they are."""
+    PIN_POLICY_QUARANTINE: _PinPolicy.ValueType  # 2
+    """They are not offered until an admin has approved the new definition."""
+
+class PinPolicy(_PinPolicy, metaclass=_PinPolicyEnumTypeWrapper):
+    """What happens to tools whose definitions change."""
+
+PIN_POLICY_UNSPECIFIED: PinPolicy.ValueType  # 0
+"""No policy; never answered."""
+PIN_POLICY_OFF: PinPolicy.ValueType  # 1
+"""They are offered as they are."""
+PIN_POLICY_QUARANTINE: PinPolicy.ValueType  # 2
+"""They are not offered until an admin has approved the new definition."""
+Global___PinPolicy: _TypeAlias = PinPolicy  # noqa: Y015
+
+class _ToolSearch:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ToolSearchEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolSearch.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TOOL_SEARCH_UNSPECIFIED: _ToolSearch.ValueType  # 0
+    """No choice; never answered."""
+    TOOL_SEARCH_AUTOMATIC: _ToolSearch.ValueType  # 1
+    """When the tools of the turn are many or large."""
+    TOOL_SEARCH_ALWAYS: _ToolSearch.ValueType  # 2
+    """Always."""
+    TOOL_SEARCH_NEVER: _ToolSearch.ValueType  # 3
+    """Never."""
+
+class ToolSearch(_ToolSearch, metaclass=_ToolSearchEnumTypeWrapper):
+    """When a model searches for the tools of a server."""
+
+TOOL_SEARCH_UNSPECIFIED: ToolSearch.ValueType  # 0
+"""No choice; never answered."""
+TOOL_SEARCH_AUTOMATIC: ToolSearch.ValueType  # 1
+"""When the tools of the turn are many or large."""
+TOOL_SEARCH_ALWAYS: ToolSearch.ValueType  # 2
+"""Always."""
+TOOL_SEARCH_NEVER: ToolSearch.ValueType  # 3
+"""Never."""
+Global___ToolSearch: _TypeAlias = ToolSearch  # noqa: Y015
+
 class _Transport:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -153,6 +205,8 @@ class _AuthorizationStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_A
     """The server refused the grant; the user has to connect again."""
     AUTHORIZATION_STATUS_INSUFFICIENT_SCOPE: _AuthorizationStatus.ValueType  # 6
     """The grant lacks scopes; the user has to connect again."""
+    AUTHORIZATION_STATUS_MISSING_USER_VALUES: _AuthorizationStatus.ValueType  # 7
+    """The user has not given all values of headers."""
 
 class AuthorizationStatus(_AuthorizationStatus, metaclass=_AuthorizationStatusEnumTypeWrapper):
     """Whether a user can use a server as far as authorization goes."""
@@ -171,6 +225,8 @@ AUTHORIZATION_STATUS_NEEDS_RECONNECT: AuthorizationStatus.ValueType  # 5
 """The server refused the grant; the user has to connect again."""
 AUTHORIZATION_STATUS_INSUFFICIENT_SCOPE: AuthorizationStatus.ValueType  # 6
 """The grant lacks scopes; the user has to connect again."""
+AUTHORIZATION_STATUS_MISSING_USER_VALUES: AuthorizationStatus.ValueType  # 7
+"""The user has not given all values of headers."""
 Global___AuthorizationStatus: _TypeAlias = AuthorizationStatus  # noqa: Y015
 
 class _ServerState:
@@ -211,8 +267,8 @@ Global___ServerState: _TypeAlias = ServerState  # noqa: Y015
 
 @_typing.final
 class McpServer(_message.Message):
-    """An MCP server. Members see enabled ones only and, of the settings, slug, display name, description, icon, auth kind,
-    availability, `is_enabled` and `allow_in_plan_mode`.
+    """An MCP server. Members see enabled ones that they may use and, of the settings, slug, display name, description, icon, auth
+    kind, availability, `is_enabled`, `allow_in_plan_mode` and the slots of user values.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -225,12 +281,16 @@ class McpServer(_message.Message):
     HEALTH_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     UPDATED_AT_FIELD_NUMBER: _builtins.int
+    OWN_VALUE_HEADERS_FIELD_NUMBER: _builtins.int
+    QUARANTINED_TOOL_COUNT_FIELD_NUMBER: _builtins.int
     server_id: _builtins.str
     """UUIDv7 text, given by mcpgateway, never reused."""
     version: _builtins.int
     """Grows by one with every change of settings or credentials; starts at 1."""
     authorization_status: Global___AuthorizationStatus.ValueType
     """Whether the calling user can use it as far as authorization goes. Read from the store, without asking the server."""
+    quarantined_tool_count: _builtins.int
+    """Tools whose definitions changed and that wait for an admin to look; 0 for members."""
     @_builtins.property
     def settings(self) -> Global___McpServerSettings:
         """What the admin set."""
@@ -251,6 +311,10 @@ class McpServer(_message.Message):
     def updated_at(self) -> _timestamp_pb2.Timestamp:
         """When settings or credentials were last changed."""
 
+    @_builtins.property
+    def own_value_headers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Headers for which the calling user has stored values, ordered."""
+
     def __init__(
         self,
         *,
@@ -262,10 +326,12 @@ class McpServer(_message.Message):
         health: Global___McpServerHealth | None = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         updated_at: _timestamp_pb2.Timestamp | None = ...,
+        own_value_headers: _abc.Iterable[_builtins.str] | None = ...,
+        quarantined_tool_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "health", b"health", "settings", b"settings", "stored_credentials", b"stored_credentials", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authorization_status", b"authorization_status", "created_at", b"created_at", "health", b"health", "server_id", b"server_id", "settings", b"settings", "stored_credentials", b"stored_credentials", "updated_at", b"updated_at", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authorization_status", b"authorization_status", "created_at", b"created_at", "health", b"health", "own_value_headers", b"own_value_headers", "quarantined_tool_count", b"quarantined_tool_count", "server_id", b"server_id", "settings", b"settings", "stored_credentials", b"stored_credentials", "updated_at", b"updated_at", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -295,26 +361,32 @@ class McpServerSettings(_message.Message):
     IS_STATEFUL_FIELD_NUMBER: _builtins.int
     APPROVAL_POLICY_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
+    USER_IDS_FIELD_NUMBER: _builtins.int
+    GROUP_IDS_FIELD_NUMBER: _builtins.int
+    IS_REQUIRED_FIELD_NUMBER: _builtins.int
+    PIN_POLICY_FIELD_NUMBER: _builtins.int
+    USER_VALUES_FIELD_NUMBER: _builtins.int
+    TOOL_SEARCH_FIELD_NUMBER: _builtins.int
     slug: _builtins.str
     """First half of tool names: 1 to 32 of `a-z0-9-`, no dash at either end, unique, fixed once a chat used a tool.
     `workspace`, `builtin` and `find` are taken.
     """
     display_name: _builtins.str
-    """Name to show, 1 to 128 characters."""
+    """Name to show, 1 to 128 characters; empty in a new server means its slug."""
     description: _builtins.str
     """What it is for, at most 2048 characters; may be empty."""
     icon: _builtins.str
     """Icon as an https URL or an emoji, at most 2048 characters; may be empty."""
     transport: Global___Transport.ValueType
-    """How to talk to it."""
+    """How to talk to it; unspecified in a new server means `TRANSPORT_STREAMABLE_HTTP`."""
     url: _builtins.str
     """Endpoint, http or https without user info and fragment, at most 2048 characters."""
     auth_kind: Global___AuthKind.ValueType
-    """How requests are authorized."""
+    """How requests are authorized; unspecified in a new server means `AUTH_KIND_NONE`."""
     api_key_header: _builtins.str
     """Header that carries the API key, at most 128 characters; empty means Authorization. Only with `AUTH_KIND_API_KEY`."""
     availability: Global___Availability.ValueType
-    """Which chats use it."""
+    """Which chats use it; unspecified in a new server means `AVAILABILITY_DEFAULT_OFF`."""
     is_enabled: _builtins.bool
     """Whether it is used at all; a new server is off unless this says otherwise."""
     allow_in_plan_mode: _builtins.bool
@@ -324,7 +396,13 @@ class McpServerSettings(_message.Message):
     is_stateful: _builtins.bool
     """Whether it keeps state per chat, so that chats of one user do not share a session."""
     approval_policy: Global___ApprovalPolicy.ValueType
-    """When a person has to approve a call."""
+    """When a person has to approve a call; unspecified in a new server means `APPROVAL_POLICY_DESTRUCTIVE`."""
+    is_required: _builtins.bool
+    """Whether a turn of a chat that uses it fails when it cannot be reached; otherwise the turn goes on without it."""
+    pin_policy: Global___PinPolicy.ValueType
+    """What happens to tools whose definitions change; unspecified in a new server means `PIN_POLICY_QUARANTINE`."""
+    tool_search: Global___ToolSearch.ValueType
+    """When the model searches for its tools instead of being offered all; unspecified in a new server means `TOOL_SEARCH_AUTOMATIC`."""
     @_builtins.property
     def oauth(self) -> Global___OAuthSettings:
         """OAuth settings; only with `AUTH_KIND_OAUTH2`."""
@@ -340,6 +418,18 @@ class McpServerSettings(_message.Message):
     @_builtins.property
     def limits(self) -> Global___McpServerLimits:
         """Limits; an absent or zero one means its default."""
+
+    @_builtins.property
+    def user_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Users who may use it; without users and groups everyone may."""
+
+    @_builtins.property
+    def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Groups whose members may use it."""
+
+    @_builtins.property
+    def user_values(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserValueSlot]:
+        """Headers whose values each user gives, at most 8; a user without all of them cannot use the server."""
 
     def __init__(
         self,
@@ -362,14 +452,46 @@ class McpServerSettings(_message.Message):
         is_stateful: _builtins.bool = ...,
         approval_policy: Global___ApprovalPolicy.ValueType = ...,
         limits: Global___McpServerLimits | None = ...,
+        user_ids: _abc.Iterable[_builtins.str] | None = ...,
+        group_ids: _abc.Iterable[_builtins.str] | None = ...,
+        is_required: _builtins.bool = ...,
+        pin_policy: Global___PinPolicy.ValueType = ...,
+        user_values: _abc.Iterable[Global___UserValueSlot] | None = ...,
+        tool_search: Global___ToolSearch.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "oauth", b"oauth"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_in_plan_mode", b"allow_in_plan_mode", "api_key_header", b"api_key_header", "approval_policy", b"approval_policy", "auth_kind", b"auth_kind", "availability", b"availability", "description", b"description", "display_name", b"display_name", "icon", b"icon", "is_enabled", b"is_enabled", "is_stateful", b"is_stateful", "is_trusted", b"is_trusted", "limits", b"limits", "oauth", b"oauth", "slug", b"slug", "tool_allow_list", b"tool_allow_list", "tool_deny_list", b"tool_deny_list", "transport", b"transport", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_in_plan_mode", b"allow_in_plan_mode", "api_key_header", b"api_key_header", "approval_policy", b"approval_policy", "auth_kind", b"auth_kind", "availability", b"availability", "description", b"description", "display_name", b"display_name", "group_ids", b"group_ids", "icon", b"icon", "is_enabled", b"is_enabled", "is_required", b"is_required", "is_stateful", b"is_stateful", "is_trusted", b"is_trusted", "limits", b"limits", "oauth", b"oauth", "pin_policy", b"pin_policy", "slug", b"slug", "tool_allow_list", b"tool_allow_list", "tool_deny_list", b"tool_deny_list", "tool_search", b"tool_search", "transport", b"transport", "url", b"url", "user_ids", b"user_ids", "user_values", b"user_values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___McpServerSettings: _TypeAlias = McpServerSettings  # noqa: Y015
+
+@_typing.final
+class UserValueSlot(_message.Message):
+    """A header whose value each user gives."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    header: _builtins.str
+    """Name of the header, an RFC 9110 token and none that the transport sets, at most 128 characters."""
+    description: _builtins.str
+    """What users are to give, at most 512 characters; may be empty."""
+    def __init__(
+        self,
+        *,
+        header: _builtins.str = ...,
+        description: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "header", b"header"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UserValueSlot: _TypeAlias = UserValueSlot  # noqa: Y015
 
 @_typing.final
 class OAuthSettings(_message.Message):

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.api.mcp.v1 import error_reason_pb2 as _error_reason_pb2
@@ -61,6 +62,38 @@ PROBE_PHASE_KIND_HANDSHAKE: ProbePhaseKind.ValueType  # 5
 PROBE_PHASE_KIND_LIST_TOOLS: ProbePhaseKind.ValueType  # 6
 """Listing tools."""
 Global___ProbePhaseKind: _TypeAlias = ProbePhaseKind  # noqa: Y015
+
+class _ServerChangeKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ServerChangeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ServerChangeKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SERVER_CHANGE_KIND_UNSPECIFIED: _ServerChangeKind.ValueType  # 0
+    """Unknown; never sent."""
+    SERVER_CHANGE_KIND_CREATED: _ServerChangeKind.ValueType  # 1
+    """It was created."""
+    SERVER_CHANGE_KIND_UPDATED: _ServerChangeKind.ValueType  # 2
+    """Settings or credentials were changed."""
+    SERVER_CHANGE_KIND_DELETED: _ServerChangeKind.ValueType  # 3
+    """It was deleted."""
+    SERVER_CHANGE_KIND_TOOLS_APPROVED: _ServerChangeKind.ValueType  # 4
+    """Definitions of tools were approved."""
+
+class ServerChangeKind(_ServerChangeKind, metaclass=_ServerChangeKindEnumTypeWrapper):
+    """What was done to a server."""
+
+SERVER_CHANGE_KIND_UNSPECIFIED: ServerChangeKind.ValueType  # 0
+"""Unknown; never sent."""
+SERVER_CHANGE_KIND_CREATED: ServerChangeKind.ValueType  # 1
+"""It was created."""
+SERVER_CHANGE_KIND_UPDATED: ServerChangeKind.ValueType  # 2
+"""Settings or credentials were changed."""
+SERVER_CHANGE_KIND_DELETED: ServerChangeKind.ValueType  # 3
+"""It was deleted."""
+SERVER_CHANGE_KIND_TOOLS_APPROVED: ServerChangeKind.ValueType  # 4
+"""Definitions of tools were approved."""
+Global___ServerChangeKind: _TypeAlias = ServerChangeKind  # noqa: Y015
 
 @_typing.final
 class CreateServerRequest(_message.Message):
@@ -144,11 +177,13 @@ class UpdateServerRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Paths in `settings` to change, for example `display_name` or `limits.call_timeout_ms`; may be empty with `credentials`."""
+        """Paths in `settings` to change, for example `display_name` or `limits.call_timeout_ms`; may be empty with `credentials`, which
+        it may name too.
+        """
 
     @_builtins.property
     def credentials(self) -> _server_pb2.McpServerCredentials:
-        """New secrets; absent keeps what is stored. Secrets that no longer fit `auth_kind` are deleted."""
+        """New secrets; absent keeps what is stored, without a secret deletes it. Secrets that no longer fit `auth_kind` are deleted."""
 
     def __init__(
         self,
@@ -482,3 +517,302 @@ class ProbePhase(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProbePhase: _TypeAlias = ProbePhase  # noqa: Y015
+
+@_typing.final
+class ApproveToolsRequest(_message.Message):
+    """Approves definitions of tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SERVER_ID_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters."""
+    server_id: _builtins.str
+    """The server."""
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeenTool]:
+        """The definitions that were seen, 1 to 500."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        server_id: _builtins.str = ...,
+        tools: _abc.Iterable[Global___SeenTool] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "server_id", b"server_id", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveToolsRequest: _TypeAlias = ApproveToolsRequest  # noqa: Y015
+
+@_typing.final
+class SeenTool(_message.Message):
+    """A definition of a tool as somebody saw it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORIGINAL_NAME_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    original_name: _builtins.str
+    """The server's name of the tool, at most 128 characters."""
+    digest: _builtins.str
+    """Digest of the definition."""
+    def __init__(
+        self,
+        *,
+        original_name: _builtins.str = ...,
+        digest: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "original_name", b"original_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeenTool: _TypeAlias = SeenTool  # noqa: Y015
+
+@_typing.final
+class ApproveToolsResponse(_message.Message):
+    """The definitions are approved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUARANTINED_NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def quarantined_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that are still quarantined, ordered, because their definitions differ from those seen; at most 2000."""
+
+    def __init__(
+        self,
+        *,
+        quarantined_names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["quarantined_names", b"quarantined_names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveToolsResponse: _TypeAlias = ApproveToolsResponse  # noqa: Y015
+
+@_typing.final
+class ListServerChangesRequest(_message.Message):
+    """Asks for the changes of a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    server_id: _builtins.str
+    """The server; it may be deleted."""
+    page_size: _builtins.int
+    """Entries wanted, 1 to 100; 0 means 50."""
+    page_token: _builtins.str
+    """Where to go on, from the previous response; empty for the beginning."""
+    def __init__(
+        self,
+        *,
+        server_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "server_id", b"server_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListServerChangesRequest: _TypeAlias = ListServerChangesRequest  # noqa: Y015
+
+@_typing.final
+class ListServerChangesResponse(_message.Message):
+    """A page of changes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Where the next page begins, at most 512 bytes; empty at the end."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___McpServerChange]:
+        """Changes, the newest first, at most 100."""
+
+    def __init__(
+        self,
+        *,
+        changes: _abc.Iterable[Global___McpServerChange] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListServerChangesResponse: _TypeAlias = ListServerChangesResponse  # noqa: Y015
+
+@_typing.final
+class McpServerChange(_message.Message):
+    """A change of a server by an admin."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGED_AT_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    FIELDS_JSON_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """The admin who made it."""
+    kind: Global___ServerChangeKind.ValueType
+    """What was done."""
+    version: _builtins.int
+    """The server's version afterwards."""
+    fields_json: _builtins.str
+    """The changed settings as a JSON object: each with its value before and after; `credentials` without values."""
+    @_builtins.property
+    def changed_at(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    def __init__(
+        self,
+        *,
+        changed_at: _timestamp_pb2.Timestamp | None = ...,
+        user_id: _builtins.str = ...,
+        kind: Global___ServerChangeKind.ValueType = ...,
+        version: _builtins.int = ...,
+        fields_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at", "fields_json", b"fields_json", "kind", b"kind", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___McpServerChange: _TypeAlias = McpServerChange  # noqa: Y015
+
+@_typing.final
+class SetUserValuesRequest(_message.Message):
+    """Stores the calling user's values."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ValuesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SERVER_ID_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters."""
+    server_id: _builtins.str
+    """The server."""
+    @_builtins.property
+    def values(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Value of each slot of the server, by its header; at most 8192 bytes each, without control characters."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        server_id: _builtins.str = ...,
+        values: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "server_id", b"server_id", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetUserValuesRequest: _TypeAlias = SetUserValuesRequest  # noqa: Y015
+
+@_typing.final
+class SetUserValuesResponse(_message.Message):
+    """The values are stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def server(self) -> _server_pb2.McpServer:
+        """The server as the caller sees it."""
+
+    def __init__(
+        self,
+        *,
+        server: _server_pb2.McpServer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetUserValuesResponse: _TypeAlias = SetUserValuesResponse  # noqa: Y015
+
+@_typing.final
+class DeleteUserValuesRequest(_message.Message):
+    """Deletes the calling user's values."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SERVER_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters."""
+    server_id: _builtins.str
+    """The server."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        server_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "server_id", b"server_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteUserValuesRequest: _TypeAlias = DeleteUserValuesRequest  # noqa: Y015
+
+@_typing.final
+class DeleteUserValuesResponse(_message.Message):
+    """The values are gone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteUserValuesResponse: _TypeAlias = DeleteUserValuesResponse  # noqa: Y015

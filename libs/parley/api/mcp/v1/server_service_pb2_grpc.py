@@ -65,6 +65,26 @@ class McpServerServiceStub:
                 request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ProbeServerRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ProbeServerResponse.FromString,
                 _registered_method=True)
+        self.ApproveTools = channel.unary_unary(
+                '/parley.api.mcp.v1.McpServerService/ApproveTools',
+                request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ApproveToolsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ApproveToolsResponse.FromString,
+                _registered_method=True)
+        self.ListServerChanges = channel.unary_unary(
+                '/parley.api.mcp.v1.McpServerService/ListServerChanges',
+                request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ListServerChangesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ListServerChangesResponse.FromString,
+                _registered_method=True)
+        self.SetUserValues = channel.unary_unary(
+                '/parley.api.mcp.v1.McpServerService/SetUserValues',
+                request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.SetUserValuesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.SetUserValuesResponse.FromString,
+                _registered_method=True)
+        self.DeleteUserValues = channel.unary_unary(
+                '/parley.api.mcp.v1.McpServerService/DeleteUserValues',
+                request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.DeleteUserValuesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.DeleteUserValuesResponse.FromString,
+                _registered_method=True)
 
 
 class McpServerServiceServicer:
@@ -79,7 +99,7 @@ class McpServerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateServer(self, request, context):
-        """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants.
+        """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants and values.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,6 +128,34 @@ class McpServerServiceServicer:
 
     def ProbeServer(self, request, context):
         """Contact a server, saved or not, and say how far that went. A failing server is an answer, not an error.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ApproveTools(self, request, context):
+        """Approve the definitions of tools as an admin has seen them; those that changed again stay quarantined.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListServerChanges(self, request, context):
+        """List the changes of a server by admins, the newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetUserValues(self, request, context):
+        """Store the calling user's values of headers; all slots of the server at once. They are encrypted and never returned.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteUserValues(self, request, context):
+        """Delete the calling user's values of headers; without any nothing happens.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -145,6 +193,26 @@ def add_McpServerServiceServicer_to_server(servicer, server):
                     servicer.ProbeServer,
                     request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ProbeServerRequest.FromString,
                     response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ProbeServerResponse.SerializeToString,
+            ),
+            'ApproveTools': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApproveTools,
+                    request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ApproveToolsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ApproveToolsResponse.SerializeToString,
+            ),
+            'ListServerChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListServerChanges,
+                    request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ListServerChangesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ListServerChangesResponse.SerializeToString,
+            ),
+            'SetUserValues': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetUserValues,
+                    request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.SetUserValuesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.SetUserValuesResponse.SerializeToString,
+            ),
+            'DeleteUserValues': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteUserValues,
+                    request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.DeleteUserValuesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.DeleteUserValuesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -310,6 +378,114 @@ class McpServerService:
             '/parley.api.mcp.v1.McpServerService/ProbeServer',
             parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ProbeServerRequest.SerializeToString,
             parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ProbeServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApproveTools(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.mcp.v1.McpServerService/ApproveTools',
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ApproveToolsRequest.SerializeToString,
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ApproveToolsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListServerChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.mcp.v1.McpServerService/ListServerChanges',
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ListServerChangesRequest.SerializeToString,
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.ListServerChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetUserValues(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.mcp.v1.McpServerService/SetUserValues',
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.SetUserValuesRequest.SerializeToString,
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.SetUserValuesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteUserValues(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.mcp.v1.McpServerService/DeleteUserValues',
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.DeleteUserValuesRequest.SerializeToString,
+            parley_dot_api_dot_mcp_dot_v1_dot_server__service__pb2.DeleteUserValuesResponse.FromString,
             options,
             channel_credentials,
             insecure,

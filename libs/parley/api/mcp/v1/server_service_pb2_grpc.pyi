@@ -18,7 +18,7 @@ class McpServerServiceStub:
     CreateServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.CreateServerRequest, _server_service_pb2.CreateServerResponse]
     """Create a server. Nothing is contacted; probe it afterwards or before."""
     UpdateServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.UpdateServerRequest, _server_service_pb2.UpdateServerResponse]
-    """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants."""
+    """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants and values."""
     DeleteServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.DeleteServerRequest, _server_service_pb2.DeleteServerResponse]
     """Delete a server with its credentials, grants and catalogue; running calls are cancelled. Deleting it again changes nothing."""
     GetServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.GetServerRequest, _server_service_pb2.GetServerResponse]
@@ -27,6 +27,14 @@ class McpServerServiceStub:
     """List servers, ordered by display name, as much of each as the caller may see."""
     ProbeServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.ProbeServerRequest, _server_service_pb2.ProbeServerResponse]
     """Contact a server, saved or not, and say how far that went. A failing server is an answer, not an error."""
+    ApproveTools: _aio.UnaryUnaryMultiCallable[_server_service_pb2.ApproveToolsRequest, _server_service_pb2.ApproveToolsResponse]
+    """Approve the definitions of tools as an admin has seen them; those that changed again stay quarantined."""
+    ListServerChanges: _aio.UnaryUnaryMultiCallable[_server_service_pb2.ListServerChangesRequest, _server_service_pb2.ListServerChangesResponse]
+    """List the changes of a server by admins, the newest first."""
+    SetUserValues: _aio.UnaryUnaryMultiCallable[_server_service_pb2.SetUserValuesRequest, _server_service_pb2.SetUserValuesResponse]
+    """Store the calling user's values of headers; all slots of the server at once. They are encrypted and never returned."""
+    DeleteUserValues: _aio.UnaryUnaryMultiCallable[_server_service_pb2.DeleteUserValuesRequest, _server_service_pb2.DeleteUserValuesResponse]
+    """Delete the calling user's values of headers; without any nothing happens."""
 
 class McpServerServiceServicer:
     """Keeps the MCP servers of the installation. Absent and hidden look the same: SERVER_NOT_FOUND."""
@@ -43,7 +51,7 @@ class McpServerServiceServicer:
         request: _server_service_pb2.UpdateServerRequest,
         context: _aio.ServicerContext[_server_service_pb2.UpdateServerRequest, _abc.Awaitable[_server_service_pb2.UpdateServerResponse]],
     ) -> _abc.Awaitable[_server_service_pb2.UpdateServerResponse]:
-        """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants."""
+        """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants and values."""
 
     def DeleteServer(
         self,
@@ -72,5 +80,33 @@ class McpServerServiceServicer:
         context: _aio.ServicerContext[_server_service_pb2.ProbeServerRequest, _abc.Awaitable[_server_service_pb2.ProbeServerResponse]],
     ) -> _abc.Awaitable[_server_service_pb2.ProbeServerResponse]:
         """Contact a server, saved or not, and say how far that went. A failing server is an answer, not an error."""
+
+    def ApproveTools(
+        self,
+        request: _server_service_pb2.ApproveToolsRequest,
+        context: _aio.ServicerContext[_server_service_pb2.ApproveToolsRequest, _abc.Awaitable[_server_service_pb2.ApproveToolsResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.ApproveToolsResponse]:
+        """Approve the definitions of tools as an admin has seen them; those that changed again stay quarantined."""
+
+    def ListServerChanges(
+        self,
+        request: _server_service_pb2.ListServerChangesRequest,
+        context: _aio.ServicerContext[_server_service_pb2.ListServerChangesRequest, _abc.Awaitable[_server_service_pb2.ListServerChangesResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.ListServerChangesResponse]:
+        """List the changes of a server by admins, the newest first."""
+
+    def SetUserValues(
+        self,
+        request: _server_service_pb2.SetUserValuesRequest,
+        context: _aio.ServicerContext[_server_service_pb2.SetUserValuesRequest, _abc.Awaitable[_server_service_pb2.SetUserValuesResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.SetUserValuesResponse]:
+        """Store the calling user's values of headers; all slots of the server at once. They are encrypted and never returned."""
+
+    def DeleteUserValues(
+        self,
+        request: _server_service_pb2.DeleteUserValuesRequest,
+        context: _aio.ServicerContext[_server_service_pb2.DeleteUserValuesRequest, _abc.Awaitable[_server_service_pb2.DeleteUserValuesResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.DeleteUserValuesResponse]:
+        """Delete the calling user's values of headers; without any nothing happens."""
 
 def add_McpServerServiceServicer_to_server(servicer: McpServerServiceServicer, server: _aio.Server) -> None: ...

@@ -1,0 +1,294 @@
+"""`parley mcp`: MCP servers, whose tools chats use."""
+
+import json
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.text_table import text_table
+
+SERVERS = "/api/v1/mcp/servers"
+CALLS = "/api/v1/mcp/calls"
+COLUMNS = ("slug", "id", "enabled", "availability", "health", "authorization")
+CALL_COLUMNS = ("started_at", "server", "tool", "user_id", "chat_id", "outcome", "duration_ms")
+TOOL_COLUMNS = ("tool", "approval", "state", "description")
+
+PROBE_S_MAX = 95.0
+CALL_S_MAX = 620.0
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+server_argument = click.argument("server")
+
+
+@click.group(cls=HomeGroup)
+def mcp() -> None:
+    """Add MCP servers, look whether they work, and call their tools."""
+
+
+@mcp.command()
+@click.argument("slug")
+@click.option("--url", required=True, help="Where the server is reached.")
+@click.option("--name", "display_name", default="", help="Name to show.")
+@click.option("--description", default="", help="What it is for.")
+@click.option(
+    "--transport", type=click.Choice(["streamable_http", "sse"]), default="streamable_http",
+    help="How to talk to it.",
+)  # fmt: skip
+@click.option("--enable", is_flag=True, help="Switch it on.")
+@click.option("--default-on", is_flag=True, help="Chats use it unless they choose others.")
+@click.option("--force-on", is_flag=True, help="Every chat uses it.")
+@click.option("--required", is_flag=True, help="Turns fail when it cannot be reached.")
+@click.option(
+    "--approval", type=click.Choice(["never", "destructive", "always"]),
+    help="When a person has to approve a call.",
+)  # fmt: skip
+@click.option("--trusted", is_flag=True, help="Believe what it says about effects of its tools.")
+@click.option("--plan-mode", is_flag=True, help="Chats that plan may use it.")
+@click.option("--allow", multiple=True, metavar="TOOL", help="Offer only these tools.")
+@click.option("--deny", multiple=True, metavar="TOOL", help="Never offer these tools.")
+@click.option("--user", "user_ids", multiple=True, metavar="USER_ID", help="Who may use it.")
+@click.option("--group", "group_ids", multiple=True, metavar="GROUP_ID", help="Who may use it.")
+@click.option("--api-key-stdin", is_flag=True, help="Read an API key from standard input.")
+@click.option(
+    "--header-stdin", metavar="NAME", help="Read the value of this header from standard input."
+)
+@click.option(
+    "--user-value", "user_values", multiple=True, metavar="HEADER",
+    help="Each user gives a value of this header.",
+)  # fmt: skip
+def add(slug: str, url: str, **options: Any) -> None:
+    """Add the server SLUG, and print its id."""
+    body = {"slug": slug, "url": url, **_settings(options)}
+    made = _api().call("POST", SERVERS, body, _key(), needs="id")
+    click.echo(made["id"])
+
+
+@mcp.command()
+@json_option
+def ls(as_json: bool) -> None:
+    """List the servers."""
+    items = list(_items(_api(), SERVERS))
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        [
+            item["slug"],
+            item["id"],
+            "yes" if item["is_enabled"] else "no",
+            item["availability"] or "-",
+            (item["health"] or {}).get("state") or "-",
+            item["authorization_status"] or "-",
+        ]
+        for item in items
+    ]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@mcp.command()
+@server_argument
+def show(server: str) -> None:
+    """Print everything about SERVER, a slug or an id."""
+    click.echo(json.dumps(_found(_api(), server), indent=2, ensure_ascii=False))
+
+
+@mcp.command()
+@server_argument
+def probe(server: str) -> None:
+    """Contact SERVER, and print how far that went; exit code 1 if it does not work."""
+    api = _api()
+    path = f"{SERVERS}/{_found(api, server)['id']}/probe"
+    report = api.call("POST", path, {}, _key(), needs="phases", within_s=PROBE_S_MAX)
+    for phase in report["phases"]:
+        failed = phase["reason"] is not None
+        line = f"{'failed' if failed else 'ok':7} {phase['kind']:14} {phase['duration_ms']} ms"
+        click.echo(f"{line}  {phase['detail']}".rstrip())
+    if report["state"] != "ready":
+        raise CliError(f"{server} is {report['state'].replace('_', ' ')}")
+    tools = len(report["tool_names"])
+    click.echo(f"{server} speaks {report['protocol_version']} and offers {tools} tools.")
+
+
+@mcp.command()
+@server_argument
+@json_option
+def tools(server: str, as_json: bool) -> None:
+    """List the tools of SERVER."""
+    api = _api()
+    items = list(_items(api, f"{SERVERS}/{_found(api, server)['id']}/tools"))
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        [
+            item["original_name"],
+            "asks" if item["needs_approval"] else "-",
+            "quarantined" if item["is_quarantined"] else "offered",
+            " ".join(item["description"].split())[:60],
+        ]
+        for item in items
+    ]
+    click.echo(text_table(TOOL_COLUMNS, rows), nl=False)
+
+
+@mcp.command()
+@server_argument
+@click.argument("tool")
+@click.argument("arguments", default="{}")
+@json_option
+def call(server: str, tool: str, arguments: str, as_json: bool) -> None:
+    """Call TOOL of SERVER with ARGUMENTS, a JSON object, and print what it answers."""
+    api = _api()
+    try:
+        given = json.loads(arguments)
+    except ValueError as error:
+        raise click.UsageError(f"ARGUMENTS is not JSON: {error}") from None
+    path = f"{SERVERS}/{_found(api, server)['id']}/tools/call"
+    body = {"original_name": tool, "arguments": given}
+    result = api.call("POST", path, body, _key(), needs="outcome", within_s=CALL_S_MAX)
+    if as_json:
+        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    else:
+        for part in result["content"]:
+            click.echo(part.get("text") or json.dumps(part, ensure_ascii=False))
+    if result["outcome"] != "succeeded":
+        raise CliError(result["message"] or f"the tool ended with {result['outcome']}")
+
+
+@mcp.command()
+@server_argument
+@click.option("--all", "approves_all", is_flag=True, help="Approve all that are quarantined.")
+@click.argument("tool_names", nargs=-1, metavar="[TOOL]...")
+def approve(server: str, approves_all: bool, tool_names: tuple[str, ...]) -> None:
+    """Approve changed definitions of TOOLs, after printing what they are now."""
+    api = _api()
+    path = f"{SERVERS}/{_found(api, server)['id']}/tools"
+    waiting = [
+        tool
+        for tool in _items(api, path)
+        if tool["is_quarantined"] and (approves_all or tool["original_name"] in tool_names)
+    ]
+    if not waiting:
+        raise CliError("none of these tools is quarantined")
+    for tool in waiting:
+        click.echo(f"{tool['original_name']}: {tool['description']}")
+    seen = [{"original_name": each["original_name"], "digest": each["digest"]} for each in waiting]
+    api.call("POST", f"{path}/approve", {"tools": seen}, _key())
+    click.echo(f"Approved {len(seen)}.")
+
+
+@mcp.command()
+@server_argument
+@click.argument("names", nargs=-1, required=True, metavar="HEADER...")
+def values(server: str, names: tuple[str, ...]) -> None:
+    """Store one's own values of HEADERs, each a line of standard input."""
+    api = _api()
+    lines = sys.stdin.read().splitlines()
+    if len(lines) != len(names):
+        raise click.UsageError(f"Give {len(names)} lines, one for each header.")
+    path = f"{SERVERS}/{_found(api, server)['id']}/me/values"
+    api.call("PUT", path, {"values": dict(zip(names, lines, strict=True))}, _key())
+    click.echo("Stored.")
+
+
+@mcp.command()
+@click.option("--server", help="Only of this server.")
+@click.option("--user", "user_id", default="", help="Only of this user.")
+@click.option("--limit", default=50, type=click.IntRange(1, 1000), help="How many.")
+@json_option
+def calls(server: str | None, user_id: str, limit: int, as_json: bool) -> None:
+    """List calls of tools, the newest first: one's own, and for administrators all."""
+    api = _api()
+    query = {"server_id": _found(api, server)["id"]} if server else {}
+    query |= {"user_id": user_id} if user_id else {}
+    found = [item for item, _ in zip(_items(api, CALLS, query), range(limit), strict=False)]
+    if as_json:
+        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
+        return
+    names = {"server": "slug", "tool": "original_name"}
+    rows = [[str(item[names.get(each, each)] or "-") for each in CALL_COLUMNS] for item in found]
+    click.echo(text_table(CALL_COLUMNS, rows), nl=False)
+
+
+@mcp.command()
+@server_argument
+def rm(server: str) -> None:
+    """Delete SERVER."""
+    api = _api()
+    api.call("DELETE", f"{SERVERS}/{_found(api, server)['id']}", None, _key())
+    click.echo(f"Deleted {server}.")
+
+
+def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings and credentials that the options of `add` stand for."""
+    if options["default_on"] and options["force_on"]:
+        raise click.UsageError("Choose --default-on or --force-on.")
+    if options["api_key_stdin"] and options["header_stdin"]:
+        raise click.UsageError("Choose --api-key-stdin or --header-stdin.")
+    settings: dict[str, Any] = {
+        "display_name": options["display_name"] or None,
+        "description": options["description"] or None,
+        "transport": options["transport"],
+        "is_enabled": options["enable"],
+        "is_required": options["required"],
+        "is_trusted": options["trusted"],
+        "allow_in_plan_mode": options["plan_mode"],
+        "approval_policy": options["approval"],
+        "tool_allow_list": list(options["allow"]),
+        "tool_deny_list": list(options["deny"]),
+        "user_ids": list(options["user_ids"]),
+        "group_ids": list(options["group_ids"]),
+        "user_values": [{"header": header} for header in options["user_values"]],
+    }
+    if options["default_on"] or options["force_on"]:
+        settings["availability"] = "force_on" if options["force_on"] else "default_on"
+    if options["api_key_stdin"]:
+        settings |= {"auth_kind": "api_key", "credentials": {"api_key": _secret()}}
+    if options["header_stdin"]:
+        headers = {"headers": {options["header_stdin"]: _secret()}}
+        settings |= {"auth_kind": "custom_headers", "credentials": {"custom_headers": headers}}
+    return settings
+
+
+def _secret() -> str:
+    """Return a secret from standard input: arguments of processes are visible to others."""
+    return sys.stdin.readline().rstrip("\n")
+
+
+def _found(api: Api, server: str) -> Any:
+    """Return the server that a slug or an id names."""
+    for item in _items(api, SERVERS):
+        if server in (item["slug"], item["id"]):
+            return item
+    raise CliError(f"there is no MCP server {server}: `parley mcp ls` lists them")
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
+
+
+def _key() -> dict[str, str]:
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    return {"Idempotency-Key": f'"{key}"'}
+
+
+def _items(api: Api, path: str, query: Mapping[str, str] | None = None) -> Iterator[Any]:
+    cursor = None
+    while True:
+        parameters = {**(query or {}), **({} if cursor is None else {"cursor": cursor})}
+        page = api.call(
+            "GET", f"{path}?{urlencode(parameters)}", needs="items", within_s=PROBE_S_MAX
+        )
+        yield from page["items"]
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return

@@ -1,0 +1,54 @@
+"""Handlers of the bus topics that mcpgateway subscribes to."""
+
+from typing import Final
+
+from mcpgateway.admin.servicer import Governance
+from mcpgateway.client.sessions import Sessions
+from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.catalogues import CatalogueCache
+from mcpgateway.servers.groups import GatewayGroups
+from parley.bus import Bus, Notice, Resync
+
+SERVERS_TOPIC: Final = "mcp.servers"
+USERS_TOPIC: Final = "identity.users"
+
+
+class Notices:
+    """Applies to this process what happened in others."""
+
+    def __init__(
+        self,
+        governance: Governance,
+        groups: GatewayGroups,
+        catalogues: CatalogueCache,
+        sessions: Sessions,
+        executor: CallExecutor,
+    ) -> None:
+        self._governance = governance
+        self._groups = groups
+        self._catalogues = catalogues
+        self._sessions = sessions
+        self._executor = executor
+
+    async def follow_servers(self, bus: Bus) -> None:
+        """Close the sessions of changed servers, and read their definitions again."""
+        async with bus.subscribe(SERVERS_TOPIC) as notices:
+            async for notice in notices:
+                match notice:
+                    case Notice(_, server_id, version):
+                        self._governance.definitions.forget(server_id)
+                        if version:
+                            self._catalogues.expire(server_id)
+                            await self._sessions.retire(server_id, version)
+                    case Resync():
+                        self._governance.definitions.forget()
+                        self._catalogues.expire()
+
+    async def follow_users(self, bus: Bus) -> None:
+        """Read groups again; of deleted users nothing is kept and no call goes on."""
+        async with bus.subscribe(USERS_TOPIC) as notices:
+            async for notice in notices:
+                self._groups.forget()
+                if isinstance(notice, Notice) and await self._groups.is_deleted(notice.id):
+                    await self._governance.values.delete_of_user(notice.id)
+                    self._executor.cancel_calls_of_user(notice.id)

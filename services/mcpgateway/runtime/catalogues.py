@@ -1,0 +1,115 @@
+"""The catalogues of servers per user, in memory, with the tools that are quarantined."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from mcpgateway.client.call import Upstream
+from mcpgateway.servers.definitions import Definitions
+from mcpgateway.servers.domain import Catalogue, Target, Tool
+from mcpgateway.servers.errors import UpstreamFailed
+from mcpgateway.servers.health import ServerHealth
+from parley.cache import BoundedCache
+from parley.clock import Clock
+
+TTL_S: Final = 300.0
+# Servers with a TTL of 0 would be asked at every turn; a definition that changed meanwhile is
+# detected by its digest when the tool is called.
+TTL_MIN_S: Final = 5.0
+CATALOGUES_MAX: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CachedCatalogue:
+    """A catalogue and its age.
+
+    Attributes:
+        quarantined: Tools that must not be offered, because their definitions changed.
+    """
+
+    catalogue: Catalogue
+    fetched_at: datetime
+    fresh_until: float
+    quarantined: frozenset[str] = frozenset()
+
+    def tool(self, name: str) -> Tool | None:
+        """Return a tool by the server's own name."""
+        return self.catalogue.tools.get(name)
+
+
+class CatalogueCache:
+    """Caches the catalogues of servers per user, newest last.
+
+    Args:
+        upstream: Requests the tools from servers.
+        definitions: Decides which definitions are quarantined.
+        health: Records how servers do.
+        clock: The clock of the TTL.
+        changed: Called with the server whose tools changed.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        definitions: Definitions,
+        health: ServerHealth,
+        clock: Clock,
+        changed: Callable[[str], None],
+    ) -> None:
+        self._upstream = upstream
+        self._definitions = definitions
+        self._health = health
+        self._clock = clock
+        self._changed = changed
+        self._known: BoundedCache[tuple[str, int, str, str], CachedCatalogue] = BoundedCache(
+            CATALOGUES_MAX
+        )
+
+    def known(self, target: Target) -> CachedCatalogue | None:
+        """Return the last catalogue, of any age."""
+        return self._known.get(target.catalogue_key)
+
+    async def current(self, target: Target) -> CachedCatalogue:
+        """Return a fresh catalogue from the cache, or request it from the server.
+
+        Raises:
+            UpstreamFailed: The server does not respond.
+        """
+        known = self.known(target)
+        if known is not None and self._clock.monotonic() < known.fresh_until:
+            return known
+        return await self.fetch(target)
+
+    async def fetch(self, target: Target) -> CachedCatalogue:
+        """Request the catalogue from the server.
+
+        Raises:
+            UpstreamFailed: It does not respond.
+        """
+        server = target.server
+        try:
+            catalogue = await self._upstream.list_tools(target)
+        except UpstreamFailed as failure:
+            await self._health.failed(server.id, failure)
+            raise
+        quarantined = await self._definitions.quarantined(server, catalogue.tools)
+        ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
+        fetched = CachedCatalogue(
+            catalogue, self._clock.now(), self._clock.monotonic() + ttl_s, quarantined
+        )
+        before = self.known(target)
+        if before is not None and (before.catalogue.tools, before.quarantined) != (
+            catalogue.tools,
+            quarantined,
+        ):
+            self._changed(server.id)
+        self._known.put(target.catalogue_key, fetched)
+        await self._health.is_well(server.id, len(catalogue.tools))
+        return fetched
+
+    def expire(self, server_id: str | None = None) -> None:
+        """Have the catalogues of a server, or all, requested again at their next use."""
+        for key, known in tuple(self._known.items()):
+            if server_id in (None, key[0]):
+                self._known.put(key, replace(known, fresh_until=0.0))

@@ -1,0 +1,46 @@
+"""Whether a tool may be called: by the lists, by its definition, and by what the caller saw."""
+
+from mcpgateway.runtime.catalogues import CatalogueCache
+from mcpgateway.servers.domain import Target
+from mcpgateway.servers.errors import (
+    ToolChanged,
+    ToolDenied,
+    ToolNotFound,
+    ToolQuarantined,
+    UpstreamFailed,
+)
+
+
+async def blocking_error(
+    catalogues: CatalogueCache, target: Target, tool: str, expected_digest: str
+) -> UpstreamFailed | None:
+    """Return why an unavailable server cannot be called; None if the call can be made.
+
+    Raises:
+        ToolDenied: The server's lists exclude the tool.
+        ToolNotFound: The server has no such tool.
+        ToolQuarantined: Its definition changed, and no admin has approved it.
+        ToolChanged: Its definition differs from the one the caller saw.
+    """
+    server = target.server
+    if not server.settings.allows_tool(tool):
+        raise ToolDenied(server.id, tool)
+    known = catalogues.known(target)
+    definition = None if known is None else known.tool(tool)
+    is_current = definition is not None and expected_digest in ("", definition.digest)
+    try:
+        if known is None or not is_current:
+            known = await catalogues.fetch(target)
+        elif tool in known.quarantined:
+            # Somebody may have approved it since.
+            known = await catalogues.current(target)
+    except UpstreamFailed as error:
+        return error
+    definition = known.tool(tool)
+    if definition is None:
+        raise ToolNotFound(server.id, tool)
+    if tool in known.quarantined:
+        raise ToolQuarantined(server.id, tool)
+    if expected_digest not in ("", definition.digest):
+        raise ToolChanged(definition.digest)
+    return None

@@ -1,0 +1,164 @@
+"""MCP servers over HTTP: a real gateway before a real mcpgateway and a real MCP server."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
+from parley.identity import Role, ServiceName, SigningKey, TrustFile
+from parley.postgres import migrate
+from parley.rpc import Address
+from support.database.postgres import TestPostgres
+from support.gateway.stack import GatewayStack, gateway_stack
+from support.gateway.users import client_with
+from support.mcpgateway.everything_server import EverythingServer, everything_server
+from support.mcpgateway.gateway import mcp_gateway
+from support.net.http_client import HttpClient
+
+SERVERS = "/api/v1/mcp/servers"
+SECRET = "s3cret-s3cret"
+
+
+async def migrate_mcp(url: str) -> None:
+    await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A gateway with a mcpgateway behind it, and an MCP server."""
+
+    stack: GatewayStack
+    every: EverythingServer
+    member: HttpClient
+
+    @property
+    def admin(self) -> HttpClient:
+        return self.stack.owner
+
+
+@pytest.fixture
+async def whole(
+    tmp_path: Path, postgres: TestPostgres, identity_database: str
+) -> AsyncIterator[Whole]:
+    directory = tmp_path / "mcp"
+    directory.mkdir(mode=0o700)
+    address = Address.parse(f"unix:{directory}/mcp.sock")
+    async with (
+        postgres.database(template="mcp", prepare=migrate_mcp) as mcp_database,
+        everything_server() as every,
+        gateway_stack(tmp_path, identity_database, mcpgateway=(address,)) as stack,
+    ):
+        key = SigningKey.load(stack.settings.signing_key_file)
+        TrustFile(directory / "trust.json").add_key(ServiceName.GATEWAY, key)
+        async with mcp_gateway(directory, mcp_database, allowed=every.place, clock=stack.clock):
+            member = await client_with(stack, identity_database, Role.MEMBER)
+            yield Whole(stack, every, member)
+
+
+async def test_a_server_is_added_read_changed_used_and_deleted(whole: Whole) -> None:
+    body = {"slug": "every", "url": whole.every.url, "is_enabled": True}
+    made = await whole.admin.request("POST", SERVERS, body)
+    server = made.json()
+    path = f"{SERVERS}/{server['id']}"
+    assert (made.status, made.headers["location"], made.headers["etag"]) == (201, path, '"1"')
+    assert (server["display_name"], server["availability"], server["url"]) == (
+        "every",
+        "default_off",
+        whole.every.url,
+    )
+
+    stale = {"If-Match": '"7"'}
+    refused = await whole.admin.request("PATCH", path, {"description": "x"}, headers=stale)
+    changed = await whole.admin.request(
+        "PATCH", path, {"description": "x"}, headers={"If-Match": '"1"'}
+    )
+    assert (refused.status, refused.json()["code"]) == (412, "VERSION_CONFLICT")
+    assert (changed.status, changed.json()["version"], changed.json()["url"]) == (
+        200,
+        2,
+        whole.every.url,
+    )
+
+    probed = await whole.admin.request("POST", f"{path}/probe")
+    assert probed.json()["state"] == "ready"
+    assert [phase["kind"] for phase in probed.json()["phases"]][-1] == "list_tools"
+
+    tools = await whole.member.request("GET", f"{path}/tools")
+    assert [tool["original_name"] for tool in tools.json()["items"]] == [
+        "echo",
+        "long_text",
+        "picture",
+        "whoami",
+    ]
+    called = await whole.member.request(
+        "POST", f"{path}/tools/call", {"original_name": "echo", "arguments": {"text": "hi"}}
+    )
+    assert (called.json()["outcome"], called.json()["content"]) == (
+        "succeeded",
+        [{"type": "text", "text": "hi"}],
+    )
+    calls = (await whole.member.request("GET", "/api/v1/mcp/calls")).json()["items"]
+    assert [(call["slug"], call["original_name"]) for call in calls] == [("every", "echo")]
+
+    gone = await whole.admin.request("DELETE", path)
+    assert gone.status == 204
+    assert (await whole.admin.request("GET", path)).status == 404
+
+
+async def test_members_see_no_addresses_and_change_nothing(whole: Whole) -> None:
+    body = {
+        "slug": "every",
+        "url": whole.every.url,
+        "is_enabled": True,
+        "auth_kind": "custom_headers",
+        "credentials": {"custom_headers": {"headers": {"X-Key": SECRET}}},
+    }
+    made = await whole.admin.request("POST", SERVERS, body)
+    path = f"{SERVERS}/{made.json()['id']}"
+    listed = (await whole.member.request("GET", SERVERS)).json()["items"]
+    assert [(each["slug"], each["url"], each["transport"]) for each in listed] == [
+        ("every", None, None)
+    ]
+    assert listed[0]["stored_credentials"] is None
+    assert made.json()["stored_credentials"]["custom_header_names"] == ["X-Key"]
+    for verb, where in (("POST", SERVERS), ("PATCH", path), ("DELETE", path)):
+        refused = await whole.member.request(verb, where, None if verb == "DELETE" else body)
+        assert refused.status == 403
+    called = await whole.member.request(
+        "POST", f"{path}/tools/call", {"original_name": "whoami", "arguments": {}}
+    )
+    assert called.json()["content"] == [{"type": "text", "text": SECRET}]
+    assert SECRET not in made.body.decode() + str(listed)
+
+
+async def test_every_problem_names_its_place_in_the_body(whole: Whole) -> None:
+    body = {"slug": "find", "url": "ftp://x", "tool_allow_list": ["a"], "tool_deny_list": ["a"]}
+    refused = await whole.admin.request("POST", SERVERS, body)
+    pointers = {each["pointer"] for each in refused.json()["errors"]}
+    assert (refused.status, pointers) == (422, {"/slug", "/url", "/tool_deny_list"})
+
+
+async def test_own_values_are_stored_and_never_shown(whole: Whole) -> None:
+    body = {
+        "slug": "every",
+        "url": whole.every.url,
+        "is_enabled": True,
+        "user_values": [{"header": "X-Key", "description": "Your key."}],
+    }
+    server = (await whole.admin.request("POST", SERVERS, body)).json()
+    path = f"{SERVERS}/{server['id']}"
+    before = (await whole.member.request("GET", path)).json()
+    stored = await whole.member.request("PUT", f"{path}/me/values", {"values": {"X-Key": SECRET}})
+    called = await whole.member.request(
+        "POST", f"{path}/tools/call", {"original_name": "whoami", "arguments": {}}
+    )
+    assert before["authorization_status"] == "missing_user_values"
+    assert (stored.json()["authorization_status"], stored.json()["own_value_headers"]) == (
+        "not_required",
+        ["X-Key"],
+    )
+    assert SECRET not in stored.body.decode()
+    assert called.json()["content"][0]["text"] == SECRET
+    assert (await whole.member.request("DELETE", f"{path}/me/values")).status == 204
