@@ -155,7 +155,8 @@ oauth_flows = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("consumed_at", DateTime(timezone=True)),
-    Column("completed_by", Text, nullable=False, server_default=text("''")),
+    Column("consumed_by", Text, nullable=False, server_default=text("''")),
+    Column("completed_at", DateTime(timezone=True)),
     UniqueConstraint("state_sha256", name=Constraint.OAUTH_FLOWS_STATE_UNIQUE),
     CheckConstraint(
         "octet_length(state_sha256) = 32 AND octet_length(browser_sha256) = 32",

@@ -2,7 +2,6 @@
 
 import time
 import webbrowser
-from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -21,15 +20,7 @@ REVOCATIONS: Final = {
 }
 
 
-def log_in(
-    api: Api,
-    server: Any,
-    *,
-    opens_browser: bool,
-    wait_s: float,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.monotonic,
-) -> None:
+def log_in(api: Api, server: Any, url: str, *, opens_browser: bool, wait_s: float) -> None:
     """Have the user log in with a browser, and wait until that is done.
 
     Raises:
@@ -40,14 +31,14 @@ def log_in(
     if before["status"] not in UNUSABLE:
         click.echo(f"You are connected to {server['slug']}.")
         return
-    address = f"{api.server.url}/mcp/login/{server['id']}"
+    address = f"{url}/mcp/login/{server['id']}"
     click.echo("Open this address in a browser in which you are signed in as the same user:")
     click.echo(f"  {address}")
     if opens_browser:
         webbrowser.open(address)
-    until = now() + wait_s
-    while now() < until:
-        sleep(POLL_S)
+    until = time.monotonic() + wait_s
+    while time.monotonic() < until:
+        time.sleep(min(POLL_S, wait_s))  # noqa: TID251 (a command's own composition root)
         state = _status(api, path)
         # A login with more permissions is over when nothing is missing any more.
         if state["status"] not in UNUSABLE:

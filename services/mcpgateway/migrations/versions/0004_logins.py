@@ -41,7 +41,8 @@ STATEMENTS = (
         created_at timestamptz NOT NULL DEFAULT now(),
         expires_at timestamptz NOT NULL,
         consumed_at timestamptz,
-        completed_by text NOT NULL DEFAULT '',
+        consumed_by text NOT NULL DEFAULT '',
+        completed_at timestamptz,
         CONSTRAINT oauth_flows_state_unique UNIQUE (state_sha256),
         CONSTRAINT oauth_flows_hashes_whole CHECK (
             octet_length(state_sha256) = 32 AND octet_length(browser_sha256) = 32),

@@ -37,18 +37,21 @@ class Answer:
 class IssuerHttp:
     """Sends requests to authorization servers, and to resources without credentials."""
 
-    def __init__(self, policy: Policy, client: httpx2.AsyncClient) -> None:
+    def __init__(self, policy: Policy, client: httpx2.AsyncClient, request_s_max: float) -> None:
         self._policy = policy
         self._client = client
+        self._request_s_max = request_s_max
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, policy: Policy) -> "AsyncIterator[IssuerHttp]":
+    async def open(
+        cls, policy: Policy, request_s_max: float = REQUEST_S_MAX
+    ) -> "AsyncIterator[IssuerHttp]":
         """Yield it; its connections are closed at the end."""
-        timeout = httpx2.Timeout(REQUEST_S_MAX)
+        timeout = httpx2.Timeout(request_s_max)
         client = guarded_client(policy, response_bytes_max=ANSWER_BYTES_MAX, timeout=timeout)
         async with client:
-            yield cls(policy, client)
+            yield cls(policy, client, request_s_max)
 
     def check(self, url: str) -> None:
         """Refuse a URL that must not be used, such as one over plain HTTP.
@@ -122,7 +125,7 @@ class IssuerHttp:
         token = IDENTITY.set(Identity.at(url, {}))
         try:
             async with (
-                asyncio.timeout(REQUEST_S_MAX),
+                asyncio.timeout(self._request_s_max),
                 self._client.stream(
                     method, url, headers=sent, content=body, follow_redirects=False
                 ) as response,
@@ -131,7 +134,7 @@ class IssuerHttp:
                 challenge = ", ".join(response.headers.get_list("www-authenticate"))
                 return Answer(response.status_code, _document(content), challenge[:8192])
         except TimeoutError as error:
-            raise IssuerFailed("", f"it did not answer within {REQUEST_S_MAX:g} s") from error
+            raise IssuerFailed("", f"it did not answer within {self._request_s_max:g} s") from error
         except httpx2.TransportError as error:
             raise IssuerFailed("", str(error) or type(error).__name__) from error
         finally:

@@ -31,6 +31,7 @@ from mcpgateway.oauth.errors import (
     FlowMismatch,
     IssuerFailed,
     IssuerMismatch,
+    NoClient,
     NotOAuth,
 )
 from mcpgateway.oauth.store.flows import Flows
@@ -141,12 +142,17 @@ class UserLogins:
         if server.settings.auth_kind is not AuthKind.OAUTH2:
             raise NotOAuth(server.id)
         found = await self._discovery.of(server)
-        client = await self._registration.choose(
-            server,
-            found.server,
-            redirect_uri=asked.redirect_uri,
-            document_url=asked.document_url,
-        )
+        try:
+            client = await self._registration.choose(
+                server,
+                found.server,
+                redirect_uri=asked.redirect_uri,
+                document_url=asked.document_url,
+            )
+        except (IssuerFailed, NoClient):
+            # Whatever is put right there counts at the next try.
+            self._discovery.forget(server)
+            raise
         grant = await self._stores.grants.find(server, asked.user_id)
         earlier = (
             (*grant.granted_scopes, *grant.missing_scopes) if grant and grant.missing_scopes else ()
@@ -230,6 +236,7 @@ class UserLogins:
         for _ in range(TRIES_MAX):
             grant = await stores.grants.put(server, flow, tokens, self._clock.now())
             if grant is not None:
+                await stores.flows.complete(flow)
                 return server, grant
             server = await self._unchanged(flow)
         raise ConfigSuperseded(flow.server_id)
@@ -241,12 +248,11 @@ class UserLogins:
         server_id = await stores.flows.completed_server(
             state_sha256, answer.request_id, answer.user_id
         )
-        found = {} if server_id is None else await stores.servers.find([server_id])
-        for server in found.values():
-            grant = await stores.grants.find(server, answer.user_id)
-            if grant is not None and not grant.failure:
-                return server, grant
-        raise FlowConsumed
+        server = await stores.servers.get(server_id)
+        grant = await stores.grants.find(server, answer.user_id)
+        if grant is None:
+            raise FlowConsumed
+        return server, grant
 
     async def _unchanged(self, flow: Flow) -> Server:
         found = await self._stores.servers.find([flow.server_id])

@@ -7,7 +7,7 @@ import msgspec
 
 from mcpgateway.oauth.domain.flows import Flow
 from mcpgateway.oauth.domain.grants import Terms
-from mcpgateway.oauth.errors import FlowConsumed, FlowExpired
+from mcpgateway.oauth.errors import FlowConsumed, FlowExpired, IssuerFailed
 from parley.postgres import Database
 from parley.secrets import Sealed, SecretBox, SecretsError
 
@@ -34,15 +34,17 @@ _INSERT = """
 """
 # May run: user.
 _CONSUME = """
-    UPDATE mcp.oauth_flows SET consumed_at = now(), completed_by = $3
+    UPDATE mcp.oauth_flows SET consumed_at = now(), consumed_by = $3
     WHERE state_sha256 = $1 AND consumed_at IS NULL AND expires_at > $2
     RETURNING id::text, server_id::text, user_id, browser_sha256, fingerprint, sealed, key_id
 """
 # May run: user.
 _CONSUMED = """
-    SELECT server_id::text, user_id, completed_by FROM mcp.oauth_flows
+    SELECT server_id::text, user_id, consumed_by, completed_at FROM mcp.oauth_flows
     WHERE state_sha256 = $1 AND consumed_at IS NOT NULL
 """
+# May run: user.
+_COMPLETE = "UPDATE mcp.oauth_flows SET completed_at = now() WHERE id = $1"
 
 
 class _Content(msgspec.Struct):
@@ -117,11 +119,20 @@ class Flows:
             verifier=content.verifier,
         )
 
-    async def completed_server(
-        self, state_sha256: bytes, request_id: str, user_id: str
-    ) -> str | None:
-        """Return the server of the flow that the same request of this user took before."""
+    async def complete(self, flow: Flow) -> None:
+        """Store that the grant of a flow is stored."""
+        await self._database.pool.execute(_COMPLETE, flow.id)
+
+    async def completed_server(self, state_sha256: bytes, request_id: str, user_id: str) -> str:
+        """Return the server of the flow that the same request of this user completed.
+
+        Raises:
+            FlowConsumed: Another request took it.
+            IssuerFailed: The same request took it, and did not complete it.
+        """
         row = await self._database.pool.fetchrow(_CONSUMED, state_sha256)
-        if row is None or (row["user_id"], row["completed_by"]) != (user_id, request_id):
-            return None
+        if row is None or (row["user_id"], row["consumed_by"]) != (user_id, request_id):
+            raise FlowConsumed
+        if row["completed_at"] is None:
+            raise IssuerFailed("", "it gave no usable token; begin again")
         return str(row["server_id"])
