@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -83,14 +83,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
     keyring = Keyring.load(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(
-            Database.open(
-                url,
-                application_name=process.instance,
-                connections_max=settings.database_connections_max,
-                statements=Statements(process.telemetry, current_method),
-            )
-        )
+        database = await stack.enter_async_context(_database(settings, process))
         box = SecretBox(keyring)
         servers = Servers(database, box)
         await STORED_KEYS.adopt(database.pool, keyring)
@@ -140,6 +133,15 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 domain=DOMAIN,
             )
         )
+
+
+def _database(settings: Settings, process: Process) -> AbstractAsyncContextManager[Database]:
+    return Database.open(
+        settings.database_url.reveal(),
+        application_name=process.instance,
+        connections_max=settings.database_connections_max,
+        statements=Statements(process.telemetry, current_method),
+    )
 
 
 def _governance(
