@@ -153,6 +153,27 @@ def read_server(document: Any, issuer: str) -> AuthorizationServer:
     )
 
 
+def resource_metadata_urls(url: str, challenge: Challenge) -> tuple[str, ...]:
+    """Return where the metadata of a resource may be, in order (RFC 9728, 3.1 and 5.1)."""
+    parts = urlsplit(url)
+    root = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource"
+    path = parts.path.rstrip("/")
+    places = (challenge.metadata_url, f"{root}{path}", root)
+    return tuple(dict.fromkeys(place for place in places if place))
+
+
+def server_metadata_urls(issuer: str) -> tuple[str, ...]:
+    """Return where the metadata of an issuer may be, in order (RFC 8414, 3.1 and 5)."""
+    parts = urlsplit(issuer)
+    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    places = (
+        f"{origin}/.well-known/oauth-authorization-server{path}",
+        f"{origin}/.well-known/openid-configuration{path}",
+        f"{origin}{path}/.well-known/openid-configuration",
+    )
+    return tuple(dict.fromkeys(places))
+
+
 def is_same_issuer(left: str, right: str) -> bool:
     """Compare issuers as texts; only the slash of a root may be missing."""
     shorter, longer = sorted((left, right), key=len)

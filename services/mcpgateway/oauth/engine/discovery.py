@@ -10,13 +10,6 @@ names another resource or another issuer than the one asked.
 from typing import Final
 from urllib.parse import urlsplit
 
-from mcp.client.auth.utils import (
-    build_oauth_authorization_server_metadata_discovery_urls as server_metadata_urls,
-)
-from mcp.client.auth.utils import (
-    build_protected_resource_metadata_discovery_urls as resource_metadata_urls,
-)
-
 from mcpgateway.oauth.domain.metadata import (
     OFFLINE_SCOPE,
     AuthorizationServer,
@@ -30,6 +23,8 @@ from mcpgateway.oauth.domain.metadata import (
     read_challenge,
     read_resource,
     read_server,
+    resource_metadata_urls,
+    server_metadata_urls,
 )
 from mcpgateway.oauth.engine.issuer_http import IssuerHttp
 from mcpgateway.oauth.errors import IssuerFailed, PkceUnsupported
@@ -74,7 +69,10 @@ class Discovery:
         else:
             challenge = await self._challenge(server)
             resource = await self._resource(url, challenge)
-            issuer = await self._server(url, oauth, resource)
+            try:
+                issuer = await self._server(url, oauth, resource)
+            except ValueError as error:
+                raise IssuerFailed("", "its identifier is not a URL") from error
         if not issuer.has_pkce:
             raise PkceUnsupported(issuer.issuer)
         for endpoint in issuer.urls:
@@ -98,7 +96,7 @@ class Discovery:
         Raises:
             IssuerFailed: They are those of another resource.
         """
-        for place in resource_metadata_urls(challenge.metadata_url or None, url):
+        for place in resource_metadata_urls(url, challenge):
             answer = await self._http.get(place)
             if answer.status != 200:
                 continue
@@ -117,7 +115,7 @@ class Discovery:
         parts = urlsplit(url)
         issuer = oauth.issuer or (named[0] if named else f"{parts.scheme}://{parts.netloc}")
         problem = "it publishes no metadata"
-        for place in server_metadata_urls(issuer, url):
+        for place in server_metadata_urls(issuer):
             answer = await self._http.get(place)
             if answer.status != 200:
                 continue

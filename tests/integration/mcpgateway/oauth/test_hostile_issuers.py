@@ -49,6 +49,8 @@ async def test_metadata_that_cannot_be_trusted_begin_no_login(lab: LoginLab) -> 
         {"resource": EVIL},
         {"resource": f"{lab.issuer.mcp_url}/below"},
         {"authorization_servers": ["http://169.254.169.254"]},
+        {"authorization_servers": ["https://["]},
+        {"authorization_servers": ["no url"]},
         {"authorization_servers": "no list"},
     ):
         lab.issuer.resource_metadata = lie

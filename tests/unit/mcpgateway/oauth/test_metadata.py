@@ -10,6 +10,8 @@ from mcpgateway.oauth.domain.metadata import (
     is_same_issuer,
     merged_scopes,
     read_challenge,
+    resource_metadata_urls,
+    server_metadata_urls,
 )
 
 URL = "https://mcp.example/a/mcp"
@@ -73,3 +75,23 @@ def test_the_identifier_of_a_resource_has_no_fragment_and_no_empty_path() -> Non
 
 def test_scopes_are_merged_in_order_without_malformed_ones() -> None:
     assert merged_scopes(("b", "a"), ("a", 'quo"te', "c\nd", "c")) == ("b", "a", "c")
+
+
+def test_metadata_are_looked_for_in_the_order_of_the_specifications() -> None:
+    assert resource_metadata_urls(URL, Challenge("https://x.example/m")) == (
+        "https://x.example/m",
+        "https://mcp.example/.well-known/oauth-protected-resource/a/mcp",
+        "https://mcp.example/.well-known/oauth-protected-resource",
+    )
+    assert resource_metadata_urls("https://mcp.example/", Challenge()) == (
+        "https://mcp.example/.well-known/oauth-protected-resource",
+    )
+    assert server_metadata_urls("https://a.example/tenant/") == (
+        "https://a.example/.well-known/oauth-authorization-server/tenant",
+        "https://a.example/.well-known/openid-configuration/tenant",
+        "https://a.example/tenant/.well-known/openid-configuration",
+    )
+    assert server_metadata_urls("https://a.example") == (
+        "https://a.example/.well-known/oauth-authorization-server",
+        "https://a.example/.well-known/openid-configuration",
+    )
