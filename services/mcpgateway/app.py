@@ -13,13 +13,16 @@ from mcpgateway.admin.servicer import Governance, ServerServicer
 from mcpgateway.admin.tool_servicer import ToolServicer
 from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.sessions import Sessions
+from mcpgateway.oauth.errors import LOGIN_ERRORS
+from mcpgateway.oauth.rpc.servicer import AuthorizationServicer
+from mcpgateway.oauth.wiring import OpenLogins, open_logins
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.recorded_calls import RecordedCalls
 from mcpgateway.runtime.servicer import RuntimeServicer
 from mcpgateway.runtime.tool_listing import ToolListing
-from mcpgateway.servers.access import Access, NoGrants
+from mcpgateway.servers.access import Access
 from mcpgateway.servers.changes import ServerChanges
 from mcpgateway.servers.definitions import Definitions
 from mcpgateway.servers.domain import (
@@ -36,7 +39,6 @@ from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import STORED_KEYS, Servers
 from mcpgateway.servers.user_values import UserValues
 from mcpgateway.settings import Settings
-from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.audit_log.delivery import AuditDelivery
 from parley.bus import Notice, PostgresBus
 from parley.identity import ServiceName
@@ -62,6 +64,7 @@ class Components:
     sessions: Sessions
     recorded: RecordedCalls
     policy: Policy
+    logins: OpenLogins
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -93,8 +96,11 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             catalogues.expire(server_id)
             bus.publish(Notice(SERVERS_TOPIC, server_id, 0))
 
+        logins = await stack.enter_async_context(
+            open_logins(database, box, servers, policy, process)
+        )
         sessions = await stack.enter_async_context(
-            Sessions.open(policy, process.supervision, tools_changed)
+            Sessions.open(policy, process.supervision, tools_changed, logins.grants)
         )
         executor = await stack.enter_async_context(
             CallExecutor.open(journal, sessions, process.supervision)
@@ -106,8 +112,8 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         )
         groups = GatewayGroups(gateways, process.clock)
         values = UserValues(database, box)
-        access = Access(servers, values, groups, NoGrants())
-        governance = _governance(database, access, values, process)
+        access = Access(servers, values, groups, logins.grants)
+        governance = _governance(database, access, values, logins, process)
         catalogues = CatalogueCache(
             sessions,
             governance.definitions,
@@ -117,7 +123,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         )
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
         parts = Components(
-            servers, governance, catalogues, journal, executor, sessions, recorded, policy
+            servers, governance, catalogues, journal, executor, sessions, recorded, policy, logins
         )
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
         delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
@@ -129,7 +135,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             neighbours.serve(
                 _servicers(parts, bus, process),
                 revocations=revocations,
-                errors=ERRORS,
+                errors={**ERRORS, **LOGIN_ERRORS},
                 domain=DOMAIN,
                 master_keys=rotation,
             )
@@ -150,7 +156,7 @@ def _bus(url: str, process: Process) -> AbstractAsyncContextManager[PostgresBus]
 
 
 def _governance(
-    database: Database, access: Access, values: UserValues, process: Process
+    database: Database, access: Access, values: UserValues, logins: OpenLogins, process: Process
 ) -> Governance:
     return Governance(
         access=access,
@@ -158,6 +164,7 @@ def _governance(
         health=ServerHealth(database, process.clock),
         definitions=Definitions(database),
         changes=ServerChanges(database, process.new_id),
+        grants=logins.grants,
     )
 
 
@@ -217,8 +224,15 @@ def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[A
             parts.sessions,
             parts.recorded,
         ),
-        # Not implemented; returns UNIMPLEMENTED.
-        McpAuthorizationServiceServicer(),
+        AuthorizationServicer(
+            parts.servers,
+            governance.access,
+            parts.logins.logins,
+            parts.logins.store,
+            parts.executor,
+            process.clock,
+            changed,
+        ),
     )
 
 

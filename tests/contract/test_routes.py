@@ -25,7 +25,11 @@ from parley.api.identity.v1 import (
     token_service_pb2,
     user_service_pb2,
 )
-from parley.api.mcp.v1 import server_service_pb2, tool_service_pb2
+from parley.api.mcp.v1 import (
+    authorization_service_pb2,
+    server_service_pb2,
+    tool_service_pb2,
+)
 from parley.api.workspace.v1 import (
     node_service_pb2,
     secret_service_pb2,
@@ -57,6 +61,7 @@ FILES: tuple[FileDescriptor, ...] = (
     secret_service_pb2.DESCRIPTOR,
     server_service_pb2.DESCRIPTOR,
     tool_service_pb2.DESCRIPTOR,
+    authorization_service_pb2.DESCRIPTOR,
 )
 #: Method -> why there is no route that stands for it.
 NOT_OVER_HTTP = {
@@ -66,6 +71,8 @@ NOT_OVER_HTTP = {
     "Heartbeat": "nodes alone say that they live",
     "DrainNode": "nodes alone take themselves out",
     "UseSecret": "nodes alone take the values of secrets",
+    "BeginAuthorization": "a page sends the browser away, with a cookie",
+    "CompleteAuthorization": "a page is what the browser comes back to",
     "WatchRevocations": "services alone follow what is revoked",
 }
 #: Streams between processes; routes follow chats through them.

@@ -35,7 +35,11 @@ from parley.api.identity.v1 import (
     token_service_pb2,
     user_service_pb2,
 )
-from parley.api.mcp.v1 import server_service_pb2, tool_service_pb2
+from parley.api.mcp.v1 import (
+    authorization_service_pb2,
+    server_service_pb2,
+    tool_service_pb2,
+)
 from parley.api.workspace.v1 import (
     node_service_pb2,
     secret_service_pb2,
@@ -72,6 +76,7 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     node_service_pb2.DESCRIPTOR,
     server_service_pb2.DESCRIPTOR,
     tool_service_pb2.DESCRIPTOR,
+    authorization_service_pb2.DESCRIPTOR,
 )
 DURATIONS: Final[Mapping[int, Duration]] = {
     options_pb2.DURATION_UNSPECIFIED: Duration.SHORT,

@@ -82,7 +82,7 @@ class Authentication:
     ) -> None:
         self._identity_store = people
         self._keys = keys
-        self._public_url = public_url
+        self.public_url = public_url
         self._clock = clock
         self._cors = cors or Cors()
         self.cookies = SessionCookies(public_url)
@@ -203,8 +203,8 @@ class Authentication:
 
     def _is_own_origin(self, origin: str, request: Request) -> bool:
         # The Host was checked before, so it is as good as the public URL.
-        own = f"{self._public_url.scheme}://{request.scope.get(HOST, '')}"
-        return origin in (str(self._public_url), own)
+        own = f"{self.public_url.scheme}://{request.scope.get(HOST, '')}"
+        return origin in (str(self.public_url), own)
 
 
 def _ids_of(signed_in: Collection[Principal], credential: Credential) -> tuple[str, ...]:

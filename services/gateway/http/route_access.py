@@ -63,6 +63,11 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("POST", "/login/code"): _anyone("Give the second factor by the form."),
     ("GET", "/login/oidc/{issuer}"): _anyone("Sign in with an identity provider."),
     ("GET", "/login/oidc/{issuer}/callback"): _anyone("Come back from an identity provider."),
+    ("GET", "/mcp/login/{server_id}"): _anyone("Log in at an MCP server, in a window of its own."),
+    ("GET", "/mcp/callback"): _anyone("Come back from the login at an MCP server."),
+    ("GET", "/.well-known/mcp-client.json"): _anyone(
+        "This installation, as authorization servers of MCP servers see it."
+    ),
     ("POST", "/logout"): _anyone("Sign out by the form."),
     ("GET", "/link"): _anyone("The form to set a password by a one-time link."),
     ("POST", "/link"): _anyone("Set a password by the form of a one-time link."),

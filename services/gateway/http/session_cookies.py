@@ -22,9 +22,12 @@ DEVICE: Final = "parley_device"
 FORM: Final = "parley_form"
 STATE: Final = "parley_oidc"
 ISSUER: Final = "parley_issuer"
+MCP_LOGIN: Final = "parley_mcp_login"
 STATE_LIFETIME: Final = timedelta(minutes=5)
+MCP_LOGIN_LIFETIME: Final = timedelta(minutes=10)
 FORM_LIFETIME: Final = timedelta(hours=12)
 TOKEN_CHARACTERS_MAX: Final = 128
+MCP_LOGIN_CHARACTERS_MIN: Final = 32
 
 
 class SessionCookies:
@@ -58,6 +61,15 @@ class SessionCookies:
         """Remove the cookie of a sign-in with an identity provider, and remember the provider."""
         response.headers.append("set-cookie", self._cookie(STATE, "", timedelta()))
         response.headers.append("set-cookie", self._cookie(ISSUER, issuer, SESSION_LIFETIME))
+
+    def mcp_login_token(self, request: Request) -> str:
+        """Return the token that binds logins at MCP servers to the browser; empty without one."""
+        value = self._read(request, MCP_LOGIN)
+        return value if len(value) >= MCP_LOGIN_CHARACTERS_MIN else ""
+
+    def write_mcp_login(self, response: Response, token: str) -> None:
+        """Set the cookie of logins at MCP servers."""
+        response.headers.append("set-cookie", self._cookie(MCP_LOGIN, token, MCP_LOGIN_LIFETIME))
 
     def issuer(self, request: Request) -> str:
         """Return the identity provider that the user signed in with; empty for none."""

@@ -20,6 +20,7 @@ from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.terminals.routes import TerminalRoutes
+from gateway.web.mcp_logins import CALLBACK, CLIENT_DOCUMENT, START, McpLoginPages
 from gateway.web.oidc import OidcPages
 from gateway.web.routes import PageRoutes
 from gateway.web.sign_in import SignInPages
@@ -45,6 +46,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_pages(handlers.pages),
         *_sign_in(handlers.sign_in_pages, handlers.sign_in),
         *_oidc(handlers.oidc_pages),
+        *_mcp_logins(handlers.mcp_login_pages),
         *_streams(handlers),
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
@@ -102,6 +104,14 @@ def _oidc(pages: OidcPages) -> tuple[AnyRoute, ...]:
         # A HEAD request must not begin or finish a sign-in.
         OpenRoute("GET", path, pages.start, answers_head=False),
         OpenRoute("GET", f"{path}/callback", pages.finish, answers_head=False),
+    )
+
+
+def _mcp_logins(pages: McpLoginPages) -> tuple[AnyRoute, ...]:
+    return (
+        OpenRoute("GET", START, pages.start, answers_head=False),
+        OpenRoute("GET", CALLBACK, pages.finish, answers_head=False),
+        OpenRoute("GET", CLIENT_DOCUMENT, pages.client_document),
     )
 
 

@@ -1,6 +1,7 @@
 """Wiring of the route handlers, one class for each resource."""
 
 import asyncio
+import os
 from dataclasses import dataclass
 
 from gateway.api.contract import contract_routes
@@ -29,6 +30,7 @@ from gateway.streams.open_streams import OpenStreams
 from gateway.streams.routes import EventRoutes
 from gateway.streams.workspace_client import Workspaces
 from gateway.terminals.routes import TerminalRoutes
+from gateway.web.mcp_logins import McpLoginPages
 from gateway.web.oidc import OidcPages
 from gateway.web.page_files import load_page_files
 from gateway.web.routes import PageRoutes
@@ -73,6 +75,7 @@ class Handlers:
     pages: PageRoutes
     sign_in_pages: SignInPages
     oidc_pages: OidcPages
+    mcp_login_pages: McpLoginPages
     sign_in: SignInRoutes
     events: EventRoutes
     export: ExportRoutes
@@ -93,11 +96,12 @@ def open_handlers(
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces, slots = Workspaces(chatd), UploadSlots()
     events = _events(behind, process, limits)
+    mcp_calls = McpGatewayCalls(behind.mcpgateways)
     identity_calls = IdentityCalls(identity.servicers)
     calls: dict[str, Calls] = {
         **dict.fromkeys(STUBS, ChatdCalls(chatd)),
         **dict.fromkeys(SERVICERS, identity_calls),
-        **dict.fromkeys(MCP_STUBS, McpGatewayCalls(behind.mcpgateways)),
+        **dict.fromkeys(MCP_STUBS, mcp_calls),
     }
     oidc_pages = OidcPages(identity.authentication, identity.oidc)
     sign_in_pages = SignInPages(
@@ -118,6 +122,12 @@ def open_handlers(
         ),
         sign_in_pages=sign_in_pages,
         oidc_pages=oidc_pages,
+        mcp_login_pages=McpLoginPages(
+            identity.authentication,
+            mcp_calls,
+            new_id=new_id,
+            token_bytes=os.urandom,
+        ),
         sign_in=SignInRoutes(identity_calls, identity.authentication),
         events=events,
         export=ExportRoutes(chatd),

@@ -8,12 +8,14 @@ import grpc
 
 from gateway.api.transcoded_route import Call
 from gateway.http.problems.errors import UpstreamProblem
+from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceStub
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceStub
 from parley.api.mcp.v1.tool_service_pb2_grpc import McpToolServiceStub
 from parley.rpc import Channels, Problem, acting_for, problem_of, ranked
 
 #: Service -> its stub.
 STUBS: Final[Mapping[str, Callable[[grpc.aio.Channel], Any]]] = {
+    "parley.api.mcp.v1.McpAuthorizationService": McpAuthorizationServiceStub,
     "parley.api.mcp.v1.McpServerService": McpServerServiceStub,
     "parley.api.mcp.v1.McpToolService": McpToolServiceStub,
 }

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from mcpgateway.oauth.domain.grants import GrantStatus
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
     AuthKind,
@@ -47,12 +48,14 @@ class ServerView:
         own_headers: Headers for which the caller has stored values.
         health: How it did lately, for those who see everything.
         quarantined: How many definitions wait for approval.
+        login: The state of the caller's login.
     """
 
     is_full: bool
     own_headers: tuple[str, ...] = ()
     health: Health | None = None
     quarantined: int = 0
+    login: GrantStatus = GrantStatus.NOT_CONNECTED
 
 
 def enum_from_proto(kind: type[E], number: int) -> E | None:
@@ -181,7 +184,7 @@ def _authorization_status(
     if any(slot.header not in view.own_headers for slot in settings.user_values):
         return server_pb2.AUTHORIZATION_STATUS_MISSING_USER_VALUES
     if settings.auth_kind is AuthKind.OAUTH2:
-        return server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
+        return server_pb2.AuthorizationStatus.Value(f"AUTHORIZATION_STATUS_{view.login}")
     return server_pb2.AUTHORIZATION_STATUS_NOT_REQUIRED
 
 

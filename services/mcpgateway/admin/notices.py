@@ -51,4 +51,5 @@ class Notices:
                 self._groups.forget()
                 if isinstance(notice, Notice) and await self._groups.is_deleted(notice.id):
                     await self._governance.values.delete_of_user(notice.id)
+                    await self._governance.grants.delete_of_user(notice.id)
                     self._executor.cancel_calls_of_user(notice.id)

@@ -17,6 +17,8 @@ from mcpgateway.admin.convert import (
 )
 from mcpgateway.admin.pages import place_of, token_of
 from mcpgateway.admin.probing import Probing
+from mcpgateway.oauth.domain.grants import GrantStatus
+from mcpgateway.oauth.engine.grants import UserGrants
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
@@ -48,6 +50,7 @@ class Governance:
     health: ServerHealth
     definitions: Definitions
     changes: ServerChanges
+    grants: UserGrants
 
 
 class ServerServicer(McpServerServiceServicer):
@@ -273,6 +276,7 @@ class ServerServicer(McpServerServiceServicer):
         values = await self._governance.values.headers_of(_user_id(), ids)
         health = await self._governance.health.read(ids) if is_full else {}
         pending = await self._governance.definitions.pending_counts(ids) if is_full else {}
+        logins = await self._governance.grants.statuses(_user_id(), found)
         return [
             server_to_proto(
                 server,
@@ -281,6 +285,7 @@ class ServerServicer(McpServerServiceServicer):
                     values.get(server.id, ()),
                     health.get(server.id),
                     pending.get(server.id, 0),
+                    logins.get(server.id, GrantStatus.NOT_CONNECTED),
                 ),
             )
             for server in found

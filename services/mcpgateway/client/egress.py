@@ -38,6 +38,7 @@ class Exchange:
         is_sent: Whether the request may have reached the server.
         status: The HTTP status, if there was a response.
         retry_after: The header of that name.
+        challenge: The header WWW-Authenticate.
         error: The error that ended the request without a response.
         broken: Set together with `error`.
     """
@@ -45,6 +46,7 @@ class Exchange:
     is_sent: bool = False
     status: int | None = None
     retry_after: str | None = None
+    challenge: str = ""
     error: Exception | None = None
     broken: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -130,6 +132,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if exchange is not None:
             exchange.status = response.status_code
             exchange.retry_after = response.headers.get("retry-after")
+            exchange.challenge = ", ".join(response.headers.get_list("www-authenticate"))
         return response
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:

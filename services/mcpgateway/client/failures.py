@@ -8,7 +8,7 @@ from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcpgateway.client.egress import NOT_SENT, Exchange, ResponseTooLarge
 from mcpgateway.client.egress_policy import AddressBlocked
 from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import UpstreamFailed
+from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 
 RETRY_AFTER_S_MAX: Final = 3600
 
@@ -85,8 +85,7 @@ def _by_status(
 ) -> UpstreamFailed:
     match status:
         case 401 | 403:
-            text = f"the server refuses the configured credentials (HTTP {status})"
-            return UpstreamFailed(Reason.MISCONFIGURED, text)
+            return CredentialsRefused(status, exchange.challenge)
         case 404 if has_session:
             return lost_session(is_sent=False)
         case 404:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
 import msgspec
@@ -30,8 +30,8 @@ from mcpgateway.client.egress import Identity, guarded_client
 from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
 from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
-from mcpgateway.servers.domain import Catalogue, Reason, Target, Transport
-from mcpgateway.servers.errors import UpstreamFailed
+from mcpgateway.servers.domain import AuthKind, Catalogue, Reason, Target, Transport
+from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 from parley.clock import Clock
 from parley.tasks import BackgroundTasks, Starter, Supervision
 
@@ -76,8 +76,35 @@ class _Endpoint:
             session.stop()
 
 
+class Logins(Protocol):
+    """The logins of users."""
+
+    async def renewed(
+        self, target: Target, refusal: CredentialsRefused, *, is_last: bool
+    ) -> Target:
+        """Return the target with a newer login than the one that its server refused.
+
+        Args:
+            target: The server with the refused login.
+            refusal: What the server said.
+            is_last: Whether the refused login was already a new one.
+
+        Raises:
+            UpstreamFailed: There is no other login; the user has to connect again.
+        """
+        ...
+
+
 class Sessions:
-    """MCP servers, reached through one guarded transport; implements `Upstream`."""
+    """MCP servers, reached through one guarded transport; implements `Upstream`.
+
+    Args:
+        policy: Where requests may go.
+        clock: The clock of expiries.
+        tasks: Owns the sessions.
+        tools_changed: Is called with a server that announces other tools.
+        logins: Renews logins that servers refuse; None if no user has any.
+    """
 
     def __init__(
         self,
@@ -85,8 +112,10 @@ class Sessions:
         clock: Clock,
         tasks: Starter,
         tools_changed: Callable[[str], None] = lambda _: None,
+        logins: Logins | None = None,
     ) -> None:
         self._policy = policy
+        self._logins = logins
         self._clock = clock
         self._tasks = tasks
         self._tools_changed = tools_changed
@@ -101,6 +130,7 @@ class Sessions:
         policy: Policy,
         supervision: Supervision,
         tools_changed: Callable[[str], None] = lambda _: None,
+        logins: Logins | None = None,
     ) -> "AsyncIterator[Sessions]":
         """Yield the sessions; at the end all of them are closed.
 
@@ -108,9 +138,10 @@ class Sessions:
             policy: The places that may be reached.
             supervision: Supervises their tasks.
             tools_changed: Is called with a server that announces other tools.
+            logins: Renews logins that servers refuse; None if no user has any.
         """
         async with BackgroundTasks(supervision) as tasks:
-            sessions = cls(policy, supervision.clock, tasks, tools_changed)
+            sessions = cls(policy, supervision.clock, tasks, tools_changed, logins)
             tasks.keep("sessions.expire", sessions._sweep_loop)
             try:
                 yield sessions
@@ -270,6 +301,21 @@ class Sessions:
             await _close(endpoint)
 
     async def _with_client(self, target: Target, work: Work[T]) -> T:
+        """Run `work` with a client, and retry once with a new login if the old one is refused."""
+        logins = self._logins
+        if logins is None or target.server.settings.auth_kind is not AuthKind.OAUTH2:
+            return await self._with_endpoint(target, work)
+        try:
+            return await self._with_endpoint(target, work)
+        except CredentialsRefused as refusal:
+            target = await logins.renewed(target, refusal, is_last=False)
+        try:
+            return await self._with_endpoint(target, work)
+        except CredentialsRefused as refusal:
+            await logins.renewed(target, refusal, is_last=True)
+            raise
+
+    async def _with_endpoint(self, target: Target, work: Work[T]) -> T:
         """Run `work` with a client, and retry once if the server certainly did not receive it."""
         endpoint = self._endpoint(target)
         endpoint.operations += 1

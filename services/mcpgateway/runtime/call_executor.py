@@ -198,10 +198,11 @@ class CallExecutor:
             if running.call_request.server_id == server_id:
                 running.stop(Reason.CANCELLED)
 
-    def cancel_calls_of_user(self, user_id: str) -> None:
-        """Stop the calls of a user that this process makes."""
+    def cancel_calls_of_user(self, user_id: str, server_id: str | None = None) -> None:
+        """Stop the calls of a user that this process makes, of one server or of all."""
         for running in self._running.values():
-            if running.call_request.user_id == user_id:
+            request = running.call_request
+            if request.user_id == user_id and server_id in (None, request.server_id):
                 running.stop(Reason.CANCELLED)
 
     async def reconcile(self) -> None:

@@ -27,7 +27,7 @@ from mcpgateway.servers.errors import (
     ServerDisabled,
     UpstreamFailed,
 )
-from mcpgateway.servers.health import state_of
+from mcpgateway.servers.health import OF_LOGIN, state_of
 from mcpgateway.servers.store import Servers
 
 LISTED_AT_ONCE_MAX: Final = 32
@@ -152,7 +152,10 @@ class ToolListing:
         except (UpstreamFailed, TimeoutError) as error:
             failure = _failure(error, wait_s)
             logger.warning("server %s was not listed: %s", server.settings.slug, failure)
-            stale = self._catalogues.known(target) if target and allow_stale else None
+            is_of_login = failure.reason in OF_LOGIN
+            stale = None
+            if target and allow_stale and not is_of_login:
+                stale = self._catalogues.known(target)
             return _with_failure(server, failure, stale)
         return _ready(server, known)
 
@@ -215,10 +218,9 @@ def _outcome(server: Server, state: ServerState) -> ServerOutcome:
 def _excluded(server_id: str, server: Server | None, problem: McpError | None) -> ServerOutcome:
     match problem:
         case NeedsConnect() | MissingUserValues() if server is not None:
-            is_connect = isinstance(problem, NeedsConnect)
             return replace(
                 _outcome(server, ServerState.NEEDS_AUTHORIZATION),
-                reason=Reason.NEEDS_CONNECT if is_connect else Reason.MISSING_USER_VALUES,
+                reason=problem.reason,
                 message=str(problem),
             )
         case GroupsUnavailable():

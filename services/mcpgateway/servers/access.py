@@ -9,7 +9,6 @@ from mcpgateway.servers.errors import (
     GroupsUnavailable,
     McpError,
     MissingUserValues,
-    NeedsConnect,
     PlanModeDenied,
     ServerDisabled,
     ServerNotFound,
@@ -50,18 +49,6 @@ class Grants(Protocol):
             McpError: The user has no grant, or has to connect again.
         """
         ...
-
-
-class NoGrants:
-    """No user has a grant."""
-
-    async def headers(self, server: Server, user_id: str) -> Mapping[str, str]:
-        """Ask the user to connect.
-
-        Raises:
-            NeedsConnect: Always.
-        """
-        raise NeedsConnect(server.id)
 
 
 class Access:

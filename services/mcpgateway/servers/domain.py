@@ -160,6 +160,13 @@ class ServerSettings:
         """Whether only some users may use it."""
         return bool(self.user_ids or self.group_ids)
 
+    @property
+    def login_terms(self) -> tuple[str, ...]:
+        """What the logins of users depend on: other terms make them worthless."""
+        oauth = self.oauth or OAuthSettings()
+        endpoints = (oauth.authorization_url, oauth.token_url, oauth.revocation_url)
+        return (self.url, self.auth_kind, oauth.client_id, oauth.issuer, *endpoints)
+
     def allows_tool(self, tool: str) -> bool:
         """Return whether the lists allow `tool`; the deny list takes precedence."""
         if tool in self.tool_deny_list:

@@ -10,6 +10,7 @@ McpError
 ├── VersionConflict         the server changed since it was read
 ├── GroupsUnavailable       the groups of users cannot be read now
 ├── NeedsConnect            the user has not connected their account
+│   └── NeedsReconnect      the server no longer accepts the login of the user
 ├── MissingUserValues       the user has not stored all values that the server needs
 ├── ToolNotFound            the server has no such tool for this caller
 ├── ToolDenied              the lists of the server exclude the tool
@@ -25,6 +26,7 @@ McpError
 ├── CallAcknowledged        the result was acknowledged and dropped
 ├── TooManyCalls            the limit of concurrent calls is reached
 └── UpstreamFailed          the MCP server cannot be reached or fails
+    └── CredentialsRefused  it refuses the credentials of a request
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,7 +110,10 @@ class MissingUserValues(McpError):
 
     Attributes:
         headers: The headers without a value.
+        reason: The kind of problem.
     """
+
+    reason = Reason.MISSING_USER_VALUES
 
     def __init__(self, server_id: str, headers: Sequence[str]) -> None:
         super().__init__(f"store your values for this MCP server first: {', '.join(headers)}")
@@ -128,11 +133,25 @@ class ToolQuarantined(McpError):
 
 
 class NeedsConnect(McpError):
-    """The user has not connected their account."""
+    """The user has not connected their account.
 
-    def __init__(self, server_id: str) -> None:
-        super().__init__("connect your account to this MCP server first")
+    Attributes:
+        reason: The kind of problem.
+    """
+
+    reason = Reason.NEEDS_CONNECT
+
+    def __init__(
+        self, server_id: str, text: str = "connect your account to this MCP server first"
+    ) -> None:
+        super().__init__(text)
         self.server_id = server_id
+
+
+class NeedsReconnect(NeedsConnect):
+    """The server no longer accepts the login of the user."""
+
+    reason = Reason.NEEDS_RECONNECT
 
 
 class ToolNotFound(McpError):
@@ -254,3 +273,19 @@ class UpstreamFailed(McpError):
         self.reason = reason
         self.may_have_executed = may_have_executed
         self.retry_after_ms = retry_after_ms
+
+
+class CredentialsRefused(UpstreamFailed):
+    """The MCP server refuses the credentials of a request, which it did not execute.
+
+    Attributes:
+        status: The HTTP status, 401 or 403.
+        challenge: The header WWW-Authenticate.
+    """
+
+    def __init__(self, status: int, challenge: str) -> None:
+        super().__init__(
+            Reason.MISCONFIGURED, f"the server refuses the configured credentials (HTTP {status})"
+        )
+        self.status = status
+        self.challenge = challenge

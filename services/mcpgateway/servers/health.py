@@ -16,6 +16,10 @@ WRITE_S: Final = 30.0
 SERVERS_MAX: Final = 2000
 #: Failures that concern the credentials or the settings, not the server.
 OF_SETTINGS: Final = frozenset({Reason.MISCONFIGURED, Reason.ADDRESS_BLOCKED})
+#: Failures that concern the login of one user.
+OF_LOGIN: Final = frozenset(
+    {Reason.NEEDS_CONNECT, Reason.NEEDS_RECONNECT, Reason.INSUFFICIENT_SCOPE}
+)
 
 # May run: service.
 _WRITE = """
@@ -59,7 +63,9 @@ class ServerHealth:
         await self._write(server_id, ServerState.READY, "", "", tool_count)
 
     async def failed(self, server_id: str, failure: UpstreamFailed) -> None:
-        """Store that a server failed."""
+        """Store that a server failed; the login of one user says nothing about others."""
+        if failure.reason in OF_LOGIN:
+            return
         await self._write(server_id, state_of(failure), failure.reason, str(failure)[:1024], 0)
 
     async def read(self, server_ids: Sequence[str]) -> Mapping[str, Health]:
@@ -94,4 +100,6 @@ class ServerHealth:
 
 def state_of(failure: UpstreamFailed) -> ServerState:
     """Return the state of a server that failed so."""
+    if failure.reason in OF_LOGIN:
+        return ServerState.NEEDS_AUTHORIZATION
     return ServerState.MISCONFIGURED if failure.reason in OF_SETTINGS else ServerState.UNAVAILABLE

@@ -119,6 +119,86 @@ user_values = Table(
     _of_server(Constraint.USER_VALUES_SERVER_FKEY),
 )
 
+# Clients that authorization servers registered for us.
+oauth_clients = Table(
+    "oauth_clients",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("issuer", Text, nullable=False),
+    Column("redirect_uri", Text, nullable=False),
+    Column("client_id", Text, nullable=False),
+    Column("auth_method", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("registered_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint(
+        "server_id", "issuer", "redirect_uri", name=Constraint.OAUTH_CLIENTS_ISSUER_UNIQUE
+    ),
+    CheckConstraint(
+        "auth_method IN ('none', 'client_secret_basic', 'client_secret_post')",
+        name=Constraint.OAUTH_CLIENTS_AUTH_METHOD_KNOWN,
+    ),
+    _of_server(Constraint.OAUTH_CLIENTS_SERVER_FKEY),
+)
+
+# Logins that were begun.
+oauth_flows = Table(
+    "oauth_flows",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("state_sha256", LargeBinary, nullable=False),
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("browser_sha256", LargeBinary, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("consumed_at", DateTime(timezone=True)),
+    Column("consumed_by", Text, nullable=False, server_default=text("''")),
+    Column("completed_at", DateTime(timezone=True)),
+    UniqueConstraint("state_sha256", name=Constraint.OAUTH_FLOWS_STATE_UNIQUE),
+    CheckConstraint(
+        "octet_length(state_sha256) = 32 AND octet_length(browser_sha256) = 32",
+        name=Constraint.OAUTH_FLOWS_HASHES_WHOLE,
+    ),
+    _of_server(Constraint.OAUTH_FLOWS_SERVER_FKEY),
+    Index("oauth_flows_by_user", "user_id", "server_id", "created_at"),
+    Index("oauth_flows_by_expiry", "expires_at"),
+)
+
+# What users may do at servers; one row per user and server.
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("terms", JSONB, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("refresh_at", DateTime(timezone=True)),
+    Column("refreshing_until", DateTime(timezone=True)),
+    Column("granted_scopes", ARRAY(Text), nullable=False),
+    Column("missing_scopes", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("failure", Text, nullable=False, server_default=text("''")),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint("user_id", "server_id", name=Constraint.GRANTS_OWNER_UNIQUE),
+    CheckConstraint(
+        "failure IN ('', 'refresh_refused', 'token_refused', 'client_refused')",
+        name=Constraint.GRANTS_FAILURE_KNOWN,
+    ),
+    _of_server(Constraint.GRANTS_SERVER_FKEY),
+)
+
 # Definitions of tools that were seen; those that are not approved are quarantined.
 tool_definitions = Table(
     "tool_definitions",

@@ -28,7 +28,16 @@ from mcpgateway.servers.domain import (
     UserValueSlot,
 )
 from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken, VersionConflict
-from mcpgateway.servers.schema import SCHEMA, requests, servers, tool_definitions, user_values
+from mcpgateway.servers.schema import (
+    SCHEMA,
+    grants,
+    oauth_clients,
+    oauth_flows,
+    requests,
+    servers,
+    tool_definitions,
+    user_values,
+)
 from parley.audit_log import AuditAction, AuditEvent
 from parley.audit_log.outbox import arguments_of, insert_statement
 from parley.postgres import Database
@@ -44,6 +53,9 @@ STORED_KEYS = StoredKeys(
     (
         SealedColumn(TABLE, COLUMN, "credentials_key_id"),
         SealedColumn(VALUES_TABLE, VALUES_COLUMN, "key_id"),
+        SealedColumn("mcp.oauth_clients", "sealed", "key_id"),
+        SealedColumn("mcp.oauth_flows", "sealed", "key_id"),
+        SealedColumn("mcp.grants", "sealed", "key_id"),
     ),
 )
 
@@ -125,7 +137,8 @@ class Servers:
     ) -> tuple[Server, Server]:
         """Change a server; return it before and after. A repeated request changes nothing.
 
-        Values of users, approved definitions and health belong to one URL and are deleted with it.
+        Values of users and approved definitions belong to one URL, logins to one URL and client;
+        they are deleted with it.
 
         Raises:
             ServerNotFound: There is none.
@@ -146,6 +159,12 @@ class Servers:
                 values = self._changed_values(before, settings, credentials)
                 if settings.url != before.settings.url:
                     for table in (user_values, tool_definitions):
+                        await connection.execute(
+                            delete(table).where(table.c.server_id == server_id)
+                        )
+                if settings.login_terms != before.settings.login_terms:
+                    # A token is never sent to another server than the one it was issued for.
+                    for table in (grants, oauth_flows, oauth_clients):
                         await connection.execute(
                             delete(table).where(table.c.server_id == server_id)
                         )

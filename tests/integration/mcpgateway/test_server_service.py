@@ -3,7 +3,6 @@
 import grpc
 import pytest
 
-from parley.api.mcp.v1 import authorization_service_pb2 as authorization_api
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.identity import User
@@ -141,12 +140,3 @@ async def test_deleting_is_for_good_and_may_be_repeated(gateway: McpGateway) -> 
         await gateway.servers.DeleteServer(request)
 
     assert [each.settings.slug for each in await listed(gateway, ADMIN)] == ["demo"]
-
-
-async def test_what_is_not_written_yet_says_so(gateway: McpGateway) -> None:
-    with acting_for(ADMIN):
-        problem = await problem_with(
-            gateway.authorization.Disconnect(authorization_api.DisconnectRequest())
-        )
-
-    assert problem.status == grpc.StatusCode.UNIMPLEMENTED

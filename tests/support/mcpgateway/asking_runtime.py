@@ -34,6 +34,7 @@ from parley.api.mcp.v1.runtime_service_pb2_grpc import (
 )
 from parley.clock import FakeClock
 from parley.rpc import Address, Channels
+from support.chatd.tools.kept_files import KeptFiles
 from support.chatd.turns.journaling_tools import JournalingTools
 
 OWNER = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -52,7 +53,6 @@ OUTCOMES = {
     ToolOutcome.CANCELLED: tool_pb2.CALL_OUTCOME_CANCELLED,
     ToolOutcome.UNKNOWN: tool_pb2.CALL_OUTCOME_UNKNOWN,
 }
-from support.chatd.tools.kept_files import KeptFiles
 
 
 class AskingRuntime(McpRuntimeServiceServicer):

@@ -13,6 +13,7 @@ from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
+from parley.cli.mcp_servers.logins import log_in, log_out
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
 
@@ -61,6 +62,9 @@ def mcp() -> None:
 @click.option(
     "--header-stdin", metavar="NAME", help="Read the value of this header from standard input."
 )
+@click.option("--oauth", is_flag=True, help="Each user logs in with OAuth.")
+@click.option("--client-id", default="", help="OAuth client that was registered by hand.")
+@click.option("--client-secret-stdin", is_flag=True, help="Read its secret from standard input.")
 @click.option(
     "--user-value", "user_values", multiple=True, metavar="HEADER",
     help="Each user gives a value of this header.",
@@ -221,6 +225,27 @@ def calls(server: str | None, user_id: str, limit: int, as_json: bool) -> None:
 
 @mcp.command()
 @server_argument
+@click.option("--browser/--no-browser", default=True, help="Whether to open a browser here.")
+@click.option(
+    "--wait", "wait_s", default=300.0, type=click.FloatRange(0.1, 600.0), show_default=True,
+    help="Seconds to wait for the login.",
+)  # fmt: skip
+def login(server: str, browser: bool, wait_s: float) -> None:
+    """Log in at SERVER with a browser, and wait until that is done."""
+    api, url = _api(), find_server(current()).url
+    log_in(api, _found(api, server), url, opens_browser=browser, wait_s=wait_s)
+
+
+@mcp.command()
+@server_argument
+def logout(server: str) -> None:
+    """Give up one's own login at SERVER."""
+    api = _api()
+    log_out(api, _found(api, server), _key())
+
+
+@mcp.command()
+@server_argument
 def rm(server: str) -> None:
     """Delete SERVER."""
     api = _api()
@@ -232,8 +257,11 @@ def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings and credentials that the options of `add` stand for."""
     if options["default_on"] and options["force_on"]:
         raise click.UsageError("Choose --default-on or --force-on.")
-    if options["api_key_stdin"] and options["header_stdin"]:
-        raise click.UsageError("Choose --api-key-stdin or --header-stdin.")
+    kinds = ("api_key_stdin", "header_stdin", "oauth")
+    if sum(bool(options[kind]) for kind in kinds) > 1:
+        raise click.UsageError("Choose --api-key-stdin, --header-stdin or --oauth.")
+    if (options["client_id"] or options["client_secret_stdin"]) and not options["oauth"]:
+        raise click.UsageError("A client goes with --oauth.")
     settings: dict[str, Any] = {
         "display_name": options["display_name"] or None,
         "description": options["description"] or None,
@@ -253,6 +281,10 @@ def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
         settings["availability"] = "force_on" if options["force_on"] else "default_on"
     if options["api_key_stdin"]:
         settings |= {"auth_kind": "api_key", "credentials": {"api_key": _secret()}}
+    if options["oauth"]:
+        settings |= {"auth_kind": "oauth2", "oauth": {"client_id": options["client_id"]}}
+    if options["client_secret_stdin"]:
+        settings["credentials"] = {"oauth_client_secret": _secret()}
     if options["header_stdin"]:
         headers = {"headers": {options["header_stdin"]: _secret()}}
         settings |= {"auth_kind": "custom_headers", "credentials": {"custom_headers": headers}}

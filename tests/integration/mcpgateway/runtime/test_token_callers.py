@@ -1,6 +1,7 @@
 """What callers with a service token may ask about calls."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
@@ -9,9 +10,10 @@ from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.servicer import RuntimeServicer
 from mcpgateway.runtime.tool_listing import ToolListing
-from mcpgateway.servers.access import Access, NoGrants
+from mcpgateway.servers.access import Access
 from mcpgateway.servers.definitions import Definitions
-from mcpgateway.servers.errors import InvalidRequest
+from mcpgateway.servers.domain import Server
+from mcpgateway.servers.errors import InvalidRequest, NeedsConnect
 from mcpgateway.servers.groups import GatewayGroups
 from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.store import Servers
@@ -30,6 +32,13 @@ from support.mcpgateway.values import an_order
 TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), "1", "robot")
 
 
+class NoLogins:
+    """Nobody has a login."""
+
+    async def headers(self, server: Server, user_id: str) -> Mapping[str, str]:
+        raise NeedsConnect(server.id)
+
+
 @pytest.fixture
 def servicer(journal: Journal, servers: Servers, database: Database) -> RuntimeServicer:
     clock, upstream = FakeClock(), ScriptedUpstream()
@@ -38,7 +47,7 @@ def servicer(journal: Journal, servers: Servers, database: Database) -> RuntimeS
     executor = CallExecutor(journal, upstream, clock, asyncio.TaskGroup())
     values = UserValues(database, SecretBox(Keyring.generate()))
     groups = GatewayGroups(Channels((), lambda _: pytest.fail("asks for groups")), clock)
-    access = Access(servers, values, groups, NoGrants())
+    access = Access(servers, values, groups, NoLogins())
     listing = ToolListing(servers, access, catalogues)
     return RuntimeServicer(servers, access, listing, catalogues, journal, executor)
 

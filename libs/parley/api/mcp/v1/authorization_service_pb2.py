@@ -22,52 +22,94 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 from parley.api.mcp.v1 import server_pb2 as parley_dot_api_dot_mcp_dot_v1_dot_server__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-parley/api/mcp/v1/authorization_service.proto\x12\x11parley.api.mcp.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#parley/api/identity/v1/access.proto\x1a\x1eparley/api/mcp/v1/server.proto\"x\n\x19\x42\x65ginAuthorizationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tserver_id\x18\x02 \x01(\t\x12\x1e\n\x16\x62rowser_binding_sha256\x18\x03 \x01(\x0c\x12\x14\n\x0credirect_uri\x18\x04 \x01(\t\"l\n\x1a\x42\x65ginAuthorizationResponse\x12\x1e\n\x11\x61uthorization_url\x18\x01 \x01(\tB\x03\x80\x01\x01\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xc1\x01\n\x1c\x43ompleteAuthorizationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\x05state\x18\x02 \x01(\tB\x03\x80\x01\x01\x12\x11\n\x04\x63ode\x18\x03 \x01(\tB\x03\x80\x01\x01\x12\x13\n\x06issuer\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05\x65rror\x18\x05 \x01(\t\x12\x19\n\x11\x65rror_description\x18\x06 \x01(\t\x12\x1c\n\x0f\x62rowser_binding\x18\x07 \x01(\tB\x03\x80\x01\x01\x42\t\n\x07_issuer\"j\n\x1d\x43ompleteAuthorizationResponse\x12\x11\n\tserver_id\x18\x01 \x01(\t\x12\x36\n\x06status\x18\x02 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatus\":\n\x11\x44isconnectRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tserver_id\x18\x02 \x01(\t\"e\n\x12\x44isconnectResponse\x12\x15\n\rwas_connected\x18\x01 \x01(\x08\x12\x38\n\nrevocation\x18\x02 \x01(\x0e\x32$.parley.api.mcp.v1.RevocationOutcome\"2\n\x1dGetAuthorizationStatusRequest\x12\x11\n\tserver_id\x18\x01 \x01(\t\"\xb8\x01\n\x1eGetAuthorizationStatusResponse\x12\x36\n\x06status\x18\x01 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatus\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0egranted_scopes\x18\x03 \x03(\t\x12\x16\n\x0emissing_scopes\x18\x04 \x03(\t*\xbf\x01\n\x11RevocationOutcome\x12\"\n\x1eREVOCATION_OUTCOME_UNSPECIFIED\x10\x00\x12!\n\x1dREVOCATION_OUTCOME_NOT_NEEDED\x10\x01\x12\x1e\n\x1aREVOCATION_OUTCOME_REVOKED\x10\x02\x12$\n REVOCATION_OUTCOME_NOT_SUPPORTED\x10\x03\x12\x1d\n\x19REVOCATION_OUTCOME_FAILED\x10\x04\x32\xaf\x04\n\x17McpAuthorizationService\x12\x82\x01\n\x12\x42\x65ginAuthorization\x12,.parley.api.mcp.v1.BeginAuthorizationRequest\x1a-.parley.api.mcp.v1.BeginAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\x8b\x01\n\x15\x43ompleteAuthorization\x12/.parley.api.mcp.v1.CompleteAuthorizationRequest\x1a\x30.parley.api.mcp.v1.CompleteAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12j\n\nDisconnect\x12$.parley.api.mcp.v1.DisconnectRequest\x1a%.parley.api.mcp.v1.DisconnectResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\x94\x01\n\x16GetAuthorizationStatus\x12\x30.parley.api.mcp.v1.GetAuthorizationStatusRequest\x1a\x31.parley.api.mcp.v1.GetAuthorizationStatusResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x02\x01\x02\"\x08mcp:readb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-parley/api/mcp/v1/authorization_service.proto\x12\x11parley.api.mcp.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a\x1eparley/api/mcp/v1/server.proto\"\xcc\x01\n\x19\x42\x65ginAuthorizationRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1b\n\tserver_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12)\n\x16\x62rowser_binding_sha256\x18\x03 \x01(\x0c\x42\t\xbaH\x06z\x04\x10 \x18 \x12 \n\x0credirect_uri\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10\x12%\n\x13\x63lient_document_url\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\"l\n\x1a\x42\x65ginAuthorizationResponse\x12\x1e\n\x11\x61uthorization_url\x18\x01 \x01(\tB\x03\x80\x01\x01\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x85\x02\n\x1c\x43ompleteAuthorizationRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1a\n\x05state\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03\x18\x80\x04\x12\x19\n\x04\x63ode\x18\x03 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03\x18\x80 \x12\x1d\n\x06issuer\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10H\x00\x88\x01\x01\x12\x17\n\x05\x65rror\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x12#\n\x11\x65rror_description\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\x12&\n\x0f\x62rowser_binding\x18\x07 \x01(\tB\r\x80\x01\x01\xbaH\x07r\x05\x10 \x18\x80\x01\x42\t\n\x07_issuer\"j\n\x1d\x43ompleteAuthorizationResponse\x12\x11\n\tserver_id\x18\x01 \x01(\t\x12\x36\n\x06status\x18\x02 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatus\"h\n\x11\x44isconnectRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x33\n\tserver_id\x18\x02 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10SERVER_NOT_FOUND\"}\n\x12\x44isconnectResponse\x12!\n\rwas_connected\x18\x01 \x01(\x08\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x44\n\nrevocation\x18\x02 \x01(\x0e\x32$.parley.api.mcp.v1.RevocationOutcomeB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\"T\n\x1dGetAuthorizationStatusRequest\x12\x33\n\tserver_id\x18\x01 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10SERVER_NOT_FOUND\"\x85\x02\n\x1eGetAuthorizationStatusResponse\x12\x42\n\x06status\x18\x01 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatusB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0egranted_scopes\x18\x03 \x03(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0emissing_scopes\x18\x04 \x03(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x07message\x18\x05 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01*\xbf\x01\n\x11RevocationOutcome\x12\"\n\x1eREVOCATION_OUTCOME_UNSPECIFIED\x10\x00\x12!\n\x1dREVOCATION_OUTCOME_NOT_NEEDED\x10\x01\x12\x1e\n\x1aREVOCATION_OUTCOME_REVOKED\x10\x02\x12$\n REVOCATION_OUTCOME_NOT_SUPPORTED\x10\x03\x12\x1d\n\x19REVOCATION_OUTCOME_FAILED\x10\x04\x32\xfd\x05\n\x17McpAuthorizationService\x12\x82\x01\n\x12\x42\x65ginAuthorization\x12,.parley.api.mcp.v1.BeginAuthorizationRequest\x1a-.parley.api.mcp.v1.BeginAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\x8b\x01\n\x15\x43ompleteAuthorization\x12/.parley.api.mcp.v1.CompleteAuthorizationRequest\x1a\x30.parley.api.mcp.v1.CompleteAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\xd2\x01\n\nDisconnect\x12$.parley.api.mcp.v1.DisconnectRequest\x1a%.parley.api.mcp.v1.DisconnectResponse\"w\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x03\x01\x02\x03\"\tmcp:write\xd2\xc1\x18,\n*\n$Give up your login at an MCP server.h\xb0\xea\x01\x82\xd3\xe4\x93\x02\'*%/api/v1/mcp/servers/{server_id}/login\x12\xf9\x01\n\x16GetAuthorizationStatus\x12\x30.parley.api.mcp.v1.GetAuthorizationStatusRequest\x1a\x31.parley.api.mcp.v1.GetAuthorizationStatusResponse\"z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x02\x01\x02\"\x08mcp:read\xd2\xc1\x18\x34\n2\n.Read the state of your login at an MCP server.\x18\x01\x82\xd3\xe4\x93\x02\'\x12%/api/v1/mcp/servers/{server_id}/loginb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.mcp.v1.authorization_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['server_id']._loaded_options = None
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['server_id']._serialized_options = b'\272H\005r\003\260\001\001'
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['browser_binding_sha256']._loaded_options = None
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['browser_binding_sha256']._serialized_options = b'\272H\006z\004\020 \030 '
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['redirect_uri']._loaded_options = None
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['redirect_uri']._serialized_options = b'\272H\007r\005\020\001\030\200\020'
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['client_document_url']._loaded_options = None
+  _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['client_document_url']._serialized_options = b'\272H\005r\003\030\200\020'
   _globals['_BEGINAUTHORIZATIONRESPONSE'].fields_by_name['authorization_url']._loaded_options = None
   _globals['_BEGINAUTHORIZATIONRESPONSE'].fields_by_name['authorization_url']._serialized_options = b'\200\001\001'
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['state']._loaded_options = None
-  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['state']._serialized_options = b'\200\001\001'
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['state']._serialized_options = b'\200\001\001\272H\005r\003\030\200\004'
   _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['code']._loaded_options = None
-  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['code']._serialized_options = b'\200\001\001'
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['code']._serialized_options = b'\200\001\001\272H\005r\003\030\200 '
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['issuer']._loaded_options = None
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['issuer']._serialized_options = b'\272H\005r\003\030\200\020'
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['error']._loaded_options = None
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['error']._serialized_options = b'\272H\005r\003\030\200\002'
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['error_description']._loaded_options = None
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['error_description']._serialized_options = b'\272H\005r\003\030\200\020'
   _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['browser_binding']._loaded_options = None
-  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['browser_binding']._serialized_options = b'\200\001\001'
+  _globals['_COMPLETEAUTHORIZATIONREQUEST'].fields_by_name['browser_binding']._serialized_options = b'\200\001\001\272H\007r\005\020 \030\200\001'
+  _globals['_DISCONNECTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_DISCONNECTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_DISCONNECTREQUEST'].fields_by_name['server_id']._loaded_options = None
+  _globals['_DISCONNECTREQUEST'].fields_by_name['server_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\024\010\001R\020SERVER_NOT_FOUND'
+  _globals['_DISCONNECTRESPONSE'].fields_by_name['was_connected']._loaded_options = None
+  _globals['_DISCONNECTRESPONSE'].fields_by_name['was_connected']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_DISCONNECTRESPONSE'].fields_by_name['revocation']._loaded_options = None
+  _globals['_DISCONNECTRESPONSE'].fields_by_name['revocation']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_GETAUTHORIZATIONSTATUSREQUEST'].fields_by_name['server_id']._loaded_options = None
+  _globals['_GETAUTHORIZATIONSTATUSREQUEST'].fields_by_name['server_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\024\010\001R\020SERVER_NOT_FOUND'
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['status']._loaded_options = None
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['status']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['expires_at']._loaded_options = None
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['expires_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['granted_scopes']._loaded_options = None
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['granted_scopes']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['missing_scopes']._loaded_options = None
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['missing_scopes']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['message']._loaded_options = None
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE'].fields_by_name['message']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['BeginAuthorization']._loaded_options = None
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['BeginAuthorization']._serialized_options = b'\220\002\002\242\273\030\010\022\001\001\032\003\001\002\003'
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['CompleteAuthorization']._loaded_options = None
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['CompleteAuthorization']._serialized_options = b'\220\002\002\242\273\030\010\022\001\001\032\003\001\002\003'
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['Disconnect']._loaded_options = None
-  _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['Disconnect']._serialized_options = b'\220\002\002\242\273\030\010\022\001\001\032\003\001\002\003'
+  _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['Disconnect']._serialized_options = b'\220\002\002\242\273\030\023\022\001\001\032\003\001\002\003\"\tmcp:write\322\301\030,\n*\n$Give up your login at an MCP server.h\260\352\001\202\323\344\223\002\'*%/api/v1/mcp/servers/{server_id}/login'
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['GetAuthorizationStatus']._loaded_options = None
-  _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['GetAuthorizationStatus']._serialized_options = b'\220\002\001\242\273\030\016\022\002\001\002\"\010mcp:read'
-  _globals['_REVOCATIONOUTCOME']._serialized_start=1109
-  _globals['_REVOCATIONOUTCOME']._serialized_end=1300
-  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_start=170
-  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_end=290
-  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_start=292
-  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_end=400
-  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_start=403
-  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_end=596
-  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_start=598
-  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_end=704
-  _globals['_DISCONNECTREQUEST']._serialized_start=706
-  _globals['_DISCONNECTREQUEST']._serialized_end=764
-  _globals['_DISCONNECTRESPONSE']._serialized_start=766
-  _globals['_DISCONNECTRESPONSE']._serialized_end=867
-  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_start=869
-  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_end=919
-  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_start=922
-  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_end=1106
-  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_start=1303
-  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_end=1862
+  _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['GetAuthorizationStatus']._serialized_options = b'\220\002\001\242\273\030\016\022\002\001\002\"\010mcp:read\322\301\0304\n2\n.Read the state of your login at an MCP server.\030\001\202\323\344\223\002\'\022%/api/v1/mcp/servers/{server_id}/login'
+  _globals['_REVOCATIONOUTCOME']._serialized_start=1573
+  _globals['_REVOCATIONOUTCOME']._serialized_end=1764
+  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_start=301
+  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_end=505
+  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_start=507
+  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_end=615
+  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_start=618
+  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_end=879
+  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_start=881
+  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_end=987
+  _globals['_DISCONNECTREQUEST']._serialized_start=989
+  _globals['_DISCONNECTREQUEST']._serialized_end=1093
+  _globals['_DISCONNECTRESPONSE']._serialized_start=1095
+  _globals['_DISCONNECTRESPONSE']._serialized_end=1220
+  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_start=1222
+  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_end=1306
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_start=1309
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_end=1570
+  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_start=1767
+  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_end=2532
 # @@protoc_insertion_point(module_scope)

@@ -63,6 +63,7 @@ class BeginAuthorizationRequest(_message.Message):
     SERVER_ID_FIELD_NUMBER: _builtins.int
     BROWSER_BINDING_SHA256_FIELD_NUMBER: _builtins.int
     REDIRECT_URI_FIELD_NUMBER: _builtins.int
+    CLIENT_DOCUMENT_URL_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; a repeat begins the flow anew and ends the first."""
     server_id: _builtins.str
@@ -71,6 +72,10 @@ class BeginAuthorizationRequest(_message.Message):
     """SHA-256, 32 bytes, of a random value that the gateway put into a cookie of the browser; the same browser must complete."""
     redirect_uri: _builtins.str
     """Where the authorization server sends the browser back to: the gateway's callback, at most 2048 characters."""
+    client_document_url: _builtins.str
+    """Where the gateway serves the document that describes this installation as a client, https URL of at most 2048 characters; empty
+    if authorization servers cannot read it there.
+    """
     def __init__(
         self,
         *,
@@ -78,10 +83,11 @@ class BeginAuthorizationRequest(_message.Message):
         server_id: _builtins.str = ...,
         browser_binding_sha256: _builtins.bytes = ...,
         redirect_uri: _builtins.str = ...,
+        client_document_url: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["browser_binding_sha256", b"browser_binding_sha256", "redirect_uri", b"redirect_uri", "request_id", b"request_id", "server_id", b"server_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["browser_binding_sha256", b"browser_binding_sha256", "client_document_url", b"client_document_url", "redirect_uri", b"redirect_uri", "request_id", b"request_id", "server_id", b"server_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -273,8 +279,11 @@ class GetAuthorizationStatusResponse(_message.Message):
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     GRANTED_SCOPES_FIELD_NUMBER: _builtins.int
     MISSING_SCOPES_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
     status: _server_pb2.AuthorizationStatus.ValueType
     """Its state."""
+    message: _builtins.str
+    """The same for the user to read, and what to do about it, at most 1024 characters; empty if there is nothing to do."""
     @_builtins.property
     def expires_at(self) -> _timestamp_pb2.Timestamp:
         """When the access token expires; absent when unknown or there is none."""
@@ -294,10 +303,11 @@ class GetAuthorizationStatusResponse(_message.Message):
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         granted_scopes: _abc.Iterable[_builtins.str] | None = ...,
         missing_scopes: _abc.Iterable[_builtins.str] | None = ...,
+        message: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "granted_scopes", b"granted_scopes", "missing_scopes", b"missing_scopes", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "granted_scopes", b"granted_scopes", "message", b"message", "missing_scopes", b"missing_scopes", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,1 @@
+"""Logins of users at MCP servers with OAuth: flows, grants and their renewal."""

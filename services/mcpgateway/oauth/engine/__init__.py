@@ -1,0 +1,1 @@
+"""Requests to authorization servers, and what they lead to."""

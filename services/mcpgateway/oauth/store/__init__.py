@@ -1,0 +1,1 @@
+"""Logins in PostgreSQL; secrets are encrypted."""

@@ -1,0 +1,210 @@
+"""Logins from their beginning to their end, against a real authorization server."""
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import grpc
+import pytest
+
+from parley.api.mcp.v1 import authorization_service_pb2 as api
+from parley.api.mcp.v1 import error_reason_pb2, server_pb2, server_service_pb2, tool_pb2
+from parley.identity import Role, User, UserId
+from parley.rpc import Problem, acting_for, problem_of
+from support.mcpgateway.gateway import ADMIN, MEMBER
+from support.mcpgateway.logins import REDIRECT_URI, LoginLab
+
+OTHER = User(UserId("01900000-0000-7000-8000-00000000000c"), Role.MEMBER)
+
+
+async def problem_with(call: Any) -> Problem:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return problem_of(caught.value)
+
+
+async def test_a_user_logs_in_uses_the_server_and_logs_out(lab: LoginLab) -> None:
+    before = await lab.listed()
+    assert [tool.model_name for tool in before.tools] == []
+    outcome = before.servers[0]
+    assert (outcome.slug, outcome.state, outcome.reason, outcome.message) == (
+        "guarded",
+        server_pb2.SERVER_STATE_NEEDS_AUTHORIZATION,
+        error_reason_pb2.ERROR_REASON_NEEDS_CONNECT,
+        "You are not connected to Guarded. Connect your account to use it.",
+    )
+
+    location = await lab.begin()
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+    state, challenge = asked.pop("state"), asked.pop("code_challenge")
+    assert (len(state), len(challenge)) == (43, 43)
+    assert asked == {
+        "response_type": "code",
+        "client_id": "client-1",
+        "redirect_uri": REDIRECT_URI,
+        "code_challenge_method": "S256",
+        "resource": lab.issuer.mcp_url,
+        "scope": "tools offline_access",
+    }
+    done = await lab.complete(lab.issuer.agree(location))
+    assert done == api.CompleteAuthorizationResponse(
+        server_id=lab.server_id, status=server_pb2.AUTHORIZATION_STATUS_CONNECTED
+    )
+    assert lab.issuer.forms[0]["resource"] == lab.issuer.mcp_url
+    assert lab.issuer.registrations == [
+        {
+            "client_name": "Parley",
+            "client_uri": "https://parley.example",
+            "redirect_uris": [REDIRECT_URI],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+            "application_type": "web",
+        }
+    ]
+
+    listed = await lab.listed()
+    assert [tool.model_name for tool in listed.tools] == ["guarded__secret", "guarded__whoami"]
+    called = await lab.call("1")
+    assert (called.outcome, lab.issuer.calls) == (tool_pb2.CALL_OUTCOME_SUCCEEDED, ["alice"])
+    status = await lab.status()
+    assert (status.status, list(status.granted_scopes), status.message) == (
+        server_pb2.AUTHORIZATION_STATUS_CONNECTED,
+        ["offline_access", "tools"],
+        "",
+    )
+
+    refresh_token = lab.issuer.logins[0].refresh_token
+    given_up = await lab.disconnect()
+    assert given_up == api.DisconnectResponse(
+        was_connected=True, revocation=api.REVOCATION_OUTCOME_REVOKED
+    )
+    assert [(form["token"], form["token_type_hint"]) for form in lab.issuer.revoked] == [
+        (refresh_token, "refresh_token")
+    ]
+    again = await lab.disconnect()
+    assert again == api.DisconnectResponse(revocation=api.REVOCATION_OUTCOME_NOT_NEEDED)
+    assert (await problem_with(lab.call("2"))).reason == "NEEDS_CONNECT"
+
+
+async def test_two_users_never_use_each_others_login(lab: LoginLab) -> None:
+    await lab.log_in(MEMBER, "alice")
+    assert (await problem_with(lab.call("1", OTHER))).reason == "NEEDS_CONNECT"
+    await lab.log_in(OTHER, "bob")
+
+    await lab.call("2", MEMBER)
+    await lab.call("2", OTHER)
+    await lab.disconnect(OTHER)
+    await lab.call("3", MEMBER)
+    assert lab.issuer.calls == ["alice", "bob", "alice"]
+    assert (await lab.status(ADMIN)).status == server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
+
+
+async def test_a_login_is_completed_once_by_its_user_in_its_browser(lab: LoginLab) -> None:
+    stranger = await problem_with(lab.complete(lab.issuer.agree(await lab.begin()), OTHER))
+    answer = lab.issuer.agree(await lab.begin(request_id="2"))
+    elsewhere = await problem_with(lab.complete(answer, browser="c" * 43))
+    unknown = await problem_with(lab.complete({"state": "x" * 43, "code": "y"}))
+    assert (stranger.reason, elsewhere.reason, unknown.reason, lab.issuer.forms) == (
+        "FLOW_MISMATCH",
+        "FLOW_MISMATCH",
+        "FLOW_EXPIRED",
+        [],
+    )
+
+    answer = lab.issuer.agree(await lab.begin(request_id="3"))
+    first = await lab.complete(answer)
+    repeated = await lab.complete(answer)
+    replayed = await problem_with(lab.complete(answer, request_id="other"))
+    assert (first, replayed.reason, len(lab.issuer.forms)) == (repeated, "FLOW_CONSUMED", 1)
+
+
+@pytest.mark.parametrize(
+    ("sends_issuer", "said", "reason"),
+    [
+        (True, "right", None),
+        (True, "wrong", "ISSUER_MISMATCH"),
+        (True, "absent", "ISSUER_MISMATCH"),
+        (False, "right", None),
+        (False, "wrong", "ISSUER_MISMATCH"),
+        (False, "absent", None),
+    ],
+)
+async def test_an_answer_of_another_issuer_is_refused(
+    lab: LoginLab, sends_issuer: bool, said: str, reason: str | None
+) -> None:
+    assert lab.issuer.metadata is not None
+    lab.issuer.metadata["authorization_response_iss_parameter_supported"] = sends_issuer
+    issuers = {"right": lab.issuer.url, "wrong": "https://evil.example", "absent": None}
+    answer = lab.issuer.agree(await lab.begin(), iss=issuers[said])
+    if reason is None:
+        await lab.complete(answer)
+    else:
+        assert (await problem_with(lab.complete(answer))).reason == reason
+    assert len(lab.issuer.forms) == (1 if reason is None else 0)
+
+
+async def test_what_a_wrong_issuer_says_is_not_shown(lab: LoginLab) -> None:
+    declined = {"error": "access_denied", "error_description": "Call 555 now", "code": ""}
+    answer = lab.issuer.agree(await lab.begin(), **declined)
+    said = await problem_with(lab.complete(answer))
+    answer = lab.issuer.agree(await lab.begin(request_id="2"), iss="https://evil", **declined)
+    hidden = await problem_with(lab.complete(answer))
+    assert (said.reason, said.metadata["error"], "Call 555" in said.message) == (
+        "AUTHORIZATION_DECLINED",
+        "access_denied",
+        True,
+    )
+    assert (hidden.reason, "555" in hidden.message) == ("ISSUER_MISMATCH", False)
+
+
+async def test_a_login_during_which_the_server_changed_is_refused(lab: LoginLab) -> None:
+    answer = lab.issuer.agree(await lab.begin())
+    request = server_service_pb2.UpdateServerRequest(
+        request_id="u",
+        server_id=lab.server_id,
+        settings=server_pb2.McpServerSettings(url=f"{lab.issuer.url}/other"),
+    )
+    request.update_mask.paths.append("url")
+    with acting_for(ADMIN):
+        await lab.gateway.servers.UpdateServer(request)
+    # The flow is deleted together with all logins of the old address.
+    assert (await problem_with(lab.complete(answer))).reason == "FLOW_EXPIRED"
+    assert lab.issuer.forms == []
+
+
+async def test_a_login_ends_when_the_address_of_the_server_changes_and_not_else(
+    lab: LoginLab,
+) -> None:
+    await lab.log_in()
+    for field, value in (("description", "x"), ("url", f"{lab.issuer.url}/mcp/")):
+        request = server_service_pb2.UpdateServerRequest(request_id=field, server_id=lab.server_id)
+        setattr(request.settings, field, value)
+        request.update_mask.paths.append(field)
+        with acting_for(ADMIN):
+            await lab.gateway.servers.UpdateServer(request)
+        is_kept = field == "description"
+        expected = "CONNECTED" if is_kept else "NOT_CONNECTED"
+        status = (await lab.status()).status
+        assert status == server_pb2.AuthorizationStatus.Value(f"AUTHORIZATION_STATUS_{expected}")
+
+
+async def test_more_scopes_are_asked_for_together_with_the_old_ones(lab: LoginLab) -> None:
+    lab.issuer.needed_scope = "more"
+    await lab.log_in()
+    lacking = await lab.call("1", tool="secret")
+    assert (lacking.outcome, lacking.reason, lacking.message) == (
+        tool_pb2.CALL_OUTCOME_FAILED,
+        error_reason_pb2.ERROR_REASON_INSUFFICIENT_SCOPE,
+        "Guarded asks for more permissions: more. Connect again to grant them.",
+    )
+    status = await lab.status()
+    assert (status.status, list(status.missing_scopes)) == (
+        server_pb2.AUTHORIZATION_STATUS_INSUFFICIENT_SCOPE,
+        ["more"],
+    )
+    assert (await lab.call("2")).outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED
+
+    await lab.log_in()
+    assert lab.issuer.asked[-1]["scope"] == "tools offline_access more"
+    assert (await lab.call("3", tool="secret")).outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED
+    assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_CONNECTED
