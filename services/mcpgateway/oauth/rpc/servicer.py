@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from mcpgateway.oauth.domain.grants import GrantStatus, told
 from mcpgateway.oauth.engine.logins import LoginAnswer, LoginRequest, UserLogins
@@ -11,12 +11,15 @@ from mcpgateway.oauth.store.grants import GrantStore
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.domain import AuthKind, ChatContext, Server
+from mcpgateway.servers.errors import InvalidRequest
 from mcpgateway.servers.store import Servers
 from parley.api.mcp.v1 import authorization_service_pb2 as api
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.clock import Clock
 from parley.rpc import current_caller
+
+SHA256_BYTES: Final = 32
 
 
 class AuthorizationServicer(McpAuthorizationServiceServicer):
@@ -54,6 +57,8 @@ class AuthorizationServicer(McpAuthorizationServiceServicer):
         self, request: api.BeginAuthorizationRequest, context: Any
     ) -> api.BeginAuthorizationResponse:
         """Begin a login."""
+        if len(request.browser_binding_sha256) != SHA256_BYTES:
+            raise InvalidRequest({"browser_binding_sha256": f"give {SHA256_BYTES} bytes"})
         server = await self._usable(request.server_id)
         begun = await self._logins.begin(
             server,
