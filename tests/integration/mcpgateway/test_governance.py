@@ -16,6 +16,7 @@ from parley.rpc import Problem, acting_for, problem_of
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import EverythingServer, everything_server
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.server_calls import called, listed
 from support.mcpgateway.servers import raw_server
 
 OTHER = User(UserId("01900000-0000-7000-8000-00000000000c"), Role.MEMBER)
@@ -56,35 +57,6 @@ async def problem_with(call: Any) -> Problem:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     return problem_of(caught.value)
-
-
-async def called(
-    gateway: McpGateway,
-    user: User,
-    server_id: str,
-    tool: str,
-    request_id: str = "call",
-    **given: Any,
-) -> tools_api.ServerCallResult:
-    with acting_for(user):
-        response = await gateway.tools.CallServerTool(
-            tools_api.CallServerToolRequest(
-                request_id=request_id,
-                server_id=server_id,
-                original_name=tool,
-                arguments_json=json.dumps(given),
-            )
-        )
-    return response.result
-
-
-async def listed(
-    gateway: McpGateway, user: User, server_id: str
-) -> tools_api.ListServerToolsResponse:
-    with acting_for(user):
-        return await gateway.tools.ListServerTools(
-            tools_api.ListServerToolsRequest(server_id=server_id)
-        )
 
 
 @pytest.fixture
