@@ -159,7 +159,7 @@ class ToolServicer(McpToolServiceServicer):
         parts = await self._sessions.read_resource(target, request.uri)
         return api.ReadResourceResponse(content_json=_content_json(parts))
 
-    async def ListPrompts(  # noqa: N802 (the name is the proto's)
+    async def ListServerPrompts(  # noqa: N802 (the name is the proto's)
         self, request: api.ListServerPromptsRequest, context: Any
     ) -> api.ListServerPromptsResponse:
         """Return the prompts of a server."""

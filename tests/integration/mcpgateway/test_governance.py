@@ -342,7 +342,7 @@ async def test_prompts_and_resources_can_be_referred_to(
         read = await gateway.tools.ReadResource(
             tools_api.ReadResourceRequest(server_id=server_id, uri="memo://note")
         )
-        prompts = await gateway.tools.ListPrompts(
+        prompts = await gateway.tools.ListServerPrompts(
             tools_api.ListServerPromptsRequest(server_id=server_id)
         )
         filled = await gateway.tools.GetPrompt(

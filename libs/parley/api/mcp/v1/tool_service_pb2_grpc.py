@@ -55,8 +55,8 @@ class McpToolServiceStub:
                 request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ReadResourceRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ReadResourceResponse.FromString,
                 _registered_method=True)
-        self.ListPrompts = channel.unary_unary(
-                '/parley.api.mcp.v1.McpToolService/ListPrompts',
+        self.ListServerPrompts = channel.unary_unary(
+                '/parley.api.mcp.v1.McpToolService/ListServerPrompts',
                 request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsResponse.FromString,
                 _registered_method=True)
@@ -104,7 +104,7 @@ class McpToolServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListPrompts(self, request, context):
+    def ListServerPrompts(self, request, context):
         """List the prompts of a server.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -148,8 +148,8 @@ def add_McpToolServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ReadResourceRequest.FromString,
                     response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ReadResourceResponse.SerializeToString,
             ),
-            'ListPrompts': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListPrompts,
+            'ListServerPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListServerPrompts,
                     request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsRequest.FromString,
                     response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsResponse.SerializeToString,
             ),
@@ -284,7 +284,7 @@ class McpToolService:
             _registered_method=True)
 
     @staticmethod
-    def ListPrompts(request,
+    def ListServerPrompts(request,
             target,
             options=(),
             channel_credentials=None,
@@ -297,7 +297,7 @@ class McpToolService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/parley.api.mcp.v1.McpToolService/ListPrompts',
+            '/parley.api.mcp.v1.McpToolService/ListServerPrompts',
             parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsRequest.SerializeToString,
             parley_dot_api_dot_mcp_dot_v1_dot_tool__service__pb2.ListServerPromptsResponse.FromString,
             options,

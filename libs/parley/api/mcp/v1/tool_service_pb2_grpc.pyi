@@ -23,7 +23,7 @@ class McpToolServiceStub:
     """List the resources of a server."""
     ReadResource: _aio.UnaryUnaryMultiCallable[_tool_service_pb2.ReadResourceRequest, _tool_service_pb2.ReadResourceResponse]
     """Read a resource of a server."""
-    ListPrompts: _aio.UnaryUnaryMultiCallable[_tool_service_pb2.ListServerPromptsRequest, _tool_service_pb2.ListServerPromptsResponse]
+    ListServerPrompts: _aio.UnaryUnaryMultiCallable[_tool_service_pb2.ListServerPromptsRequest, _tool_service_pb2.ListServerPromptsResponse]
     """List the prompts of a server."""
     GetPrompt: _aio.UnaryUnaryMultiCallable[_tool_service_pb2.GetPromptRequest, _tool_service_pb2.GetPromptResponse]
     """Get a prompt of a server with arguments filled in."""
@@ -61,7 +61,7 @@ class McpToolServiceServicer:
     ) -> _abc.Awaitable[_tool_service_pb2.ReadResourceResponse]:
         """Read a resource of a server."""
 
-    def ListPrompts(
+    def ListServerPrompts(
         self,
         request: _tool_service_pb2.ListServerPromptsRequest,
         context: _aio.ServicerContext[_tool_service_pb2.ListServerPromptsRequest, _abc.Awaitable[_tool_service_pb2.ListServerPromptsResponse]],
