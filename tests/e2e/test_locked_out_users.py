@@ -42,12 +42,12 @@ async def until(question: Callable[[], Awaitable[object]], answer: object) -> No
 async def test_a_locked_out_user_stops_working_and_a_deleted_one_leaves_nothing(
     stack: LocalStack,
 ) -> None:
-    user = await asked(stack, "POST", "/users", {"login": "ada", "role": "admin"})
+    user = await asked(stack, "POST", "/users", {"login": "lea", "role": "admin"})
     database = await asyncpg.connect(stack.endpoints()["database"])
     try:
         key = ApiKey.generate()
         await database.execute(INSERT_KEY, key.id, user["id"], key.digest())
-        wanted = {"name": "ada's", "scopes": ["chat:read", "chat:write"]}
+        wanted = {"name": "lea's", "scopes": ["chat:read", "chat:write"]}
         issued = await asked(stack, "POST", "/service-tokens", wanted, key.reveal())
         token = issued["token"]
         async with connect(*stack.endpoints()["grpc"]["chatd"], token=token) as parley:

@@ -40,7 +40,7 @@ async def test_an_approval_shows_the_exact_arguments_and_runs_only_when_allowed(
     stack: LocalStack, page: Page
 ) -> None:
     rule = {"tool": "execute", "effect": "ask", "reason": "It is asked here."}
-    made = call(stack, "POST", "/api/v1/me/approval-rules", rule, login="ada")
+    made = call(stack, "POST", "/api/v1/me/approval-rules", rule, login="paula")
     try:
         await written(page, f"run: {HIDDEN}")
         await page.find(".action-head", "May it run")
@@ -58,4 +58,4 @@ async def test_an_approval_shows_the_exact_arguments_and_runs_only_when_allowed(
         await page.click(".action button", "Allow once")
         await page.find(".terminal-output", "allowed by me")
     finally:
-        call(stack, "DELETE", f"/api/v1/me/approval-rules/{made['id']}", login="ada")
+        call(stack, "DELETE", f"/api/v1/me/approval-rules/{made['id']}", login="paula")

@@ -44,7 +44,7 @@ async def test_a_message_is_streamed_queued_interrupted_and_edited(
 
     shown = await page.run(ANSWERS)
     chat_id = (await page.run("location.pathname")).rpartition("/")[2]
-    stored = call(stack, "GET", f"/api/v1/chats/{chat_id}/messages", login="ada")["messages"]
+    stored = call(stack, "GET", f"/api/v1/chats/{chat_id}/messages", login="paula")["messages"]
     texts = [
         "".join(part.get("text", "") for part in message["content"]).strip()
         for message in sorted(stored, key=lambda each: each["id"])
@@ -84,9 +84,9 @@ async def test_older_messages_come_in_above_without_moving_what_is_read(
     stack: LocalStack, page: Page
 ) -> None:
     say = {"content": [{"type": "text", "text": "repeat after me: " + "line " * 40}]}
-    chat_id = call(stack, "POST", "/api/v1/chats", say, login="ada")["id"]
+    chat_id = call(stack, "POST", "/api/v1/chats", say, login="paula")["id"]
     for _ in range(29):
-        call(stack, "POST", f"/api/v1/chats/{chat_id}/messages", say, login="ada")
+        call(stack, "POST", f"/api/v1/chats/{chat_id}/messages", say, login="paula")
     await page.find(".chat-row-title", "line")
     await idle(page)
     await page.visit(f"http://{stack.http}/chats/{chat_id}")

@@ -43,7 +43,7 @@ async def test_a_killed_gateway_costs_no_text_and_offline_messages_are_sent_once
         downloadThroughput=-1,
         uploadThroughput=-1,
     )
-    chat_id = call(stack, "GET", "/api/v1/chats", login="ada")["items"][0]["id"]
+    chat_id = call(stack, "GET", "/api/v1/chats", login="paula")["items"][0]["id"]
     await page.visit(f"http://{stack.http}/chats/{chat_id}")
     await page.until(
         "[...document.querySelectorAll('.assistant-message')].at(-1)?.innerText"
@@ -64,7 +64,7 @@ async def test_five_tabs_share_the_feed_and_another_tab_follows_when_its_reader_
     stack: LocalStack, page: Page, chromium: Browser
 ) -> None:
     say = {"content": [{"type": "text", "text": "repeat after me: hello"}]}
-    chats = [call(stack, "POST", "/api/v1/chats", say, login="ada")["id"] for _ in range(TABS)]
+    chats = [call(stack, "POST", "/api/v1/chats", say, login="paula")["id"] for _ in range(TABS)]
     tabs = [page, *[await chromium.page() for _ in range(TABS - 1)]]
     for tab, chat_id in zip(tabs, chats, strict=True):
         await tab.show()
@@ -86,7 +86,7 @@ async def test_five_tabs_share_the_feed_and_another_tab_follows_when_its_reader_
         while not any("/chats/" not in url for url in streams()):
             await tabs[-1].run("new Promise((done) => setTimeout(done, 100))")
     title = {"title": "A title of another tab"}
-    call(stack, "PATCH", f"/api/v1/chats/{chats[0]}", title, login="ada")
+    call(stack, "PATCH", f"/api/v1/chats/{chats[0]}", title, login="paula")
     for tab in tabs:
         await tab.find(".chat-row-title", "A title of another tab")
 

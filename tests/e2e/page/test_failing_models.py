@@ -30,7 +30,7 @@ async def test_a_retry_counts_down_and_an_interrupt_ends_it(stack: LocalStack, p
         await page.see("is temporarily unavailable")
         await page.find(".countdown", "Trying again")
         chat_id = (await page.run("location.pathname")).rpartition("/")[2]
-        chat = call(stack, "GET", f"/api/v1/chats/{chat_id}", login="ada")
+        chat = call(stack, "GET", f"/api/v1/chats/{chat_id}", login="paula")
         await page.click(".send-button.is-stop")
         await idle(page)
     finally:

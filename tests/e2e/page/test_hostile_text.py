@@ -40,17 +40,17 @@ async def test_hostile_text_runs_nothing_and_loads_nothing(stack: LocalStack, pa
     for text in (*SCRIPTS, *REQUESTS):
         parts = [{"type": "text", "text": f"repeat after me: {text.replace(chr(10), ' ')}"}]
         body = {"content": parts, "title": text.splitlines()[0][:100]}
-        call(stack, "POST", "/api/v1/chats", body, login="ada")
+        call(stack, "POST", "/api/v1/chats", body, login="paula")
     corpus = "\n\n".join((*SCRIPTS, *REQUESTS))
     tool = {"type": "text", "text": "run: " + "; ".join(f"echo {text!r}" for text in SCRIPTS[:3])}
-    chat = call(stack, "POST", "/api/v1/chats", {"content": [tool]}, login="ada")
+    chat = call(stack, "POST", "/api/v1/chats", {"content": [tool]}, login="paula")
     await page.visit(f"http://{stack.http}/chats/{chat['id']}")
     await page.run("addEventListener('securitypolicyviolation', () => { window.reported = 1; })")
     await page.find(".terminal-output")
     await idle(page)
     written = await page.run("document.querySelector('.terminal-output').innerText")
     body = {"content": [{"type": "text", "text": f"repeat after me: {corpus}"}]}
-    call(stack, "POST", f"/api/v1/chats/{chat['id']}/messages", body, login="ada")
+    call(stack, "POST", f"/api/v1/chats/{chat['id']}/messages", body, login="paula")
     await page.find(".assistant-message a", "http://elsewhere.test/auto")
     await idle(page)
     for row in range(len(SCRIPTS)):

@@ -46,7 +46,9 @@ async def test_every_screen_is_accessible_in_both_colours_and_fits_a_phone(
         (asked, ".action"),
         (done, ".card"),
         ("/waiting", ".action"),
-        ("/settings", ".choices"),
+        ("/settings", ".form"),
+        ("/settings/display", ".choices"),
+        ("/settings/api-keys", ".table-empty, .table"),
         ("/chats/00000000-0000-4000-8000-000000000000", ".state"),
         ("/sign-in", "input[name=login]"),
     ):

@@ -91,20 +91,20 @@ async def test_an_administrator_invites_somebody_and_gets_the_link_once(
 ) -> None:
     await administrator.visit(f"http://{stack.http}/admin/users")
     await administrator.click("label", "Sign-in name")
-    await administrator.type("grace")
+    await administrator.type("marie")
     await administrator.click("button[type=submit]", "Create and invite")
-    await administrator.see("A link for grace, for one use")
+    await administrator.see("A link for marie, for one use")
     link = await administrator.run("document.querySelector('.once-value').innerText")
     assert "token=" in link
     users = call(stack, "GET", "/api/v1/users")["items"]
-    assert [each["role"] for each in users if each["login"] == "grace"] == ["member"]
+    assert [each["role"] for each in users if each["login"] == "marie"] == ["member"]
     # The same name again is refused at its field, and what was typed stays.
     await administrator.click("label", "Sign-in name")
-    await administrator.type("grace")
+    await administrator.type("marie")
     await administrator.click("button[type=submit]", "Create and invite")
     await administrator.find("form [role=alert]")
     kept = await administrator.run("document.querySelector('form input').value")
-    assert kept == "grace"
+    assert kept == "marie"
 
 
 async def test_instructions_are_saved_and_a_key_is_shown_once(

@@ -60,7 +60,7 @@ def new_user(stack: LocalStack, login: str) -> str:
     return user_id
 
 
-async def sign_in(page: Page, stack: LocalStack, login: str = "ada") -> None:
+async def sign_in(page: Page, stack: LocalStack, login: str = "paula") -> None:
     """Sign in at the page as a member, who is created when needed."""
     users = call(stack, "GET", "/api/v1/users")["items"]
     if login not in [each["login"] for each in users]:

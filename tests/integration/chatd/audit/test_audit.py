@@ -32,10 +32,12 @@ from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.schema import MIGRATIONS, SCHEMA
 from chatd.turns.domain.compaction import COMPACTIONS_MAX
+from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
 from parley.clock import FakeClock
 from parley.postgres import Database, Pool, migrate
+from parley.secrets import Keyring
 from support.chatd.chats.audited_chats import EMPTY, OWNER, fill, made_id
 from support.chatd.chats.chat_machine import WORKER, ChatMachine
 from support.chatd.chats.chat_rows import insert_chat
@@ -328,6 +330,9 @@ def test_the_command_audits_the_database_of_the_stack_in_its_home(
     filled: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "endpoints.json").write_text(json.dumps({"database": filled}))
+    keys = Home.at(tmp_path).master_key_file
+    keys.parent.mkdir(exist_ok=True)
+    Keyring.generate().save(keys)
     invocation = Invocation({"PYTHONPATH": os.pathsep.join(sys.path)}, "parley", str(tmp_path))
     assert run(["audit", "--live"], invocation) == 0
     asyncio.run(execute(filled, PIN_ANOTHER))
