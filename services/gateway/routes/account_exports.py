@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gateway.api.parameters import path_id
+from gateway.api.parameters import path_id, read_query
 from gateway.http.authentication import Principal
 from gateway.identity.engine.account_exports import AccountExports
 from gateway.identity.engine.archives import archive
@@ -26,6 +26,7 @@ class AccountExportRoutes:
         return await self._archive(request, principal, path_id(request, "user_id"))
 
     async def _archive(self, request: Request, principal: Principal, user_id: str) -> Response:
+        read_query(request)
         export_id = path_id(request, "export_id")
         record = await self._exports.find(principal.user, user_id, export_id)
         name = f"parley-{record.user_id}-{record.created_at:%Y%m%d}.zip"

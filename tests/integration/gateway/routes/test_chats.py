@@ -41,6 +41,8 @@ async def test_a_chat_is_created_read_and_written_to(stack: GatewayStack) -> Non
         "messages": [],
         "has_more": False,
         "queued_messages": [],
+        "cursor": None,
+        "has_newer": False,
     }
 
 
@@ -169,7 +171,8 @@ async def test_unknown_query_parameters_are_refused(stack: GatewayStack) -> None
             {
                 "parameter": "befor_id",
                 "code": "UNKNOWN_PARAMETER",
-                "detail": "Unknown. Did you mean 'before_id'? Known: before_id, after_id, limit.",
+                "detail": "Unknown. Did you mean 'before_id'? "
+                "Known: before_id, after_id, limit, around_id.",
             }
         ],
     )
