@@ -3,8 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gateway.api.parameters import path_id, read_query
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
+from gateway.http.request_body import read_query
 from gateway.identity.engine.account_exports import AccountExports
 from gateway.identity.engine.archives import archive
 from gateway.identity.store.account_exports import ExportStore
