@@ -197,7 +197,10 @@ def new_rule_id(user_id: str, key: str) -> str:
 
 
 def _event(action: AuditAction, rule: Rule) -> AuditEvent:
-    details = {**_scope_details(rule.scope), "effect": rule.effect.value, "tool": rule.tool}
+    details = {**_scope_details(rule.scope), "effect": rule.effect.value}
+    if rule.scope.kind is ScopeKind.INSTALLATION:
+        # What a user wrote is deleted with the user, which the audit log is not.
+        details["tool"] = rule.tool
     return AuditEvent(action, rule.id, details=details)
 
 
