@@ -81,6 +81,8 @@ HEADERS: Mapping[str, Schema] = {
 }
 #: Query parameters of routes that the gateway serves itself.
 QUERY: Mapping[str, tuple[Schema, str]] = {
+    "create_only": ({"type": "boolean"}, "Whether the file must not exist."),
+    "path": ({"type": "string"}, "The file; directories above it are made."),
     "types": ({"type": "string"}, "Types of events that are wanted, separated by commas."),
     "workdir": ({"type": "string"}, "Directory that the shell starts in."),
     "rows": ({"type": "integer", "minimum": 1}, "Height of the terminal; with `columns`."),

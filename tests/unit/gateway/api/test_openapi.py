@@ -133,9 +133,9 @@ def test_the_body_of_a_route_is_the_one_that_is_described() -> None:
     for route, operation in described_routes():
         content = operation.get("requestBody", {}).get("content", {})
         if route.body is None:
-            assert isinstance(route, UserRoute), route
-            assert content.keys() <= {*route.uploads}, route
-            assert bool(content) is bool(route.uploads), route
+            uploads = route.uploads if isinstance(route, UserRoute) else ()
+            assert content.keys() <= {*uploads}, route
+            assert bool(content) is bool(uploads), route
             continue
         fields = msgspec.structs.fields(route.body)
         body = COMPONENTS["schemas"][content["application/json"]["schema"]["$ref"].split("/")[-1]]

@@ -83,6 +83,7 @@ def test_everything_under_the_api_but_signing_in_needs_a_sign_in() -> None:
         "/.well-known/mcp-client.json",
         "/logout",
         "/link",
+        "/api/v1/configuration",
         "/api/v1/sign-in",
         "/api/v1/sign-in/link",
         "/api/v1/sign-in/link/password",
