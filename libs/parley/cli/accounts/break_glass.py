@@ -1,7 +1,6 @@
 """`parley break-glass`: timed accesses of administrators to chats of others."""
 
 import json
-import uuid
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,6 +8,7 @@ import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
 from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -33,7 +33,7 @@ def open_access(login: str, reason: str, minutes: int, as_json: bool) -> None:
     api = _api()
     user = person_with_login(api, login)
     body = {"user_id": user["id"], "reason": reason, "duration_s": minutes * 60}
-    access = api.call("POST", PATH, body, _key(), needs="id")
+    access = api.call("POST", PATH, body, new_key(), needs="id")
     if as_json:
         click.echo(json.dumps(access, indent=2))
         return
@@ -74,7 +74,7 @@ def ls(include_ended: bool, as_json: bool) -> None:
 @click.argument("access_id")
 def end(access_id: str) -> None:
     """End an access before its time."""
-    _api().call("DELETE", f"{PATH}/{access_id}", None, _key())
+    _api().call("DELETE", f"{PATH}/{access_id}", None, new_key())
 
 
 def _row(access: Any, logins: dict[str, str]) -> list[str]:
@@ -91,8 +91,3 @@ def _row(access: Any, logins: dict[str, str]) -> list[str]:
 
 def _api() -> Api:
     return Api(find_server(current()))
-
-
-def _key() -> dict[str, str]:
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    return {"Idempotency-Key": f'"{key}"'}

@@ -1,7 +1,6 @@
 """`parley users`: lets people in, over the API of a running stack."""
 
 import json
-import uuid
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -10,6 +9,7 @@ import click
 
 from parley.cli.accounts.exports import save_export
 from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
@@ -61,7 +61,7 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
             "email": email,
         }
         user = api.call(
-            "POST", PATH, {key: text for key, text in body.items() if text}, _key(), needs="id"
+            "POST", PATH, {key: text for key, text in body.items() if text}, new_key(), needs="id"
         )
     _print_link(api, user, "invitation", as_json)
 
@@ -95,8 +95,8 @@ def delete(name: str, yes: bool) -> None:
         click.confirm(f"Delete {name} and all their chats, files and workspaces?", abort=True)
     path = f"{PATH}/{user['id']}"
     if user["state"] == "active":
-        api.call("POST", f"{path}/deactivate", None, _key())
-    api.call("DELETE", path, None, _key())
+        api.call("POST", f"{path}/deactivate", None, new_key())
+    api.call("DELETE", path, None, new_key())
     click.echo(f"Deleted {name}; their chats, files and workspaces go within minutes.")
 
 
@@ -109,7 +109,7 @@ def _known(api: Api, name: str) -> Any:
 
 def _print_link(api: Api, user: Any, purpose: str, as_json: bool) -> None:
     path = f"{PATH}/{user['id']}/sign-in-links"
-    made = api.call("POST", path, {"purpose": purpose}, _key(), needs="url")
+    made = api.call("POST", path, {"purpose": purpose}, new_key(), needs="url")
     if as_json:
         click.echo(json.dumps(made, indent=2))
         return
@@ -136,8 +136,3 @@ def _all(api: Api, query: str) -> list[Any]:
 
 def _api() -> Api:
     return Api(find_server(current()))
-
-
-def _key() -> dict[str, str]:
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    return {"Idempotency-Key": f'"{key}"'}

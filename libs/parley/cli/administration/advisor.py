@@ -1,11 +1,11 @@
 """`parley advisor`: whether and how agents may ask the advisor."""
 
 import json
-import uuid
 
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -53,23 +53,18 @@ def enable(
     }
     if effort:
         body["reasoning_effort"] = effort
-    _print(_api().call("PUT", PATH, body, _key()))
+    _print(_api().call("PUT", PATH, body, new_key()))
 
 
 @advisor.command()
 def disable() -> None:
     """Take it away; the other settings stay."""
     api = _api()
-    _print(api.call("PUT", PATH, {**api.call("GET", PATH), "enabled": False}, _key()))
+    _print(api.call("PUT", PATH, {**api.call("GET", PATH), "enabled": False}, new_key()))
 
 
 def _api() -> Api:
     return Api(find_server(current()))
-
-
-def _key() -> dict[str, str]:
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    return {"Idempotency-Key": f'"{key}"'}
 
 
 def _print(settings: object) -> None:

@@ -1,7 +1,6 @@
 """`parley approvals`: rules that let tool calls run, ask a person first, or refuse them."""
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -9,6 +8,7 @@ from urllib.parse import quote, urlencode
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -91,7 +91,7 @@ def add(
         "rememberable": rememberable,
         "after_outside_content": after_outside_content,
     }
-    made = _api().call("POST", _path(everyone, chat), body, _key(), needs="id")
+    made = _api().call("POST", _path(everyone, chat), body, new_key(), needs="id")
     click.echo(made["id"])
 
 
@@ -101,17 +101,12 @@ def add(
 @chat_option
 def rm(rule_id: str, everyone: bool, chat: str | None) -> None:
     """Delete the rule RULE_ID."""
-    _api().call("DELETE", f"{_path(everyone, chat)}/{quote(rule_id, safe='')}", None, _key())
+    _api().call("DELETE", f"{_path(everyone, chat)}/{quote(rule_id, safe='')}", None, new_key())
     click.echo(f"Deleted {rule_id}.")
 
 
 def _api() -> Api:
     return Api(find_server(current()))
-
-
-def _key() -> dict[str, str]:
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    return {"Idempotency-Key": f'"{key}"'}
 
 
 def _path(everyone: bool, chat: str | None) -> str:

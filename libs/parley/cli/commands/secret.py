@@ -2,13 +2,13 @@
 
 import json
 import sys
-import uuid
 from typing import Any
 from urllib.parse import urlencode
 
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
@@ -82,7 +82,7 @@ def put(
         "description": description,
         "shared": shared,
     }
-    stored = _api().call("POST", PATH, body, _key(), needs="name")
+    stored = _api().call("POST", PATH, body, new_key(), needs="name")
     click.echo(f"Stored {stored['name']} for {', '.join(stored['hosts']) or 'its workspaces'}.")
 
 
@@ -92,7 +92,7 @@ def rm(name: str) -> None:
     """Forget the secret NAME; no workspace can use it any more."""
     api = _api()
     found = _found(api, PATH, "secret", name)
-    api.call("DELETE", f"{PATH}/{found['id']}", None, _key())
+    api.call("DELETE", f"{PATH}/{found['id']}", None, new_key())
     click.echo(f"Forgot {name}.")
 
 
@@ -121,18 +121,13 @@ def grant(workspace: str, names: tuple[str, ...]) -> None:
     api = _api()
     found = _found(api, WORKSPACES, "workspace", workspace)
     path = f"{WORKSPACES}/{found['id']}/grants"
-    given = api.call("PUT", path, {"secret_names": list(names)}, _key(), needs="items")
+    given = api.call("PUT", path, {"secret_names": list(names)}, new_key(), needs="items")
     granted = ", ".join(item["name"] for item in given["items"]) or "no secrets"
     click.echo(f"{found['name']} may use {granted}.")
 
 
 def _api() -> Api:
     return Api(find_server(current()))
-
-
-def _key() -> dict[str, str]:
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    return {"Idempotency-Key": f'"{key}"'}
 
 
 def _found(api: Api, path: str, what: str, name: str) -> Any:
