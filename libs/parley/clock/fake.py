@@ -47,6 +47,13 @@ class FakeClock:
             await self._slept.wait_for(lambda: len(self._asleep()) >= sleepers)
         return self._asleep()[0][0] - self._elapsed_s
 
+    async def until_sleeping_for(self, delay_s: float) -> None:
+        """Wait for a task that wakes in exactly `delay_s` seconds."""
+        async with self._slept:
+            await self._slept.wait_for(
+                lambda: any(at - self._elapsed_s == delay_s for at, _, _ in self._asleep())
+            )
+
     def advance(self, seconds: float) -> None:
         """Advance by `seconds` and wake the sleepers whose delay is over, in order."""
         if seconds < 0:

@@ -1,5 +1,6 @@
 """Searches: what is found, for whom, and how it is shown."""
 
+import asyncio
 from typing import Any
 
 from chatd.chats.domain.chat import NewMessage
@@ -7,6 +8,7 @@ from chatd.chats.domain.commands import CommitStep
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.text_search.hits import SEARCH, excerpt_of, wanted_words
 from chatd.chats.store.text_search.index import CHARACTERS_MAX, SearchIndex
+from chatd.chats.store.trees import DELETE_TREE, LOCK_TREE
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Reasoning, Text
 from chatd.primitives.domain.ids import ChatId
@@ -187,6 +189,28 @@ async def test_the_index_is_filled_once_and_follows_what_changes(served: ServedC
         assert not await index.advance()  # Another process is at it.
     await indexed(served)
     assert len(await found(served.ann, "late")) == 1
+
+
+async def test_a_deletion_and_the_index_do_not_wait_for_each_other_forever(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create("order twelve blue pens")
+    waiting = """
+        SELECT count(*) > 0 FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE '%FOR KEY SHARE%'
+    """
+    async with (
+        asyncio.timeout(10),
+        asyncio.TaskGroup() as tasks,
+        served.pool.acquire() as other,
+        other.transaction(),
+    ):
+        await other.fetch(LOCK_TREE, chat.id)
+        tasks.create_task(SearchIndex(served.pool).advance())
+        while not await served.pool.fetchval(waiting):
+            pass
+        await other.execute(DELETE_TREE, chat.id, ANN_ID)
+    assert await found(served.ann, "pens") == []
 
 
 async def test_an_excerpt_of_a_long_text_begins_shortly_before_the_word(

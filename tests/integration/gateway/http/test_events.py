@@ -33,9 +33,9 @@ async def new_chat(stack: GatewayStack) -> str:
 
 async def let_time_pass(stack: GatewayStack, seconds: float) -> None:
     """Move the clock when everything of the gateway that waits for it does so."""
-    # The feed of revocations, the watch of sign-ins, the look at streams, exports, the renewal of
-    # tokens and the silence of the link.
-    await stack.clock.until_sleeping(6)
+    # The feed of revocations, the watch of sign-ins, the look at streams, exports, signatures of
+    # the audit log, the renewal of tokens and the silence of the link.
+    await stack.clock.until_sleeping(7)
     stack.clock.advance(seconds)
 
 

@@ -176,8 +176,7 @@ async def test_followers_get_a_snapshot_then_changes_then_heartbeats(stack: Gate
         snapshot = await call.read()
         await stack.owner.request("DELETE", f"/api/v1/service-tokens/{second}")
         change = await call.read()
-        # The watcher, the feed, exports, and who looks after sign-ins, streams and their tokens.
-        await stack.clock.until_sleeping(6)
+        await stack.clock.until_sleeping_for(HEARTBEAT_S)
         stack.clock.advance(HEARTBEAT_S)
         heartbeat = await call.read()
         sent_at = timestamp(stack)
@@ -214,8 +213,8 @@ async def test_a_revocation_the_bus_lost_is_found_by_the_poll(
         )
         await call.read()
         await TokenStore(database).revoke(token, now=stack.clock.now())
-        # The watcher and the feed itself.
-        await stack.clock.until_sleeping(6)
+        await stack.clock.until_sleeping_for(HEARTBEAT_S)
+        await stack.clock.until_sleeping_for(POLL_S)
         stack.clock.advance(POLL_S)
         response = await call.read()
         call.cancel()

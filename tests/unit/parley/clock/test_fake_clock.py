@@ -57,6 +57,19 @@ async def test_sleepers_wake_in_the_order_of_their_delays() -> None:
     assert woken == ["early", "early too", "middle", "late"]
 
 
+async def test_a_test_waits_for_the_task_that_sleeps_so_long() -> None:
+    clock = FakeClock()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(clock.sleep(5))
+        await clock.until_sleeping_for(5)
+        waiting = tasks.create_task(clock.until_sleeping_for(4))
+        assert not waiting.done()
+        clock.advance(1)
+        tasks.create_task(clock.sleep(9))
+        await waiting
+        clock.advance(9)
+
+
 @pytest.mark.parametrize("delay_s", [0, -1])
 async def test_no_delay_is_no_sleep(delay_s: float) -> None:
     async with asyncio.timeout(5):

@@ -44,6 +44,14 @@ SELECT_CHANGED = """
         ORDER BY e.changed_xid LIMIT $2) changed ON true
 """
 
+# Deletions lock the same rows in the same order before they delete anything, so neither waits for
+# what the other one holds. Turns do not wait: their updates are compatible with this lock.
+# May run: process.
+LOCK_DUE = """
+    SELECT chat_id FROM chat.chat_exec WHERE chat_id = ANY ($1::uuid[])
+    ORDER BY chat_id FOR KEY SHARE
+"""
+
 # Index the messages of some chats that changed since they were indexed. The owner is one of the
 # words, so that a search reads only chats of its owner; no word of a text begins with a space.
 # May run: process.
@@ -90,6 +98,7 @@ class SearchIndex:
             changed = [row for row in rows if row["chat_id"] is not None]
             due = [row["chat_id"] for row in changed if row["is_due"]]
             if due:
+                await connection.execute(LOCK_DUE, due)
                 await connection.execute(INDEX, due)
             oldest = int(rows[0]["oldest"])
             is_more = len(changed) == chats_max
