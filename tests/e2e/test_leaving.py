@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import zipfile
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
@@ -75,7 +76,9 @@ async def tables_with(database: asyncpg.Connection, text: str) -> list[str]:
 def files_with(home: Path, text: str) -> list[str]:
     """Return every file of the services with the text; the database's own files are its matter."""
     found = []
-    for path in home.rglob("*"):
+    # `rglob` fails where a folder is deleted meanwhile; `walk` leaves it out.
+    paths = (Path(folder, name) for folder, _, names in os.walk(home) for name in names)
+    for path in paths:
         if "postgres" not in path.parts and path.is_file() and not path.is_symlink():
             try:
                 content = path.read_bytes()

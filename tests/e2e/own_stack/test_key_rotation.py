@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
 import pytest
 
 from parley.cli.keys.signing import signing_key_ids
@@ -177,6 +178,14 @@ async def test_all_keys_are_rotated_while_the_stack_works_and_no_request_fails(
     new.save(home.master_key_file)
 
 
+def is_service(process: psutil.Process) -> bool:
+    try:
+        words = process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+    return any(word in ("chatd", "gateway", "mcpgateway") for word in words)
+
+
 async def test_a_rotation_is_finished_after_kills_of_the_command_and_of_services(
     own_stack: LocalStack,
 ) -> None:
@@ -186,11 +195,7 @@ async def test_a_rotation_is_finished_after_kills_of_the_command_and_of_services
         await store_values(watched, old)
         for lines in (1, 2, 3, 4, 5):
             rotate_until_killed(stack, lines)
-            victims = [
-                process
-                for process in stack.everyone()
-                if any(word in ("chatd", "gateway", "mcpgateway") for word in process.cmdline())
-            ]
+            victims = [process for process in stack.everyone() if is_service(process)]
             victims[lines % len(victims)].kill()
             status = stack.parley("keys", "status")
             assert status.returncode == 0, status.stderr

@@ -33,7 +33,7 @@ async def test_a_person_comes_back_to_the_address_that_asked_for_a_sign_in(
 
 
 async def test_a_spent_link_shows_a_page_that_says_so(stack: LocalStack, page: Page) -> None:
-    user_id = call(stack, "POST", "/api/v1/users", {"login": "grace", "role": "member"})["id"]
+    user_id = call(stack, "POST", "/api/v1/users", {"login": "gemma", "role": "member"})["id"]
     link = call(stack, "POST", f"/api/v1/users/{user_id}/sign-in-links", {})["url"]
     token = link.partition("token=")[2]
     body = {"token": token, "password": PASSWORD}
