@@ -163,7 +163,7 @@ CANCEL_ACTIONS = """
         UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = 'cancelled'
         FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
 """
-# Repeated cancellations of a call are one.
+# Repeated cancellations of a call are one. Calls of this service end with the task that runs them.
 CANCEL_CALLS = """
     given_up AS (
         INSERT INTO chat.cancelled_calls (execution_id, chat_id, owner_id, owner_role,
@@ -172,6 +172,7 @@ CANCEL_CALLS = """
             t.executor, t.journal_generation, guard.owner_epoch, changed_at, changed_at
         FROM guard JOIN chat.chats c ON c.id = guard.chat_id
         JOIN chat.tool_calls t ON t.chat_id = guard.chat_id AND t.execution_id = ANY ({p1}::uuid[])
+            AND t.executor <> 'chatd'
         ON CONFLICT (execution_id) DO NOTHING)
 """
 REMEMBER_CALL = """
