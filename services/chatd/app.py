@@ -378,7 +378,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
         WorkerServicer(worker.endings),
-        ApprovalServicer(components.approvals.rules),
+        ApprovalServicer(components.approvals.rules, worker.servers),
         components.retention.servicer,
         BreakGlassServicer(
             components.chats.stores.break_glass,
