@@ -374,6 +374,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             groups=spend.groups,
             tasks=components.tasks,
             previews=restores,
+            changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),

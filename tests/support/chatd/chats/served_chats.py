@@ -318,7 +318,12 @@ async def served_chats(
                 created=created.append,
             ),
             RevertServicer(
-                stores, claims=claims, groups=groups, tasks=tasks, previews=FixedPreviews()
+                stores,
+                claims=claims,
+                groups=groups,
+                tasks=tasks,
+                previews=FixedPreviews(),
+                changed=changed.append,
             ),
             ActionServicer(
                 ActionPorts(
