@@ -374,11 +374,12 @@ def _servicers(components: Components) -> tuple[object, ...]:
             groups=spend.groups,
             tasks=components.tasks,
             previews=restores,
+            changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
         WorkerServicer(worker.endings),
-        ApprovalServicer(components.approvals.rules),
+        ApprovalServicer(components.approvals.rules, worker.servers),
         components.retention.servicer,
         BreakGlassServicer(
             components.chats.stores.break_glass,

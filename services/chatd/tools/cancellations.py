@@ -1,8 +1,8 @@
-"""Cancels calls at their executors that their chats gave up while the calls waited for answers.
+"""Cancels calls at their executors that their chats gave up before the calls had a result.
 
-Such a call has no owner that could do it: its chat waited without one, was edited, archived or
-deleted. The commit that gives it up stores it, and a loop of any process cancels it, again and
-again until its executor says that it is over.
+Such a call may have no owner that could do it: its chat waited without one, was edited, archived or
+deleted, or its executor did not respond to the owner that was interrupted. The commit that gives it
+up stores it, and a loop of any process cancels it, again and again until it is over.
 """
 
 import logging
@@ -13,6 +13,7 @@ from chatd.chats.store.cleanup.cancelled_calls import CancelledCall
 from chatd.content.domain.tools import (
     Dispatch,
     Execution,
+    Executor,
     ExecutorUnreachable,
     InputRequired,
     StillRunning,
@@ -81,6 +82,8 @@ class Cancellations:
         )
         try:
             await self._tools.cancel(execution)
+            if call.dispatch.executor is Executor.TOOLRUNNER:
+                return True  # It responds when the processes have ended.
             found = await self._tools.find(execution)
         except ExecutorUnreachable:
             return False

@@ -11,6 +11,7 @@ from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
 from chatd.model_limits import retry_policy, turn_limits
+from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.ids import WorkerId
@@ -125,6 +126,7 @@ async def open_worker(
                 NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
             ),
             tool_servers=offered.servers,
+            reverted=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)

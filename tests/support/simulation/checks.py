@@ -45,12 +45,9 @@ def violations(
         for call in chat.state.pending
         if call.is_suspended
     }
-    asked = set[ExecutionId]()
     for chat in database.chats.chats.values():
         known |= chat.cancelled
-        asked |= chat.actions.keys()
-    # A call whose question no owner stored is one that runs: an edit leaves it to its executor.
-    for execution_id in waiting & asked - known:
+    for execution_id in waiting - known:
         yield f"execution {execution_id} waits for an answer that nobody is asked for"
     for execution_id, times in starts.items():
         if times > 1:

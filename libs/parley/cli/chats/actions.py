@@ -38,12 +38,14 @@ def action_path(chat_id: str, action_id: str) -> str:
 
 
 def row_of(action: Action) -> tuple[str, ...]:
-    """Return an action as a row: chat, title, kind, what is asked, since when, until when."""
+    """Return an action as a row: ids of chat and action, title, kind, what is asked, why, times."""
     return (
         str(action.get("chat_id")),
+        str(action.get("id")),
         one_line(str(action.get("chat_title") or "")),
         str(action.get("kind")),
         one_line(summary_of(action)),
+        one_line(str(action.get("reason") or "-")),
         _moment(action.get("asked_at")),
         _moment(action.get("deadline_at")),
     )

@@ -27,7 +27,7 @@ from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.text_table import text_table
 
-COLUMNS = ("chat", "title", "kind", "asked", "since", "until")
+COLUMNS = ("chat", "action", "title", "kind", "asked", "reason", "since", "until")
 
 
 @click.command(cls=HomeCommand)
@@ -77,9 +77,17 @@ def answer(
     remember: bool,
     as_json: bool,
 ) -> None:
-    """Answer what CHAT waits for; the last answer lets its turn go on.
+    r"""Answer what CHAT waits for; the last answer lets its turn go on.
 
-    Without CHAT or ACTION it is the only one that waits. Without options it asks on the terminal.
+    CHAT and ACTION are ids that `parley actions` prints; without them it is the only action that
+    waits. Without options it asks on the terminal.
+
+    \b
+    a question            --option or --text, once for each question
+    a plan                --accept, --refuse with a --remark, or --plan FILE
+    approval, loop        --accept (with --remember for the whole chat) or --refuse
+    what a call asks      --field for each field of its form, or --refuse
+    a login               --accept once it is done, or --refuse
     """
     if accept and refuse:
         raise click.UsageError("Choose --accept or --refuse.")

@@ -8,8 +8,9 @@ from chatd.approvals.domain.judgement import Ask, Deny
 from chatd.approvals.engine.judge import Judge
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.commands import RememberedCall
-from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Dispatch, Tools
+from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Dispatch, Tools, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.language_model import ModelError
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import CheckUnavailable, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -63,7 +64,8 @@ class CallDispatcher:
 
         Raises:
             InvalidRequest: The approval is to be remembered, and a rule asks each time.
-            CheckUnavailable: The workspace does not offer its tools now; the action stays open.
+            CheckUnavailable: The workspace does not offer its tools now, or mcpgateway does not
+                answer; the action stays open.
         """
         facts = await self._facts(action.chat_id)
         context = TurnContext(
@@ -75,7 +77,7 @@ class CallDispatcher:
             workspace_id=facts.workspace_id,
         )
         call = action.call
-        for spec in await self._tools.list_tools(context):
+        for spec in await self._offered(context):
             if spec.name == action.tool_name and spec.server_id == action.mcp_server_id:
                 history = await self._history(action.chat_id)
                 specs = {spec.name: spec}
@@ -96,3 +98,14 @@ class CallDispatcher:
         if action.tool_name in BUILT_IN_TOOL_NAMES:
             raise CheckUnavailable("tool")
         return NotPermitted(NOT_OFFERED)
+
+    async def _offered(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        """Return the tools of a chat.
+
+        Raises:
+            CheckUnavailable: It cannot be found out now which ones there are.
+        """
+        try:
+            return await self._tools.list_tools(context)
+        except ModelError as unknown:
+            raise CheckUnavailable("tool") from unknown

@@ -7,10 +7,11 @@ import grpc
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
 from chatd.approvals.rpc.convert import FIELDS, rule_to_proto, rule_with
 from chatd.approvals.store.rules import PostgresRules, new_rule_id
+from chatd.chats.domain.references import NO_SUCH_SERVER, McpServers
 from chatd.models.rpc.administration import page_of
 from chatd.models.rpc.fields import masked, version_of
-from chatd.primitives.domain.errors import InvalidRequest, NotPermitted
-from chatd.primitives.domain.ids import Owner
+from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, UnknownIds
+from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import approval_pb2
@@ -32,8 +33,9 @@ ADMINISTRATORS: Final = frozenset({"owner", "admin"})
 class ApprovalServicer(ApprovalServiceServicer):
     """Serves approval rules; the server's error table converts errors to problems."""
 
-    def __init__(self, rules: PostgresRules) -> None:
+    def __init__(self, rules: PostgresRules, servers: McpServers) -> None:
         self._rules = rules
+        self._servers = servers
 
     async def ListApprovalRules(
         self, request: api.ListApprovalRulesRequest, context: Context
@@ -53,6 +55,7 @@ class ApprovalServicer(ApprovalServiceServicer):
         scope = await self._scope(request, caller, is_change=True)
         blank = Rule(new_rule_id(caller.id, key.key), scope, Effect.ASK)
         rule = rule_with(blank, request.rule, frozenset(FIELDS))
+        await self._require_server(rule.server_id, rule.id, caller)
         stored = await self._rules.create(rule, key.body_hash)
         _audit("approval_rule.created", caller, stored)
         return api.CreateApprovalRuleResponse(rule=rule_to_proto(stored))
@@ -64,9 +67,15 @@ class ApprovalServicer(ApprovalServiceServicer):
         caller = caller_as_owner()
         changed = masked(tuple(request.update_mask.paths), FIELDS)
         scope = await self._scope(request, caller, is_change=True)
+        rule_id = fields.uuid_of(request.rule.id, "rule.id")
+        if "server_id" in changed and request.rule.server_id:
+            known = {rule.id: rule.server_id for rule in await self._rules.of_scope(scope)}
+            # The server that the rule has already may have been deleted since.
+            if known.get(rule_id) != request.rule.server_id:
+                await self._require_server(request.rule.server_id, rule_id, caller)
         stored = await self._rules.update(
             scope,
-            fields.uuid_of(request.rule.id, "rule.id"),
+            rule_id,
             lambda rule: rule_with(rule, request.rule, changed),
             version_of(request.rule.etag, "rule.etag"),
         )
@@ -89,6 +98,20 @@ class ApprovalServicer(ApprovalServiceServicer):
             scope_id=scope.id,
         )
         return api.DeleteApprovalRuleResponse()
+
+    async def _require_server(self, server_id: str, rule_id: str, caller: Owner) -> None:
+        """Check that an MCP server exists for the caller; one that is switched off is accepted.
+
+        Raises:
+            UnknownIds: There is none.
+            CheckUnavailable: No mcpgateway answers.
+        """
+        if not server_id:
+            return
+        # No chat is asked for: the id only selects which mcpgateway answers.
+        refused = await self._servers.refused(ChatId(rule_id), caller, (server_id,), ())
+        if refused.get(server_id) == NO_SUCH_SERVER:
+            raise UnknownIds("MCP server", {"rule.server_id": NO_SUCH_SERVER})
 
     async def _scope(self, request: Request, caller: Owner, *, is_change: bool = False) -> Scope:
         """Return the scope that a request names.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.writes import AnswerPending, CancelActions, CancelCalls, Write
-from chatd.primitives.domain.ids import MessageId, WorkerId
+from chatd.primitives.domain.ids import ExecutionId, MessageId, WorkerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,19 @@ def queue_changed(moved: ChatState, change: int) -> ChatState:
 
 
 def given_up_calls(moved: ChatState) -> tuple[Write, ...]:
-    """Return the writes that cancel the open actions, and the calls that wait at executors."""
-    if not any(call.is_asked for call in moved.pending):
-        return ()
-    suspended = tuple(
+    """Return the writes that cancel the open actions, and the calls that executors may have."""
+    is_asked = any(call.is_asked for call in moved.pending)
+    actions: tuple[Write, ...] = (CancelActions(),) if is_asked else ()
+    dispatched = calls_at_executors(moved)
+    return (*actions, CancelCalls(dispatched)) if dispatched else actions
+
+
+def calls_at_executors(state: ChatState) -> tuple[ExecutionId, ...]:
+    """Return the calls without a result that executors may have: those that run, or ask."""
+    return tuple(
         call.execution_id
-        for call in moved.pending
-        if call.is_suspended and call.execution_id is not None
+        for call in state.pending
+        if call.execution_id is not None
+        and not call.is_recorded
+        and (call.is_dispatched or call.is_suspended)
     )
-    return (CancelActions(), CancelCalls(suspended)) if suspended else (CancelActions(),)

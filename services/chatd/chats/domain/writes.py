@@ -184,7 +184,7 @@ class RestoreMessages:
 
 @dataclass(frozen=True, slots=True)
 class RecordRevert:
-    """Record a completed revert, with what it did to files, encoded."""
+    """Record a completed revert, with what it did to files, and restore the mode of the chat."""
 
     revert: Revert
     report: bytes

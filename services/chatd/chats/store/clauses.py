@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.chat import NewMessage, RevertKind
 from chatd.chats.domain.tool_results import synthetic_result
 from chatd.chats.domain.writes import (
     AnswerPending,
@@ -163,7 +163,7 @@ CANCEL_ACTIONS = """
         UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = 'cancelled'
         FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
 """
-# Repeated cancellations of a call are one.
+# Repeated cancellations of a call are one. Calls of this service end with the task that runs them.
 CANCEL_CALLS = """
     given_up AS (
         INSERT INTO chat.cancelled_calls (execution_id, chat_id, owner_id, owner_role,
@@ -172,6 +172,7 @@ CANCEL_CALLS = """
             t.executor, t.journal_generation, guard.owner_epoch, changed_at, changed_at
         FROM guard JOIN chat.chats c ON c.id = guard.chat_id
         JOIN chat.tool_calls t ON t.chat_id = guard.chat_id AND t.execution_id = ANY ({p1}::uuid[])
+            AND t.executor <> 'chatd'
         ON CONFLICT (execution_id) DO NOTHING)
 """
 REMEMBER_CALL = """
@@ -276,6 +277,29 @@ RECORD_REVERT = """
             {p6}::bigint, {p7}::text::json, snapshot_version, {p8}::bytea, changed_at
         FROM guard)
 """
+# Accepting a plan ends plan mode. A chat that goes back to before that is in the mode in which the
+# first of the plans was proposed; when it comes back, the plan is accepted again.
+ACCEPTED_PLANS = """
+    SELECT a.mode FROM chat.chat_actions a
+    JOIN chat.chat_messages m ON m.chat_id = a.chat_id AND m.id = a.message_id
+    WHERE a.chat_id = guard.chat_id AND a.kind = 'plan' AND a.answer ->> 'accepted' = 'true'
+"""
+RECORD_REVERT_OF = {
+    RevertKind.EDIT: RECORD_REVERT,
+    RevertKind.HISTORY: f"""
+    unplanned AS (
+        UPDATE chat.chats c SET mode = plan.mode
+        FROM guard, LATERAL ({ACCEPTED_PLANS}
+            AND m.id >= {{p3}}::bigint AND NOT m.is_deleted ORDER BY m.id LIMIT 1) plan
+        WHERE c.id = guard.chat_id),
+    {RECORD_REVERT}""",
+    RevertKind.UNDO: f"""
+    planned AS (
+        UPDATE chat.chats c SET mode = '' FROM guard
+        WHERE c.id = guard.chat_id AND EXISTS ({ACCEPTED_PLANS}
+            AND m.is_deleted AND m.revision = {{p6}}::bigint)),
+    {RECORD_REVERT}""",
+}
 
 
 def clause_of(write: Write, next_id: MessageId) -> Clause:
@@ -315,7 +339,7 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             return Clause(RESTORE_MESSAGES, (version,))
         case RecordRevert(revert, report):
             return Clause(
-                RECORD_REVERT,
+                RECORD_REVERT_OF[revert.kind],
                 (
                     revert.revert_id,
                     revert.kind,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import SetArchived
+from chatd.chats.domain.state_changes import calls_at_executors
 from chatd.chats.domain.transitions import decide
 from chatd.chats.store.cleanup.expiry import take_notice
 from chatd.chats.store.pins import leave_pins, lock_pins, move_pin, return_pin
@@ -30,8 +31,8 @@ LOCK_TREE = f"""
     ORDER BY e.chat_id FOR UPDATE
 """
 
-# Calls of a chat tree that wait at their executors for an answer, to be cancelled there: the rows
-# outlive the chats.
+# Calls of a chat tree that run, or ask, at their executors, to be cancelled there: the rows outlive
+# the chats. Those of this service end with the task that runs them.
 # May run: checked by SELECT_IS_ROOT.
 CANCEL_CALLS = """
     INSERT INTO chat.cancelled_calls (execution_id, chat_id, owner_id, owner_role,
@@ -40,7 +41,7 @@ CANCEL_CALLS = """
         t.executor, t.journal_generation, e.owner_epoch, clock_timestamp(), clock_timestamp()
     FROM chat.tool_calls t JOIN chat.chats c ON c.id = t.chat_id
     JOIN chat.chat_exec e ON e.chat_id = t.chat_id
-    WHERE c.root_chat_id = $1 AND t.execution_id = ANY ($2::uuid[])
+    WHERE c.root_chat_id = $1 AND t.execution_id = ANY ($2::uuid[]) AND t.executor <> 'chatd'
     ON CONFLICT (execution_id) DO NOTHING
 """
 
@@ -129,6 +130,7 @@ class ChatTrees:
         async with self._pool.acquire() as connection, connection.transaction():
             tree = await self._lock(connection, chat_id, owner_id)
             await take_notice(connection, chat_id, owner_id=owner_id, is_purge=True)
+            await _cancel_calls(connection, chat_id, tree)
             await connection.execute(DELETE_TREE, chat_id, owner_id)
         self._tell([_gone(state) for state in tree], ())
 
@@ -147,11 +149,7 @@ class ChatTrees:
             tree = await self._lock(connection, chat_id, owner_id)
             await expect(connection, chat_id, owner_id=owner_id, etag=etag)
             repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
-            suspended = [
-                call.execution_id for state in tree for call in state.pending if call.is_suspended
-            ]
-            if suspended:
-                await connection.execute(CANCEL_CALLS, chat_id, suspended)
+            await _cancel_calls(connection, chat_id, tree)
             await connection.execute(DELETE_TREE, chat_id, owner_id)
         self._tell([_gone(state) for state in tree], repinned - {chat_id})
 
@@ -189,6 +187,16 @@ async def _set_archived(
         await connection.execute(statement.text, *statement.arguments)
         written.append(decision.state)
     return written
+
+
+# May run: checked by SELECT_IS_ROOT.
+async def _cancel_calls(
+    connection: Connection, root_chat_id: ChatId, tree: Iterable[ChatState]
+) -> None:
+    """Have the calls of a tree cancelled that executors may have."""
+    calls = [execution_id for state in tree for execution_id in calls_at_executors(state)]
+    if calls:
+        await connection.execute(CANCEL_CALLS, root_chat_id, calls)
 
 
 def _gone(state: ChatState) -> ChatState:

@@ -55,7 +55,9 @@ class RevertServicer(RevertServiceServicer):
         groups: Groups,
         tasks: Shielding,
         previews: FilePreviews,
+        changed: Callable[[ChatId], None],
     ) -> None:
+        self._changed = changed
         self._stores = stores
         self._groups = groups
         self._claims = claims
@@ -150,6 +152,7 @@ class RevertServicer(RevertServiceServicer):
             with reserved(self._claims, owner) as reservation:
                 command = command_for(reservation.claimed_by)
                 applied = await self._stores.keys.once(chat_id, command, key)
+                self._changed(chat_id)  # Its mode may be another one.
                 if applied is not None:
                     reservation.start(applied.state)
 

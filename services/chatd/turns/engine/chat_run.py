@@ -167,6 +167,7 @@ class ChatRun:
             await self._fail(TurnError(str(failure), ErrorKind.GENERIC))
             return
         await session.apply(FinishRevert(session.fence, report))
+        self._ports.reverted(session.chat_id)
 
     async def _prepare(self) -> PreparedTurn:
         """Prepare once per turn."""

@@ -7,7 +7,7 @@ from chatd.content.domain.tool_servers import NoToolServers, ToolServers
 from chatd.content.domain.tools import Tools
 from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import LanguageModel
-from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
@@ -44,6 +44,7 @@ class TurnPorts:
         unbilled: Is called with calls that no commit entered into the ledger, and their owner.
         restores: Restores the files of reverts.
         tool_servers: Tells about the MCP servers of turns.
+        reverted: Is called with every chat that a turn has reverted, whose mode may be another.
     """
 
     chats: Chats
@@ -65,3 +66,4 @@ class TurnPorts:
     limits: TurnLimits
     restores: FileRestores = field(default_factory=NoFiles)
     tool_servers: ToolServers = field(default_factory=NoToolServers)
+    reverted: Callable[[ChatId], None] = lambda _: None

@@ -83,8 +83,10 @@ class Asking:
         return count
 
 
-async def begin(served: ServedChats, journal: JournalingTools, tools: McpTools) -> Asking:
-    """Bring a new chat of Ann to where it waits for what its call asks."""
+async def begin(
+    served: ServedChats, journal: JournalingTools, tools: McpTools, *, is_stored: bool = True
+) -> Asking:
+    """Bring a new chat of Ann to where its call asks, and waits for that if it `is_stored`."""
     chat_id = ChatId((await served.ann.create()).id)
     chats = served.stores.chats
     execution_id = ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), "execution")))
@@ -105,10 +107,13 @@ async def begin(served: ServedChats, journal: JournalingTools, tools: McpTools) 
         question=question,
         question_id=ExecutionId(str(uuid.uuid5(uuid.UUID(execution_id), question.request_id))),
     )
+    asking = Asking(served, journal, tools, execution, str(pending.question_id))
+    if not is_stored:
+        return asking
     asked = AskedCall(pending, asking_call(pending, CALL))
     state = await chats.apply(chat_id, SuspendCall(fence_of(state), message_id, asked))
     await chats.apply(chat_id, EnterRequiresAction(fence_of(state)))
-    return Asking(served, journal, tools, execution, str(pending.question_id))
+    return asking
 
 
 @pytest.fixture
@@ -249,6 +254,18 @@ async def test_a_call_of_a_chat_that_gives_it_up_is_cancelled_for_as_long_as_it_
     found = await asking.tools.find(replace(asking.execution, owner_epoch=99))
     assert isinstance(found, Ended)
     assert found.outcome.outcome is ToolOutcome.CANCELLED
+
+
+@pytest.mark.parametrize("give_up", [deleted, edited], ids=lambda each: each.__name__)
+async def test_a_call_that_runs_is_cancelled_too_because_it_could_ask_later(
+    served: ServedChats, journal: JournalingTools, tools: McpTools, give_up: Any
+) -> None:
+    asking = await begin(served, journal, tools, is_stored=False)
+    assert (await asking.pending())[0].is_dispatched
+    await give_up(asking)
+    assert await asking.left() == 1
+    await asking.cancellations.cancel_due()
+    assert (await asking.left(), journal.waiting()) == (0, set())
 
 
 async def test_a_call_is_cancelled_again_if_its_chat_had_a_newer_owner_meanwhile(

@@ -94,6 +94,7 @@ async def test_a_rule_is_kept_with_all_that_it_says(served: ServedChats, ada: Pe
     assert (await ada.ask(request)).rule == made
     problem = await ada.refusal(creating(INSTALLATION, tool="other"))
     assert problem.reason == "REQUEST_ID_REUSED"
+    served.servers.enabled.add(ABSENT)
     request = creating(INSTALLATION, "r2", effect=ASK, tool="wiki__*", server_id=ABSENT)
     kept = (await ada.ask(request)).rule
     assert (kept.tool, kept.server_id) == ("wiki__*", ABSENT)
@@ -292,9 +293,32 @@ async def test_a_rule_that_cannot_be_is_refused_by_the_name_of_its_field(
     assert await served.pool.fetchval("SELECT count(*) FROM chat.approval_rules") == 0
 
 
-async def test_tools_that_nobody_offers_yet_may_have_rules(served: ServedChats) -> None:
+@pytest.mark.parametrize("known", ["enabled", "disabled"])
+async def test_tools_that_nobody_offers_yet_may_have_rules(served: ServedChats, known: str) -> None:
+    getattr(served.servers, known).add(ABSENT)
     made = (await served.ann.ask(creating(USER, tool="tickets__*", server_id=ABSENT))).rule
     assert (made.tool, made.server_id) == ("tickets__*", ABSENT)
+
+
+async def test_a_rule_for_a_server_that_does_not_exist_is_refused_unless_it_has_it_already(
+    served: ServedChats,
+) -> None:
+    request = creating(USER, tool="tickets__*", server_id=ABSENT)
+    problem = await served.ann.refusal(request)
+    assert (problem.reason, [each.field for each in problem.violations]) == (
+        "UNKNOWN_ID",
+        ["rule.server_id"],
+    )
+    served.servers.enabled.add(ABSENT)
+    made = (await served.ann.ask(request)).rule
+    served.servers.enabled.clear()
+    made.tool = "other__*"
+    changing = api.UpdateApprovalRuleRequest(request_id="u", scope=USER, rule=made)
+    changing.update_mask.paths.extend(["server_id", "tool"])
+    assert (await served.ann.ask(changing)).rule.tool == "other__*"
+    served.servers.is_available = False
+    unchecked = await served.ann.refusal(creating(USER, "r9", tool="a__*", server_id=ABSENT))
+    assert unchecked.reason == "CHECK_UNAVAILABLE"
 
 
 async def test_all_that_is_wrong_with_a_rule_is_told_at_once(served: ServedChats) -> None:

@@ -58,6 +58,29 @@ async def test_history_alone_is_reverted_at_once_and_comes_back(served: ServedCh
     assert await served.ann.ask(undo) == undone
 
 
+ACCEPT_PLAN = """
+    INSERT INTO chat.chat_actions (id, chat_id, message_id, tool_call_id, tool_name, mcp_server_id,
+        kind, arguments, reason, mode, created_at, ended_at, outcome, ended_by, answer)
+    VALUES (gen_random_uuid(), $1, 4, 'plan', 'propose_plan', '', 'plan', '{}', '', 'plan', now(),
+        now(), 'answered', 'ann', '{"accepted": true}')
+"""
+
+
+async def test_going_back_before_an_accepted_plan_is_plan_mode_again_until_it_is_undone(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id))
+
+    reverted = await served.ann.ask(revert_of(chat.id, 3))
+    assert reverted.chat.mode == chat_pb2.CHAT_MODE_PLAN
+    undo = api.UndoRevertRequest(request_id="undo", chat_id=chat.id, revert_id=reverted.revert.id)
+    undone = await served.ann.ask(undo)
+
+    assert undone.chat.mode == chat.mode
+    assert chat.mode != chat_pb2.CHAT_MODE_PLAN
+
+
 async def test_with_files_the_chat_runs_until_its_worker_has_restored_them(
     served: ServedChats,
 ) -> None:

@@ -102,12 +102,21 @@ def test_what_waits_is_listed_in_one_line_each(capsys: pytest.CaptureFixture[str
     rows = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
     since = "2026-01-02 03:04:05"
     assert rows == [
-        ["chat", "title", "kind", "asked", "since", "until"],
-        ["chat-1", "A chat", "question", "Which database? (and 1 more)", since, "-"],
-        ["chat-1", "A chat", "plan", "Write it", since, "-"],
-        ["chat-1", "A chat", "approval", "execute: rm -r build", since, "2026-01-03 03:04:05"],
-        ["chat-1", "A chat", "loop", 'read_file {"path": "a", "line": 1}', since, "-"],
-        ["chat-1", "A chat", "client_tool", "look_up {}", since, "-"],
+        ["chat", "action", "title", "kind", "asked", "reason", "since", "until"],
+        ["chat-1", "a-1", "A chat", "question", "Which database? (and 1 more)", "-", since, "-"],
+        ["chat-1", "a-1", "A chat", "plan", "Write it", "-", since, "-"],
+        [
+            "chat-1",
+            "a-1",
+            "A chat",
+            "approval",
+            "execute: rm -r build",
+            "it deletes",
+            since,
+            "2026-01-03 03:04:05",
+        ],
+        ["chat-1", "a-1", "A chat", "loop", 'read_file {"path": "a", "line": 1}', "-", since, "-"],
+        ["chat-1", "a-1", "A chat", "client_tool", "look_up {}", "-", since, "-"],
     ]
     assert [request.path for request in api.requests] == [
         "/api/v1/actions?limit=200",

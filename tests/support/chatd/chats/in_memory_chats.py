@@ -56,7 +56,7 @@ from chatd.chats.domain.writes import (
 )
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import ToolResult
-from chatd.content.domain.tools import Dispatch, StoredExecution
+from chatd.content.domain.tools import Dispatch, Executor, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, RevertId
@@ -247,7 +247,11 @@ class _Writer:
             case CancelCalls(execution_ids):
                 if not self._chat.dispatches.keys() >= set(execution_ids):
                     raise AssertionError("a call is cancelled that was never dispatched")
-                self._chat.cancelled.update(execution_ids)
+                self._chat.cancelled.update(
+                    execution_id
+                    for execution_id in execution_ids
+                    if self._chat.dispatches[execution_id].executor is not Executor.CHATD
+                )
             case RememberCall(remembered):
                 self._chat.remembered[remembered.rule_id] = remembered
             case SetMode(mode):

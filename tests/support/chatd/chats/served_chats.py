@@ -302,7 +302,7 @@ async def served_chats(
         tree = TreeTaint(Facts(pool).chat, TreeVersions(pool).of_tree, chats.history)
         judge = Judge(rules, Workspaces(), tree)
         servicers = (
-            ApprovalServicer(stored_rules),
+            ApprovalServicer(stored_rules, servers),
             BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
             ChatServicer(
                 stores,
@@ -318,7 +318,12 @@ async def served_chats(
                 created=created.append,
             ),
             RevertServicer(
-                stores, claims=claims, groups=groups, tasks=tasks, previews=FixedPreviews()
+                stores,
+                claims=claims,
+                groups=groups,
+                tasks=tasks,
+                previews=FixedPreviews(),
+                changed=changed.append,
             ),
             ActionServicer(
                 ActionPorts(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chatd.chats.domain import action_answers, transitions
+from chatd.chats.domain import action_answers, state_changes, transitions
 from chatd.chats.domain.chat import ChatState, Claimed, Facts, PendingCall, Slot
 from chatd.chats.domain.commands import Command, ExpireAction, Interrupt, WorkerCommand
 from chatd.chats.domain.errors import ActionNotOpen, QueuedMessageNotFound
@@ -373,6 +373,19 @@ def _results_without_an_end(
 
 _with_results = action_answers.with_results
 
+
+def _leave_all_at_executors(state: ChatState) -> tuple[ExecutionId, ...]:
+    return ()
+
+
+def _leave_running_at_executors(state: ChatState) -> tuple[ExecutionId, ...]:
+    return tuple(
+        call.execution_id
+        for call in state.pending
+        if call.is_suspended and call.execution_id is not None
+    )
+
+
 BUGS = {
     "a fence without the owner's epoch": Bug(Parts(applier=FenceWithoutEpoch)),
     "a fence without the history": Bug(Parts(applier=FenceWithoutHistory)),
@@ -420,6 +433,12 @@ BUGS = {
     ),
     "an answer that leaves its action open": Bug(
         SOUND, action_answers, "with_results", _results_without_an_end
+    ),
+    "calls that ask and are left at their executors": Bug(
+        SOUND, state_changes, "calls_at_executors", _leave_all_at_executors
+    ),
+    "calls that may ask later and are left at their executors": Bug(
+        SOUND, state_changes, "calls_at_executors", _leave_running_at_executors
     ),
 }
 

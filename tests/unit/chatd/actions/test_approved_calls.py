@@ -11,8 +11,10 @@ from chatd.approvals.domain.judgement import arguments_digest
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
 from chatd.approvals.engine.cached_rules import notice_key
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.messages import ChatMode, ErrorKind
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import CheckUnavailable, InvalidRequest
@@ -44,14 +46,16 @@ ACTION = StoredAction(
 ACCEPT = GivenAnswer(is_accepted=True)
 
 
-def dispatcher(rules: Rules, *specs: ToolSpec) -> CallDispatcher:
+def dispatcher(
+    rules: Rules, *specs: ToolSpec, tools: JournalingTools | None = None
+) -> CallDispatcher:
     async def facts(chat_id: ChatId) -> ChatFacts:
         return ChatFacts(ModelChoice(), ChatMode.ORDINARY)
 
     async def history(chat_id: ChatId) -> tuple[Message, ...]:
         return ()
 
-    return CallDispatcher(JournalingTools(*specs), facts, judge_of(rules), history)
+    return CallDispatcher(tools or JournalingTools(*specs), facts, judge_of(rules), history)
 
 
 def asking(effect: Effect = Effect.ASK, scope: Scope = INSTALLATION) -> Rule:
@@ -81,6 +85,19 @@ async def test_a_call_whose_tool_is_gone_does_not_run() -> None:
 async def test_an_approval_is_not_spent_while_the_workspace_is_away() -> None:
     with pytest.raises(CheckUnavailable, match="such a tool"):
         await dispatcher(Rules()).dispatch(ACTION, ANN)
+
+
+class Unanswered(JournalingTools):
+    """Cannot say which tools there are, as when no mcpgateway answers."""
+
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        raise ModelError(ErrorKind.GENERIC, "nobody answers", is_retryable=True)
+
+
+async def test_an_approval_is_not_spent_while_nobody_says_which_tools_there_are() -> None:
+    calls = dispatcher(Rules(), tools=Unanswered())
+    with pytest.raises(CheckUnavailable, match="such a tool"):
+        await calls.dispatch(replace(ACTION, tool_name="wiki__write"), ANN)
 
 
 async def test_an_approval_is_remembered_for_the_chat() -> None:

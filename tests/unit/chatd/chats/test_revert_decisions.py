@@ -11,6 +11,7 @@ from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import decide, fence_of
 from chatd.chats.domain.writes import (
     AnswerPending,
+    CancelCalls,
     ClearQueue,
     DeleteMessagesFrom,
     RecordRevert,
@@ -20,6 +21,7 @@ from chatd.primitives.domain.ids import NO_MESSAGE
 from support.chatd.chats.transition_states import (
     AT_REST,
     DONE_REVERT,
+    EXECUTION,
     FACTS,
     HELLO,
     LOCAL,
@@ -44,7 +46,12 @@ def test_a_revert_deletes_from_the_message_on_and_drops_the_queue() -> None:
             queue_length=0,
             turn_id=NO_MESSAGE,
         ),
-        (ClearQueue(), DeleteMessagesFrom(TARGET.id), RecordRevert(done, b"")),
+        (
+            ClearQueue(),
+            DeleteMessagesFrom(TARGET.id),
+            RecordRevert(done, b""),
+            CancelCalls((EXECUTION,)),
+        ),
     )
 
 

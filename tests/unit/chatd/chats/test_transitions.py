@@ -66,6 +66,7 @@ from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     CancelActions,
+    CancelCalls,
     ClearQueue,
     DeleteMessagesFrom,
     EnqueueMessage,
@@ -294,10 +295,10 @@ def test_without_a_free_slot_the_chat_runs_unowned_and_no_former_owner_can_go_on
 def test_a_message_answers_the_calls_that_a_failed_turn_left_open() -> None:
     failed = replace(STATES["E0"], pending=(LOCAL, CLIENT))
     decision = decide(failed, SendMessage(HELLO, QUEUED, WORKER))
-    answers, cancelled, appended = decision.writes
+    answers, cancelled, given_up, appended = decision.writes
     assert isinstance(answers, AnswerPending)
     assert answers.calls == (LOCAL, CLIENT)
-    assert cancelled == CancelActions()
+    assert (cancelled, given_up) == (CancelActions(), CancelCalls((EXECUTION,)))
     assert appended == AppendMessages((HELLO,))
     assert decision.state.pending == ()
     assert decision.state.next_message_id == failed.next_message_id + 3
@@ -323,8 +324,15 @@ def test_an_edit_takes_everything_after_the_message_and_the_queue_along() -> Non
         ClearQueue(),
         DeleteMessagesFrom(TARGET.id),
         AppendMessages((HELLO,)),
+        CancelCalls((EXECUTION,)),
     )
     assert (decision.state.pending, decision.state.queue_length) == ((), 0)
+
+
+def test_a_call_whose_result_is_stored_is_not_cancelled_by_an_edit() -> None:
+    running = replace(STATES["R0"], pending=(replace(LOCAL, is_recorded=True),))
+    decision = decide(running, EditMessage(TARGET.id, HELLO, WORKER), FACTS)
+    assert decision.writes == (DeleteMessagesFrom(TARGET.id), AppendMessages((HELLO,)))
 
 
 def test_only_live_messages_of_users_can_be_edited() -> None:
