@@ -38,6 +38,9 @@ from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
 from chatd.housekeeping import HousekeepingLoop
+from chatd.instructions.clients.files import NodeInstructionFiles
+from chatd.instructions.engine.pins import InstructionPins
+from chatd.instructions.store.instructions import PostgresInstructions
 from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.rpc.servicer import ModelServicer
@@ -181,6 +184,11 @@ async def _open_components(
         metadata_changed=chats.notifier.metadata_changed,
     )
     approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
+    instructions = InstructionPins(
+        NodeInstructionFiles(resources.toolrunners, workspaces.locator),
+        PostgresInstructions(resources.pool),
+        changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+    )
     worker = await open_worker(
         resources,
         faults,
@@ -192,6 +200,7 @@ async def _open_components(
         suspension=suspension,
         workspaces=workspaces,
         approvals=approvals.judge,
+        instructions=instructions,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await open_streams(

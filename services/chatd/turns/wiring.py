@@ -29,7 +29,11 @@ from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.open_calls import OpenCallWriter
-from chatd.turns.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
+from chatd.turns.engine.setups import (
+    ConfiguredSetups,
+    ConfiguredUtilityModels,
+    Instructions,
+)
 from chatd.turns.engine.side_calls import SideCallPorts, SideCalls
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
@@ -85,11 +89,13 @@ async def open_worker(
     suspension: UserSuspension,
     workspaces: WorkspaceComponents,
     approvals: Approvals,
+    instructions: Instructions,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
     setups = SuspensionCheckedSetups(
-        ConfiguredSetups(catalogue.configuration, catalogue.book, workspaces.locator), suspension
+        ConfiguredSetups(catalogue.configuration, catalogue.book, workspaces.locator, instructions),
+        suspension,
     )
     diffs = _diffs(resources, chats, workspaces)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)

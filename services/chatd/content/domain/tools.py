@@ -37,6 +37,7 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "search_files",
         "start_workspace",
         "stop_workspace",
+        "undo_edit",
         "write_file",
     }
 )

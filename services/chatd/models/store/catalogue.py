@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import asyncpg
+import msgspec
 
+from chatd.content.domain.instructions import PinnedInstructions
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import ContextFile
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_from_json
 from chatd.models.domain.catalogue import Catalogue, ProviderKey
@@ -64,10 +67,16 @@ SELECT_CHAT_FACTS = """
             SELECT id FROM above ORDER BY distance) END AS ancestor_ids,
         w.id IS NOT NULL AS has_scratch, NOT c.is_unattended AS is_attended,
         EXISTS (SELECT 1 FROM chat.chats child WHERE child.root_chat_id = c.id
-            AND child.id <> c.id) AS has_children
+            AND child.id <> c.id) AS has_children,
+        i.version AS instructions_version, i.digest AS instructions_digest,
+        i.files::text AS instruction_files
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
-    LEFT JOIN chat.workspaces w ON w.id = r.id WHERE c.id = $1
+    LEFT JOIN chat.workspaces w ON w.id = r.id
+    LEFT JOIN chat.chat_instructions i ON i.chat_id = c.id WHERE c.id = $1
 """
+
+
+_instruction_files = msgspec.json.Decoder(tuple[ContextFile, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,7 @@ class ChatFacts:
         mcp_server_ids: The MCP servers that were chosen for it; None for the default ones.
         is_attended: Whether somebody can answer questions.
         has_children: Whether other chats have it as their root.
+        instructions: The instruction files that are pinned in its prompts; None if none were read.
     """
 
     choice: ModelChoice
@@ -132,6 +142,7 @@ class ChatFacts:
     mcp_server_ids: tuple[str, ...] | None = ()
     is_attended: bool = True
     has_children: bool = False
+    instructions: PinnedInstructions | None = None
 
     @property
     def is_child(self) -> bool:
@@ -205,8 +216,16 @@ class StoredCatalogue:
             None if chosen is None else tuple(map(str, chosen)),
             row["is_attended"],
             row["has_children"],
+            _instructions_of(row),
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:
         sealed = {str(row["id"]): Sealed(row["sealed"], row["sealed_key_id"]) for row in rows}
         return KeyValues(sealed=sealed, box=self._box)
+
+
+def _instructions_of(row: asyncpg.Record) -> PinnedInstructions | None:
+    if row["instructions_version"] is None:
+        return None
+    files = _instruction_files.decode(row["instruction_files"])
+    return PinnedInstructions(row["instructions_version"], row["instructions_digest"], files)

@@ -40,6 +40,8 @@ class Constraint(StrEnum):
     CHAT_FILES_CHAT_FKEY = "chat_files_chat_fkey"
     CHAT_FILES_FILE_FKEY = "chat_files_file_fkey"
     CHAT_FILES_PKEY = "chat_files_pkey"
+    CHAT_INSTRUCTIONS_CHAT_FKEY = "chat_instructions_chat_fkey"
+    CHAT_INSTRUCTIONS_PKEY = "chat_instructions_pkey"
     CHAT_MESSAGES_CHAT_FKEY = "chat_messages_chat_fkey"
     CHAT_MESSAGES_CONTENT_VERSION_KNOWN = "chat_messages_content_version_known"
     CHAT_MESSAGES_FINISH_REASON_KNOWN = "chat_messages_finish_reason_known"

@@ -38,6 +38,11 @@ PATCH_DESCRIPTION: Final = (
     "lines with a space, - or + before them, after `@@` with an anchor where context is not unique."
 )
 
+UNDO_DESCRIPTION: Final = (
+    "Take back this chat's last change of a file or directory that a tool made, also a move or a "
+    "deletion. It is refused, and nothing is changed, if the file has changed since."
+)
+
 CHANGES: Final = {
     file_pb2.FILE_CHANGE_KIND_UNCHANGED: "unchanged",
     file_pb2.FILE_CHANGE_KIND_CREATED: "created",
@@ -103,6 +108,12 @@ class ApplyPatchInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     dry_run: DryRun = False
 
 
+class UndoEditInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `undo_edit`."""
+
+    path: FilePath
+
+
 async def write_file(call: Call, given: WriteFileInput) -> Outcome:
     """Write a file once and return the change."""
     answer = await call.files.WriteFile(
@@ -153,6 +164,21 @@ async def apply_patch(call: Call, given: ApplyPatchInput) -> Outcome:
         timeout=ANSWER_S,
     )
     return _edited(answer, call.budget_bytes, is_dry_run=given.dry_run)
+
+
+async def undo_edit(call: Call, given: UndoEditInput) -> Outcome:
+    """Take back the last change of a path once."""
+    answer = await call.files.UndoEdit(
+        api.UndoEditRequest(
+            context=call.context,
+            request_id=call.request_id,
+            key=call.key,
+            path=checked(given.path),
+        ),
+        timeout=ANSWER_S,
+    )
+    changes, is_cut = _changes(answer.changes, call.budget_bytes)
+    return succeeded({"files": changes}, truncation=is_cut, notes=_notes(answer.changes))
 
 
 def _file_edit(place: int, edited: EditedFile) -> file_pb2.FileEdit:

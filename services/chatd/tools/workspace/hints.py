@@ -21,6 +21,7 @@ HINTS: Final[Mapping[str, str]] = {
     "READ_ONLY": "Nothing may be written in this mode; say what you would change instead.",
     "WRONG_PATH_KIND": "list_files shows what a path is: a file, a directory, a link or neither.",
     "FILE_CHANGED": "Read the file again with read_file, then decide anew with its new etag.",
+    "NOTHING_TO_UNDO": "No tool of this chat changed it lately; edit the file instead.",
     "PATH_EXISTS": "Leave create_only out to replace the file, or choose another path.",
     "FILE_TOO_LARGE": "Work on a part of it, or with a command by execute.",
     "SANDBOX_TOO_WEAK": "This cannot be run safely here; tell the user.",

@@ -151,6 +151,13 @@ TOOLS: Final[Mapping[str, Tool]] = {
             has_effect=True,
             edit_style=EditStyle.PATCH,
         ),
+        Tool(
+            "undo_edit",
+            changing.UNDO_DESCRIPTION,
+            changing.UndoEditInput,
+            changing.undo_edit,
+            has_effect=True,
+        ),
         Tool("list_files", finding.LIST_DESCRIPTION, finding.ListFilesInput, finding.list_files),
         Tool("find_files", finding.FIND_DESCRIPTION, finding.FindFilesInput, finding.find_files),
         Tool(

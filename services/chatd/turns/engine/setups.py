@@ -4,6 +4,7 @@ import logging
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import ContextFile
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Purpose
 from chatd.models.domain.language_model import ModelError
@@ -66,6 +67,16 @@ class WorkspaceTexts(Protocol):
         ...
 
 
+class Instructions(Protocol):
+    """The instruction files of chats' workspaces."""
+
+    async def for_turn(
+        self, chat_id: ChatId, owner: Owner, facts: ChatFacts
+    ) -> tuple[ContextFile, ...]:
+        """Return the instruction files of a turn."""
+        ...
+
+
 class ConfiguredSetups:
     """Returns the setup that is configured for a chat when its turn begins."""
 
@@ -74,10 +85,12 @@ class ConfiguredSetups:
         configuration: Configuration,
         book: PriceBook,
         workspace_texts: WorkspaceTexts | None = None,
+        instructions: Instructions | None = None,
     ) -> None:
         self._configuration = configuration
         self._book = book
         self._workspace_texts = workspace_texts
+        self._instructions = instructions
 
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
@@ -102,6 +115,7 @@ class ConfiguredSetups:
             )
         model = resolved.model
         workspace_text = await self._workspace_text(chat_id, facts)
+        files = await self._instruction_files(chat_id, owner, facts)
         return TurnSetup(
             model=profile_of(resolved, self._book),
             summariser=None if summariser is None else profile_of(summariser, self._book),
@@ -111,6 +125,7 @@ class ConfiguredSetups:
                 default_instructions=default_instructions(settings),
                 user_instructions=user.settings.custom_prompt,
                 workspace_text=workspace_text,
+                instruction_files=files,
                 mode=MODES[facts.mode],
                 plan_instructions=settings.plan_mode_instructions,
                 has_advisor=has_advisor(settings, facts),
@@ -122,6 +137,13 @@ class ConfiguredSetups:
             workspace_id=facts.workspace_id,
             is_attended=facts.is_attended,
         )
+
+    async def _instruction_files(
+        self, chat_id: ChatId, owner: Owner, facts: ChatFacts
+    ) -> tuple[ContextFile, ...]:
+        if self._instructions is None:
+            return ()
+        return await self._instructions.for_turn(chat_id, owner, facts)
 
     async def _workspace_text(self, chat_id: ChatId, facts: ChatFacts) -> str:
         if self._workspace_texts is None:

@@ -80,6 +80,27 @@ async def test_a_patch_is_applied_once(calls: Calls) -> None:
     assert await calls.carried_out(execution) == first
 
 
+async def test_the_last_change_of_a_file_is_taken_back_unless_the_file_changed_since(
+    calls: Calls,
+) -> None:
+    await write(calls)
+    edit = {"old_text": "return 1", "new_text": "return 2"}
+    await calls.call("edit_files", files=[{"path": "src/a.py", "edits": [edit]}])
+    outcome, told = await calls.call("undo_edit", path="src/a.py")
+    assert (outcome, [each["change"] for each in told["files"]]) == (ToolOutcome.DONE, ["modified"])
+    _, read = await calls.call("read_file", path="src/a.py")
+    assert read["content"] == "1\tdef a():\n2\t    return 1"
+    await calls.call("execute", command="echo x >src/a.py")
+    outcome, told = await calls.call("undo_edit", path="src/a.py")
+    assert (outcome, told["reason"]) == (ToolOutcome.FAILED, "FILE_CHANGED")
+    outcome, told = await calls.call("undo_edit", path="src/never.py")
+    assert (outcome, told["reason"], told["hint"]) == (
+        ToolOutcome.FAILED,
+        "NOTHING_TO_UNDO",
+        "No tool of this chat changed it lately; edit the file instead.",
+    )
+
+
 async def test_pages_pictures_and_binaries_are_told_apart(calls: Calls) -> None:
     await write(calls, "numbers", "".join(f"{number}\n" for number in range(1, 5001)))
     _, page = await calls.call("read_file", path="numbers", offset=4990, limit=5)

@@ -45,4 +45,5 @@ def test_only_tools_that_change_something_are_looked_up_after_a_loss() -> None:
         "write_file",
         "edit_files",
         "apply_patch",
+        "undo_edit",
     }

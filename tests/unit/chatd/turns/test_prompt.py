@@ -33,7 +33,6 @@ from chatd.turns.domain.system_prompt import (
     SUBAGENT,
     Mode,
     SystemPrompt,
-    WorkspaceContext,
     blocks_of,
 )
 from parley.clock.fake import EPOCH
@@ -92,7 +91,7 @@ def test_system_rows_stay_and_everything_else_begins_at_the_newest_boundary() ->
 def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
     system_prompt = SystemPrompt(
         is_subagent=True,
-        workspace=WorkspaceContext("linux", "/work", (ContextFile("AGENTS.md", "be kind"),)),
+        instruction_files=(ContextFile("AGENTS.md", "be kind"),),
         skills=(Skill("deploy", "how to deploy"),),
         user_instructions=" answer in French ",
         mode=Mode.EXPLORE,
@@ -107,8 +106,9 @@ def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
     texts = [part.text for message in shown for part in message.content if isinstance(part, Text)]
     assert [message.role for message in shown] == [Role.SYSTEM] * 7 + [Role.USER, Role.SYSTEM]
     assert texts[:2] == ["rules", SUBAGENT]
-    assert "/work" in texts[2]
-    assert "AGENTS.md" in texts[2]
+    assert texts[2].endswith(
+        "<instructions>\nInstructions from AGENTS.md:\nbe kind\n</instructions>"
+    )
     assert "deploy" in texts[3]
     assert texts[4] == "<user_instructions>\nanswer in French\n</user_instructions>"
     assert texts[6:] == [ADVISOR, "hi", "later"]
@@ -123,7 +123,7 @@ def test_instructions_of_administrators_follow_those_of_plan_mode() -> None:
 
 def test_a_long_instruction_file_is_cut_and_says_so() -> None:
     files = (ContextFile("LONG.md", "x" * 100_000),)
-    (block,) = blocks_of(SystemPrompt(workspace=WorkspaceContext("linux", "/", files)))
+    (block,) = blocks_of(SystemPrompt(instruction_files=files))
     assert len(block) < 66_000
     assert "a part of it is missing" in block
 

@@ -1,0 +1,1 @@
+"""Reads instruction files from the nodes of workspaces."""

@@ -1,0 +1,1 @@
+"""Pins the instruction files of chats."""

@@ -1,0 +1,1 @@
+"""gRPC methods of the slice `instructions`."""

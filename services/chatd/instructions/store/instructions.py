@@ -1,0 +1,42 @@
+"""Pinned instruction files in PostgreSQL; turns read them with the other facts of their chat."""
+
+import asyncpg
+import msgspec
+
+from chatd.content.domain.instructions import PinnedInstructions, digest_of
+from chatd.content.domain.parts import ContextFile
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId
+from parley.postgres import Pool
+
+# The version grows only if the files differ from the pinned ones.
+# May run: process, owner.
+PIN = """
+    INSERT INTO chat.chat_instructions AS pinned (chat_id, version, digest, files, pinned_at)
+    VALUES ($1, 1, $2, $3::text::json, clock_timestamp())
+    ON CONFLICT (chat_id) DO UPDATE SET digest = excluded.digest, files = excluded.files,
+        version = pinned.version + (pinned.digest <> excluded.digest)::int,
+        pinned_at = excluded.pinned_at
+    RETURNING version
+"""
+
+
+class PostgresInstructions:
+    """Stores pinned instruction files."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def pin(self, chat_id: ChatId, files: tuple[ContextFile, ...]) -> PinnedInstructions:
+        """Pin files in place of those that are pinned.
+
+        Raises:
+            ChatNotFound: The chat was deleted meanwhile.
+        """
+        digest = digest_of(files)
+        text = msgspec.json.encode(files).decode()
+        try:
+            version: int = await self._pool.fetchval(PIN, chat_id, digest, text)
+        except asyncpg.ForeignKeyViolationError:
+            raise ChatNotFound(chat_id) from None
+        return PinnedInstructions(version, digest, files)
