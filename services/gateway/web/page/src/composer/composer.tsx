@@ -220,12 +220,17 @@ export function Composer(props: Props) {
         />
         {props.options}
         <span className="composer-space" />
+        {isBusy && canSend && !editing && (
+          <Button small look="quiet" title="Stop the turn and send this now (Ctrl Enter)" onClick={() => void submit("interrupt")}>
+            Interrupt and send
+          </Button>
+        )}
         {isBusy && onInterrupt && !canSend ? (
           <button type="button" className="send-button is-stop" aria-label="Stop" title="Stop (Esc)" onClick={onInterrupt}>
             <Icon name="stop" />
           </button>
         ) : (
-          <button type="submit" className="send-button" aria-label={editing ? "Save and run again" : isBusy ? "Queue" : "Send"} title="Send (Enter)" disabled={!canSend}>
+          <button type="submit" className="send-button" aria-label={editing ? "Save and run again" : isBusy ? "Queue" : "Send"} title={isBusy && !editing ? "Send after this turn (Enter)" : "Send (Enter)"} disabled={!canSend}>
             <Icon name="send" />
           </button>
         )}
