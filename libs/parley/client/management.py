@@ -175,6 +175,15 @@ class Management:
         )
         return revert_of(response.revert)
 
+    async def list_reverts(self, chat_id: str) -> tuple[Revert, ...]:
+        """Return the newest reverts of a chat, the newest first."""
+        request = reverts_api.ListRevertsRequest(chat_id=chat_id, page_size=200)
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.reverts.ListReverts(request, timeout=deadline_s),
+        )
+        return tuple(map(revert_of, response.reverts))
+
     async def edit_message(
         self, chat_id: str, message_id: int, content: Content, *, request_id: str | None = None
     ) -> Chat:

@@ -1,6 +1,7 @@
 """Reverts of chats, as values for callers, and their conversion."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from parley.api.chat.v1 import revert_pb2
@@ -67,6 +68,8 @@ class Revert:
         message_id: The first message that it deletes, or that comes back.
         undone_revert_id: The revert that it undoes; empty for none.
         files: What it did to files; None until it is done, and if none were restored.
+        done_at: When it was complete; None until then.
+        is_undoable: Whether `undo_revert` can undo it.
     """
 
     id: str
@@ -76,6 +79,8 @@ class Revert:
     message_id: int
     undone_revert_id: str = ""
     files: RestoreReport | None = None
+    done_at: datetime | None = None
+    is_undoable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,8 @@ def revert_of(revert: revert_pb2.Revert) -> Revert:
         message_id=revert.message_id,
         undone_revert_id=revert.undone_revert_id,
         files=_report_of(revert.files) if revert.HasField("files") else None,
+        done_at=revert.done_at.ToDatetime(UTC) if revert.HasField("done_at") else None,
+        is_undoable=revert.undoable,
     )
 
 

@@ -5,22 +5,24 @@ import threading
 import uuid
 from time import monotonic
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
-from parley.cli.chats.listing import chat_path
+from parley.cli.chats.listing import PAGE_MAX, chat_path
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.terminal_text import sanitized
+from parley.cli.text_table import text_table
 
 LOOK_S = 0.2
 WAIT_S = 300.0
 SHOWN_PATHS = 20
+COLUMNS = ("revert", "kind", "message", "state", "done", "undoable")
 
 
 @click.command(cls=HomeCommand)
@@ -29,6 +31,7 @@ SHOWN_PATHS = 20
 @click.option("--files", is_flag=True, help="Also restore the files that the chat changed since.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be deleted and restored.")
 @click.option("--undo", "undone_id", metavar="REVERT", help="Undo this revert instead.")
+@click.option("--list", "is_list", is_flag=True, help="Only list the reverts of the chat.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def revert(
     chat_id: str,
@@ -36,15 +39,19 @@ def revert(
     files: bool,
     dry_run: bool,
     undone_id: str | None,
+    is_list: bool,
     as_json: bool,
 ) -> None:
     """Go back in the chat CHAT to before MESSAGE, one of yours, and delete everything after it.
 
     MESSAGE is its number, which `parley show CHAT` prints.
     """
-    if (message_id is None) == (undone_id is None):
-        raise click.UsageError("Name either a message, or a revert with --undo.")
+    if [message_id is None, undone_id is None, not is_list].count(False) != 1:
+        raise click.UsageError("Name either a message, or a revert with --undo, or give --list.")
     api = Api(find_server(current()))
+    if is_list:
+        _show_list(_listed(api, chat_id), as_json=as_json)
+        return
     if undone_id is not None:
         named = quote(undone_id, safe="")
         path, body = f"{chat_path(chat_id)}/reverts/{named}/undo", dict[str, Any]()
@@ -82,6 +89,38 @@ def _done(api: Api, chat_id: str, path: str, body: dict[str, Any]) -> dict[str, 
             raise CliError(sanitized(str(problem.get("message") or "the revert failed")))
         found = api.call("GET", f"{chat_path(chat_id)}/reverts/{found['id']}", needs="state")
     return found
+
+
+def _listed(api: Api, chat_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    query = {"limit": str(PAGE_MAX)}
+    while True:
+        page = api.call("GET", f"{chat_path(chat_id)}/reverts?{urlencode(query)}", needs="items")
+        found += page["items"]
+        if page.get("next_cursor") is None:
+            return found
+        query["cursor"] = page["next_cursor"]
+
+
+def _show_list(found: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        (
+            str(each["id"]),
+            str(each["kind"]),
+            str(each["message_id"]),
+            str(each["state"]),
+            str(each.get("done_at") or "-")[:19].replace("T", " "),
+            "yes" if each.get("undoable") else "no",
+        )
+        for each in found
+    ]
+    if rows:
+        click.echo(text_table(COLUMNS, rows), nl=False)
+    else:
+        click.echo("The chat was never reverted.", err=True)
 
 
 def _show_preview(shown: dict[str, Any], *, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """Chats and messages as values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -139,12 +139,14 @@ class DoneRevert:
         version: The snapshot version that it made.
         report: What it did to files, encoded; empty if none were restored.
         is_superseded: Whether messages were added or changed since.
+        done_at: When it was completed.
     """
 
     revert: Revert
     version: int
     report: bytes = b""
     is_superseded: bool = False
+    done_at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

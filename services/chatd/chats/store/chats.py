@@ -121,6 +121,11 @@ class PostgresChats(Applier):
         row = await self._pool.fetchrow(queries.SELECT_REVERT, chat_id, revert_id)
         return None if row is None else done_revert_of(row)
 
+    async def done_reverts(self, chat_id: ChatId, reverts_max: int) -> tuple[DoneRevert, ...]:
+        """Return the completed reverts of a chat, the newest first."""
+        rows = await self._pool.fetch(queries.SELECT_REVERTS, chat_id, reverts_max)
+        return tuple(map(done_revert_of, rows))
+
     async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
         """Read the inputs of `command` beside the state; the guard ensures that they still hold."""
         match command:

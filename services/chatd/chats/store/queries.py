@@ -47,14 +47,24 @@ SELECT_MESSAGE = f"""
     WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
 """
 
+REVERT_COLUMNS = """
+    id, kind, message_id, restores_files, undone_id, undone_version,
+    open_calls::text AS open_calls, version, report, created_at,
+    EXISTS (SELECT 1 FROM chat.chat_messages later
+        WHERE later.chat_id = $1 AND later.revision > done.version) AS is_superseded
+"""
+
 # A completed revert of a chat.
 # May run: checked by Ownership, process.
-SELECT_REVERT = """
-    SELECT id, kind, message_id, restores_files, undone_id, undone_version,
-        open_calls::text AS open_calls, version, report,
-        EXISTS (SELECT 1 FROM chat.chat_messages later
-            WHERE later.chat_id = $1 AND later.revision > done.version) AS is_superseded
-    FROM chat.chat_reverts done WHERE chat_id = $1 AND id = $2
+SELECT_REVERT = f"""
+    SELECT {REVERT_COLUMNS} FROM chat.chat_reverts done WHERE chat_id = $1 AND id = $2
+"""
+
+# The completed reverts of a chat, the newest first.
+# May run: checked by Ownership.
+SELECT_REVERTS = f"""
+    SELECT {REVERT_COLUMNS} FROM chat.chat_reverts done WHERE chat_id = $1
+    ORDER BY version DESC LIMIT $2
 """
 
 # Whether the model answered since the last summary.

@@ -109,7 +109,9 @@ def done_revert_of(row: asyncpg.Record) -> DoneRevert:
         row["undone_version"],
         pending_from_json(row["open_calls"]),
     )
-    return DoneRevert(revert, row["version"], row["report"], row["is_superseded"])
+    return DoneRevert(
+        revert, row["version"], row["report"], row["is_superseded"], row["created_at"]
+    )
 
 
 def stored_execution_of(row: asyncpg.Record) -> StoredExecution:

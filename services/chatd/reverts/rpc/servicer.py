@@ -1,9 +1,9 @@
 """RevertService: goes back in chats, for their owners."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
-from chatd.chats.domain.chat import ChatState, Facts, Revert, RevertKind
+from chatd.chats.domain.chat import ChatState, DoneRevert, Facts, Revert, RevertKind
 from chatd.chats.domain.commands import Command, RevertChat, UndoRevert
 from chatd.chats.domain.errors import RevertNotFound
 from chatd.chats.domain.revert_decisions import require_editable
@@ -12,6 +12,7 @@ from chatd.chats.rpc.convert import chat_to_proto
 from chatd.chats.rpc.methods import Context, shares_of, with_read_only_errors
 from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.stores import Stores
+from chatd.models.rpc.administration import page_of
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, RevertId, WorkerId
 from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
@@ -28,6 +29,9 @@ KINDS = {
     RevertKind.UNDO: revert_pb2.REVERT_KIND_UNDO,
     RevertKind.EDIT: revert_pb2.REVERT_KIND_EDIT,
 }
+
+#: Older ones are not listed.
+REVERTS_MAX: Final = 1000
 
 
 class FilePreviews(Protocol):
@@ -138,6 +142,22 @@ class RevertServicer(RevertServiceServicer):
         await self._stores.ownership.require(chat_id, caller_as_owner().id)
         return api.GetRevertResponse(revert=await self._revert(chat_id, revert_id))
 
+    async def ListReverts(
+        self, request: api.ListRevertsRequest, context: Context
+    ) -> api.ListRevertsResponse:
+        """List the reverts of a chat."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        await self._stores.ownership.require(chat_id, caller_as_owner().id)
+        state = await self._stores.chats.state(chat_id)
+        done = await self._stores.chats.done_reverts(chat_id, REVERTS_MAX)
+        listed = [_done_to_proto(state, each) for each in done]
+        if state.revert is not None:
+            listed.insert(0, _to_proto(state, state.revert, revert_pb2.REVERT_STATE_RUNNING))
+        page, token = page_of(
+            listed, lambda revert: revert.id, request.page_size, request.page_token
+        )
+        return api.ListRevertsResponse(reverts=page, next_page_token=token)
+
     async def _begin(
         self,
         chat_id: ChatId,
@@ -170,10 +190,7 @@ class RevertServicer(RevertServiceServicer):
         done = await self._stores.chats.done_revert(chat_id, revert_id)
         if done is None:
             raise RevertNotFound(revert_id)
-        revert = _to_proto(state, done.revert, revert_pb2.REVERT_STATE_DONE)
-        if done.revert.restores_files:
-            revert.files.CopyFrom(checkpoint_pb2.RestoreReport.FromString(done.report))
-        return revert
+        return _done_to_proto(state, done)
 
     async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
@@ -190,3 +207,13 @@ def _to_proto(
         message_id=revert.message_id,
         undone_revert_id=revert.undone_id or "",
     )
+
+
+def _done_to_proto(state: ChatState, done: DoneRevert) -> revert_pb2.Revert:
+    revert = _to_proto(state, done.revert, revert_pb2.REVERT_STATE_DONE)
+    revert.undoable = done.revert.kind is RevertKind.HISTORY and not done.is_superseded
+    if done.done_at is not None:
+        revert.done_at.FromDatetime(done.done_at)
+    if done.revert.restores_files:
+        revert.files.CopyFrom(checkpoint_pb2.RestoreReport.FromString(done.report))
+    return revert

@@ -45,6 +45,8 @@ async def test_history_alone_is_reverted_at_once_and_comes_back(served: ServedCh
         kind=revert_pb2.REVERT_KIND_HISTORY,
         state=revert_pb2.REVERT_STATE_DONE,
         message_id=3,
+        done_at=reverted.revert.done_at,
+        undoable=True,
     )
     assert reverted.chat.status == chat_pb2.CHAT_STATUS_WAITING
     assert await message_ids(served, chat.id) == [1, 2]
@@ -56,6 +58,26 @@ async def test_history_alone_is_reverted_at_once_and_comes_back(served: ServedCh
     assert undone.revert.undone_revert_id == reverted.revert.id
     assert await message_ids(served, chat.id) == [1, 2, 3, 4]
     assert await served.ann.ask(undo) == undone
+
+
+async def test_the_reverts_of_a_chat_are_listed_with_what_can_be_undone(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+    first = (await served.ann.ask(revert_of(chat.id, 3))).revert
+    undo = api.UndoRevertRequest(request_id="undo", chat_id=chat.id, revert_id=first.id)
+    undone = (await served.ann.ask(undo)).revert
+    request = revert_of(chat.id, 1, request_id="again", restore_files=True)
+    running = (await served.ann.ask(request)).revert
+
+    listed = await served.ann.ask(api.ListRevertsRequest(chat_id=chat.id, page_size=2))
+    rest = api.ListRevertsRequest(chat_id=chat.id, page_token=listed.next_page_token)
+
+    assert list(listed.reverts) == [running, undone]
+    (last,) = (await served.ann.ask(rest)).reverts
+    assert (last.id, last.undoable, first.undoable) == (first.id, False, True)
+    refused = await served.bob.refusal(api.ListRevertsRequest(chat_id=chat.id))
+    assert refused.reason == "CHAT_NOT_FOUND"
 
 
 ACCEPT_PLAN = """

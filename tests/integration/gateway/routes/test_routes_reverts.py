@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from google.protobuf import timestamp_pb2
 
 from parley.api.chat.v1 import revert_pb2
 from parley.api.chat.v1 import revert_service_pb2 as api
@@ -46,6 +47,7 @@ DONE = revert_pb2.Revert(
     message_id=5,
     undone_revert_id=UNDONE_ID,
     files=FILES,
+    done_at=timestamp_pb2.Timestamp(seconds=1767323045),
 )
 DONE_JSON: dict[str, Any] = {
     "id": REVERT_ID,
@@ -55,6 +57,8 @@ DONE_JSON: dict[str, Any] = {
     "message_id": 5,
     "undone_revert_id": UNDONE_ID,
     "files": FILES_JSON,
+    "done_at": "2026-01-02T03:04:05Z",
+    "undoable": False,
 }
 
 
@@ -95,6 +99,7 @@ async def test_a_revert_and_its_undo_are_sent_with_their_keys(stack: GatewayStac
     undone = await stack.owner.request("POST", undo, {}, headers=KEY)
 
     waiting = {"kind": "history", "state": "running", "undone_revert_id": None, "files": None}
+    waiting["done_at"] = None
     assert (reverted.status, reverted.json()) == (
         202,
         {"revert": DONE_JSON | waiting, "chat": chat_json(stack, chat_id)},
@@ -118,6 +123,15 @@ async def test_a_revert_is_read(stack: GatewayStack) -> None:
 
     assert (read.status, read.json()) == (200, DONE_JSON)
     assert last_request(stack) == api.GetRevertRequest(chat_id=CHAT_ID, revert_id=REVERT_ID)
+
+
+async def test_reverts_are_listed(stack: GatewayStack) -> None:
+    stack.chatd.answers["ListReverts"] = api.ListRevertsResponse(reverts=[DONE])
+
+    listed = await stack.owner.request("GET", f"{CHAT_PATH}/reverts?limit=3")
+
+    assert (listed.status, listed.json()) == (200, {"items": [DONE_JSON], "next_cursor": None})
+    assert last_request(stack) == api.ListRevertsRequest(chat_id=CHAT_ID, page_size=3)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`parley revert` against a scripted gateway."""
 
+import re
 from typing import Any
 
 import pytest
@@ -94,3 +95,22 @@ def test_a_message_or_a_revert_has_to_be_named() -> None:
     with fake_api() as api:
         assert parley(api, "revert", "c1") == 2
         assert parley(api, "revert", "c1", "3", "--undo", "r1") == 2
+
+
+def test_reverts_are_listed_with_ids_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    done = reverted("done", message_id=3, done_at="2026-01-02T03:04:05Z", undoable=True)
+    running = reverted("running", message_id=1, kind="edit")
+    with fake_api(
+        Answer(200, {"items": [running], "next_cursor": "more"}),
+        Answer(200, {"items": [done], "next_cursor": None}),
+    ) as api:
+        assert parley(api, "revert", "c1", "--list") == 0
+    assert [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()] == [
+        ["revert", "kind", "message", "state", "done", "undoable"],
+        ["r1", "edit", "1", "running", "-", "no"],
+        ["r1", "history", "3", "done", "2026-01-02 03:04:05", "yes"],
+    ]
+    assert [request.path for request in api.requests] == [
+        "/api/v1/chats/c1/reverts?limit=200",
+        "/api/v1/chats/c1/reverts?limit=200&cursor=more",
+    ]

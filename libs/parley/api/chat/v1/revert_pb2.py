@@ -22,11 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.workspace.v1 import checkpoint_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fparley/api/chat/v1/revert.proto\x12\x12parley.api.chat.v1\x1a$parley/api/contract/v1/options.proto\x1a(parley/api/workspace/v1/checkpoint.proto\"\xa2\x02\n\x06Revert\x12\x12\n\x02id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07\x63hat_id\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x04kind\x18\x03 \x01(\x0e\x32\x1e.parley.api.chat.v1.RevertKindB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x05state\x18\x04 \x01(\x0e\x32\x1f.parley.api.chat.v1.RevertStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nmessage_id\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x10undone_revert_id\x18\x06 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12=\n\x05\x66iles\x18\x07 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReportB\x06\xc2\xc1\x18\x02\x08\x01*n\n\nRevertKind\x12\x1b\n\x17REVERT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13REVERT_KIND_HISTORY\x10\x01\x12\x14\n\x10REVERT_KIND_UNDO\x10\x02\x12\x14\n\x10REVERT_KIND_EDIT\x10\x03*\\\n\x0bRevertState\x12\x1c\n\x18REVERT_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14REVERT_STATE_RUNNING\x10\x01\x12\x15\n\x11REVERT_STATE_DONE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fparley/api/chat/v1/revert.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a(parley/api/workspace/v1/checkpoint.proto\"\xf1\x02\n\x06Revert\x12\x12\n\x02id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07\x63hat_id\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x04kind\x18\x03 \x01(\x0e\x32\x1e.parley.api.chat.v1.RevertKindB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x05state\x18\x04 \x01(\x0e\x32\x1f.parley.api.chat.v1.RevertStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nmessage_id\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x10undone_revert_id\x18\x06 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12=\n\x05\x66iles\x18\x07 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReportB\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x07\x64one_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08undoable\x18\t \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01*n\n\nRevertKind\x12\x1b\n\x17REVERT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13REVERT_KIND_HISTORY\x10\x01\x12\x14\n\x10REVERT_KIND_UNDO\x10\x02\x12\x14\n\x10REVERT_KIND_EDIT\x10\x03*\\\n\x0bRevertState\x12\x1c\n\x18REVERT_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14REVERT_STATE_RUNNING\x10\x01\x12\x15\n\x11REVERT_STATE_DONE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,10 +48,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REVERT'].fields_by_name['undone_revert_id']._serialized_options = b'\302\301\030\004\010\001\030\001'
   _globals['_REVERT'].fields_by_name['files']._loaded_options = None
   _globals['_REVERT'].fields_by_name['files']._serialized_options = b'\302\301\030\002\010\001'
-  _globals['_REVERTKIND']._serialized_start=428
-  _globals['_REVERTKIND']._serialized_end=538
-  _globals['_REVERTSTATE']._serialized_start=540
-  _globals['_REVERTSTATE']._serialized_end=632
-  _globals['_REVERT']._serialized_start=136
-  _globals['_REVERT']._serialized_end=426
+  _globals['_REVERT'].fields_by_name['done_at']._loaded_options = None
+  _globals['_REVERT'].fields_by_name['done_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_REVERT'].fields_by_name['undoable']._loaded_options = None
+  _globals['_REVERT'].fields_by_name['undoable']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_REVERTKIND']._serialized_start=540
+  _globals['_REVERTKIND']._serialized_end=650
+  _globals['_REVERTSTATE']._serialized_start=652
+  _globals['_REVERTSTATE']._serialized_end=744
+  _globals['_REVERT']._serialized_start=169
+  _globals['_REVERT']._serialized_end=538
 # @@protoc_insertion_point(module_scope)

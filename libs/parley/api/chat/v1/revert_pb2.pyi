@@ -5,6 +5,7 @@ Reverts of chats."""
 
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.api.workspace.v1 import checkpoint_pb2 as _checkpoint_pb2
 import builtins as _builtins
@@ -83,6 +84,8 @@ class Revert(_message.Message):
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
     UNDONE_REVERT_ID_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
+    DONE_AT_FIELD_NUMBER: _builtins.int
+    UNDOABLE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id, a UUID."""
     chat_id: _builtins.str
@@ -95,9 +98,15 @@ class Revert(_message.Message):
     """The first message that it deletes, or that comes back."""
     undone_revert_id: _builtins.str
     """The revert that it undoes; empty for none."""
+    undoable: _builtins.bool
+    """Whether its id can be undone: it deleted messages, and nothing was added since."""
     @_builtins.property
     def files(self) -> _checkpoint_pb2.RestoreReport:
         """What it did to files; absent until it is complete, and if none were restored."""
+
+    @_builtins.property
+    def done_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was complete; absent until then."""
 
     def __init__(
         self,
@@ -109,10 +118,12 @@ class Revert(_message.Message):
         message_id: _builtins.int = ...,
         undone_revert_id: _builtins.str = ...,
         files: _checkpoint_pb2.RestoreReport | None = ...,
+        done_at: _timestamp_pb2.Timestamp | None = ...,
+        undoable: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["files", b"files"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["done_at", b"done_at", "files", b"files"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "files", b"files", "id", b"id", "kind", b"kind", "message_id", b"message_id", "state", b"state", "undone_revert_id", b"undone_revert_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "done_at", b"done_at", "files", b"files", "id", b"id", "kind", b"kind", "message_id", b"message_id", "state", b"state", "undoable", b"undoable", "undone_revert_id", b"undone_revert_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,8 +3,10 @@
 isort:skip_file
 Going back in a chat: messages and files."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from parley.api.chat.v1 import chat_pb2 as _chat_pb2
 from parley.api.chat.v1 import revert_pb2 as _revert_pb2
 from parley.api.workspace.v1 import checkpoint_pb2 as _checkpoint_pb2
@@ -254,3 +256,61 @@ class GetRevertResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetRevertResponse: _TypeAlias = GetRevertResponse  # noqa: Y015
+
+@_typing.final
+class ListRevertsRequest(_message.Message):
+    """Lists the reverts of a chat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    page_size: _builtins.int
+    """Entries wanted, 1 to 200; 0 means 50."""
+    page_token: _builtins.str
+    """Where to go on, from the previous response; empty for the beginning."""
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRevertsRequest: _TypeAlias = ListRevertsRequest  # noqa: Y015
+
+@_typing.final
+class ListRevertsResponse(_message.Message):
+    """Reverts of a chat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVERTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Where the next page begins; empty at the end."""
+    @_builtins.property
+    def reverts(self) -> _containers.RepeatedCompositeFieldContainer[_revert_pb2.Revert]:
+        """The reverts, the newest first."""
+
+    def __init__(
+        self,
+        *,
+        reverts: _abc.Iterable[_revert_pb2.Revert] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "reverts", b"reverts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRevertsResponse: _TypeAlias = ListRevertsResponse  # noqa: Y015

@@ -50,6 +50,11 @@ class RevertServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.UndoRevertRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.UndoRevertResponse.FromString,
                 _registered_method=True)
+        self.ListReverts = channel.unary_unary(
+                '/parley.api.chat.v1.RevertService/ListReverts',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.ListRevertsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.ListRevertsResponse.FromString,
+                _registered_method=True)
         self.GetRevert = channel.unary_unary(
                 '/parley.api.chat.v1.RevertService/GetRevert',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.GetRevertRequest.SerializeToString,
@@ -82,6 +87,13 @@ class RevertServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListReverts(self, request, context):
+        """List the reverts of a chat, the newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetRevert(self, request, context):
         """Read a revert, and what it did to files.
         """
@@ -106,6 +118,11 @@ def add_RevertServiceServicer_to_server(servicer, server):
                     servicer.UndoRevert,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.UndoRevertRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.UndoRevertResponse.SerializeToString,
+            ),
+            'ListReverts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReverts,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.ListRevertsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.ListRevertsResponse.SerializeToString,
             ),
             'GetRevert': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRevert,
@@ -195,6 +212,33 @@ class RevertService:
             '/parley.api.chat.v1.RevertService/UndoRevert',
             parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.UndoRevertRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.UndoRevertResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReverts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.RevertService/ListReverts',
+            parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.ListRevertsRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_revert__service__pb2.ListRevertsResponse.FromString,
             options,
             channel_credentials,
             insecure,

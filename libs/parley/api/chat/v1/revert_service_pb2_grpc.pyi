@@ -21,6 +21,8 @@ class RevertServiceStub:
     """Delete a message and everything after it, queued messages included; the chat must rest. With files the chat runs until they are restored, and sent messages wait. What others have changed since is left as it is."""
     UndoRevert: _aio.UnaryUnaryMultiCallable[_revert_service_pb2.UndoRevertRequest, _revert_service_pb2.UndoRevertResponse]
     """Bring back what a revert deleted, its files too, if nothing was added since."""
+    ListReverts: _aio.UnaryUnaryMultiCallable[_revert_service_pb2.ListRevertsRequest, _revert_service_pb2.ListRevertsResponse]
+    """List the reverts of a chat, the newest first."""
     GetRevert: _aio.UnaryUnaryMultiCallable[_revert_service_pb2.GetRevertRequest, _revert_service_pb2.GetRevertResponse]
     """Read a revert, and what it did to files."""
 
@@ -47,6 +49,13 @@ class RevertServiceServicer:
         context: _aio.ServicerContext[_revert_service_pb2.UndoRevertRequest, _abc.Awaitable[_revert_service_pb2.UndoRevertResponse]],
     ) -> _abc.Awaitable[_revert_service_pb2.UndoRevertResponse]:
         """Bring back what a revert deleted, its files too, if nothing was added since."""
+
+    def ListReverts(
+        self,
+        request: _revert_service_pb2.ListRevertsRequest,
+        context: _aio.ServicerContext[_revert_service_pb2.ListRevertsRequest, _abc.Awaitable[_revert_service_pb2.ListRevertsResponse]],
+    ) -> _abc.Awaitable[_revert_service_pb2.ListRevertsResponse]:
+        """List the reverts of a chat, the newest first."""
 
     def GetRevert(
         self,
