@@ -40,6 +40,7 @@ from chatd.files.store.files import StoredFiles
 from chatd.housekeeping import HousekeepingLoop
 from chatd.instructions.clients.files import NodeInstructionFiles
 from chatd.instructions.engine.pins import InstructionPins
+from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
 from chatd.instructions.store.instructions import PostgresInstructions
 from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.engine.configuration import CHAT_PREFIX
@@ -99,6 +100,7 @@ class Components:
     suspension: UserSuspension
     workspaces: WorkspaceComponents
     worker: WorkerComponents
+    instructions: InstructionPins
     streams: StreamComponents
     retention: RetentionComponents
     flush_timer: FlushTimer
@@ -225,6 +227,7 @@ async def _open_components(
         suspension,
         workspaces,
         worker,
+        instructions,
         streams,
         retention,
         flush_timer,
@@ -347,6 +350,18 @@ def _action_ports(components: Components) -> ActionPorts:
     )
 
 
+def _context_ports(components: Components) -> ContextPorts:
+    """Return the dependencies of ContextService."""
+    return ContextPorts(
+        components.chats.stores.ownership.require,
+        components.chats.chats.history,
+        components.catalogue.configuration.chat,
+        components.instructions,
+        components.worker.setups,
+        components.worker.tools,
+    )
+
+
 def _servicers(components: Components) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
@@ -397,6 +412,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         ),
         ModelServicer(catalogue.ports),
         ActionServicer(_action_ports(components)),
+        ContextServicer(_context_ports(components)),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             workspaces.access,

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "answer": ("parley.cli.commands.actions", "Answer a question, a plan or a permission."),
     "fork": ("parley.cli.chats.fork", "Copy a chat up to a message into a new one."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
+    "context": ("parley.cli.commands.context", "Tell what the prompt of a chat consists of."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
     "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
     "logout": ("parley.cli.accounts.login", "Sign out of it."),

@@ -59,6 +59,7 @@ class WorkerComponents:
         tools: The tools of all executors.
         servers: The MCP servers whose tools they use.
         acknowledgements: Acknowledges the results of their tools.
+        setups: Prepares turns.
         endings: Ends workers whose process is proven dead.
         quarantine: The process for turns whose processes keep dying.
         open_calls: Stores model calls under way, and charges those of dead processes.
@@ -72,6 +73,7 @@ class WorkerComponents:
     tools: Tools
     servers: McpServers
     acknowledgements: Acknowledgements
+    setups: Setups
     open_calls: OpenCallWriter
     endings: WorkerEndings
     quarantine: Quarantine
@@ -149,6 +151,7 @@ async def open_worker(
         offered.tools,
         offered.servers,
         offered.acknowledgements,
+        setups,
         open_calls,
         endings,
         quarantine,

@@ -12,6 +12,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.ApprovalService": "approvals",
     "parley.api.chat.v1.BreakGlassService": "break_glass",
     "parley.api.chat.v1.ChatService": "chats",
+    "parley.api.chat.v1.ContextService": "context",
     "parley.api.chat.v1.FileService": "files",
     "parley.api.chat.v1.ModelService": "models",
     "parley.api.chat.v1.RetentionService": "retention",

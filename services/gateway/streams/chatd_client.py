@@ -18,6 +18,7 @@ from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.break_glass_service_pb2_grpc import BreakGlassServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
@@ -60,6 +61,7 @@ class Stubs:
     usage: UsageServiceStub
     retention: RetentionServiceStub
     reverts: RevertServiceStub
+    context: ContextServiceStub
     approvals: ApprovalServiceStub
     break_glass: BreakGlassServiceStub
     settings: SettingsServiceStub
@@ -160,6 +162,7 @@ class ChatdClient:
                 usage=UsageServiceStub(channel),
                 retention=RetentionServiceStub(channel),
                 reverts=RevertServiceStub(channel),
+                context=ContextServiceStub(channel),
                 approvals=ApprovalServiceStub(channel),
                 break_glass=BreakGlassServiceStub(channel),
                 settings=SettingsServiceStub(channel),

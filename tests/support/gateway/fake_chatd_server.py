@@ -10,6 +10,8 @@ from parley.api.chat.v1 import (
     action_service_pb2_grpc,
     approval_service_pb2,
     approval_service_pb2_grpc,
+    context_service_pb2,
+    context_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
     revert_service_pb2,
@@ -84,6 +86,7 @@ def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
     services = (
         (action_service_pb2, action_service_pb2_grpc, "ActionService"),
         (approval_service_pb2, approval_service_pb2_grpc, "ApprovalService"),
+        (context_service_pb2, context_service_pb2_grpc, "ContextService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
         (revert_service_pb2, revert_service_pb2_grpc, "RevertService"),
         (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),

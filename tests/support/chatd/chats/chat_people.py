@@ -12,6 +12,7 @@ from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.break_glass_service_pb2_grpc import BreakGlassServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -51,6 +52,7 @@ class Person:
     actions: Any
     approvals: Any
     break_glass: Any
+    context: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -71,6 +73,7 @@ class Person:
             actions=ActionServiceStub(channel),
             approvals=ApprovalServiceStub(channel),
             break_glass=BreakGlassServiceStub(channel),
+            context=ContextServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -86,6 +89,7 @@ class Person:
             self.actions,
             self.approvals,
             self.break_glass,
+            self.context,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

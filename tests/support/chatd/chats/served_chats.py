@@ -76,6 +76,7 @@ from support.chatd.approvals.in_memory_rules import Workspaces
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
 from support.chatd.chats.known_servers import KnownServers
 from support.chatd.chats.no_defaults import NoDefaults
+from support.chatd.chats.served_context import context_servicer
 from support.chatd.streams.held_hubs import NoRelays
 from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.users.fixed_users import KnownGrantees, KnownGroups
@@ -325,6 +326,7 @@ async def served_chats(
                 previews=FixedPreviews(),
                 changed=changed.append,
             ),
+            context_servicer(pool, stores, tools),
             ActionServicer(
                 ActionPorts(
                     Actions(pool),

@@ -2,14 +2,19 @@
 
 import pytest
 
+from chatd.chats.domain.chat import Message
 from chatd.content.domain.instructions import (
     FILE_BYTES_MAX,
     TOTAL_BYTES_MAX,
     bounded,
     sanitized,
 )
-from chatd.content.domain.parts import ContextFile
-from chatd.turns.domain.system_prompt import INSTRUCTIONS, instructions_block
+from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.parts import ContextFile, Text
+from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.prompt import PromptBuilder
+from chatd.turns.domain.system_prompt import INSTRUCTIONS, SystemPrompt, instructions_block
+from parley.clock.fake import EPOCH
 
 
 @pytest.mark.parametrize(
@@ -55,6 +60,33 @@ def test_files_are_bounded_and_equal_ones_are_pinned_once() -> None:
         ("c", True),
     ]
     assert sum(len(file.content.encode()) for file in files) <= TOTAL_BYTES_MAX
+
+
+def test_instructions_are_in_the_prompt_after_a_compaction() -> None:
+    files = (ContextFile("AGENTS.md", "be kind"),)
+    rows = tuple(
+        Message(
+            MessageId(number),
+            number,
+            Role.USER,
+            (Text(text),),
+            "",
+            EPOCH,
+            visibility,
+            is_compressed,
+        )
+        for number, text, visibility, is_compressed in (
+            (1, "old", Visibility.BOTH, False),
+            (2, "summary", Visibility.MODEL, True),
+            (3, "new", Visibility.BOTH, False),
+        )
+    )
+    shown = PromptBuilder().of(rows, SystemPrompt(instruction_files=files))
+    assert [(message.role, message.content) for message in shown] == [
+        (Role.SYSTEM, (Text(instructions_block(files)),)),
+        (Role.USER, (Text("summary"),)),
+        (Role.USER, (Text("new"),)),
+    ]
 
 
 def test_a_file_that_pretends_to_be_the_system_stays_inside_its_block() -> None:

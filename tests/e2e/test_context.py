@@ -1,0 +1,45 @@
+"""The context of a chat: instruction files of its workspace, pinned, compared and refreshed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from support.stack.local_stack import LocalStack
+
+pytestmark = pytest.mark.slow
+
+
+def context_of(stack: LocalStack, chat_id: str, *options: str) -> dict[str, Any]:
+    told = stack.parley("context", chat_id, "--json", *options)
+    assert told.returncode == 0, told.stderr
+    found: dict[str, Any] = json.loads(told.stdout)
+    return found
+
+
+def test_instruction_files_are_pinned_told_apart_and_refreshed(stack: LocalStack) -> None:
+    ran = stack.parley("run", "--json", "run: echo be kind >AGENTS.md")
+    assert ran.returncode == 0, ran.stderr
+    chat_id: str = next(
+        event["message"]["chat_id"]
+        for event in map(json.loads, ran.stdout.splitlines())
+        if event["type"] == "message"
+    )
+    pinned = context_of(stack, chat_id)
+    assert pinned["instruction_files"] == [
+        {"path": "AGENTS.md", "size_bytes": 7, "tokens": 2, "truncated": False}
+    ]
+    assert (pinned["instructions_version"], pinned["instructions_drifted"]) == (1, False)
+    tokens = {part["kind"]: part["tokens"] for part in pinned["parts"]}
+    assert list(tokens) == ["system_prompt", "instructions", "tools", "summary", "history"]
+    assert all(tokens[kind] > 0 for kind in ("system_prompt", "instructions", "tools", "history"))
+    sent = stack.parley("send", chat_id, "run: echo be brief and exact >AGENTS.md")
+    assert sent.returncode == 0, sent.stderr
+    assert context_of(stack, chat_id) == pinned | {
+        "instructions_drifted": True,
+        "parts": context_of(stack, chat_id)["parts"],
+    }
+    assert "have changed since" in stack.parley("context", chat_id).stdout
+    renewed = context_of(stack, chat_id, "--refresh")
+    assert renewed["instruction_files"][0]["size_bytes"] == 18
+    assert (renewed["instructions_version"], renewed["instructions_drifted"]) == (2, False)

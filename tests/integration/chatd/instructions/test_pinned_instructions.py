@@ -1,0 +1,96 @@
+"""Instruction files of a workspace, pinned in the prompts of a chat."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from chatd.content.domain.parts import ContextFile
+from chatd.instructions.clients.files import NodeInstructionFiles
+from chatd.instructions.engine.pins import InstructionPins
+from chatd.instructions.store.instructions import PostgresInstructions
+from chatd.models.domain.catalogue import Catalogue
+from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
+from chatd.models.store.catalogue import KeyValues, StoredCatalogue
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId
+from parley.clock import FakeClock
+from parley.postgres import Pool
+from support.chatd.chats.served_chats import ServedChats
+from support.chatd.workspaces import fake_toolrunner
+from support.chatd.workspaces.fake_toolrunner import FakeToolrunner
+from support.chatd.workspaces.fixed_locator import FixedLocator
+from support.chatd.workspaces.workspace_calls import ANN
+from support.database.counted_pool import CountedPool
+
+KIND = ContextFile("AGENTS.md", "be kind")
+
+
+class Stage:
+    """A chat, its workspace, and everything that reads its instruction files."""
+
+    def __init__(self, pool: Pool, pins_of: Any, fake: FakeToolrunner) -> None:
+        self.pool = CountedPool(pool)
+        counted = cast(Pool, self.pool)
+        stored = StoredCatalogue(counted, cast(Any, None))
+        self.cache = ConfigurationCache(stored, Catalogue(), KeyValues(), FakeClock())
+        self.fake = fake
+        self.pins: InstructionPins = pins_of(
+            PostgresInstructions(counted),
+            lambda chat_id: self.cache.on_notice(f"{CHAT_PREFIX}{chat_id}", 0),
+        )
+
+    async def turn(self, chat_id: ChatId) -> tuple[ContextFile, ...]:
+        """Return the instruction files of a turn of a chat that has a workspace."""
+        facts = replace(await self.cache.chat(chat_id), has_scratch=True)
+        return await self.pins.for_turn(chat_id, ANN, facts)
+
+
+@pytest.fixture
+async def stage(pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    fake = FakeToolrunner()
+    fake.files = {"AGENTS.md": b"be \xe2\x80\x8bkind\r\n"}
+    directory: Path = tmp_path_factory.mktemp("n")
+    async with fake_toolrunner.served(fake, directory) as channels:
+        files = NodeInstructionFiles(channels, FixedLocator(channels))
+        yield Stage(pool, lambda store, changed: InstructionPins(files, store, changed), fake)
+
+
+async def test_a_warm_turn_adds_no_statement_and_no_request_for_instructions(
+    stage: Stage, served: ServedChats
+) -> None:
+    chats = [ChatId((await served.ann.create(f"hello {number}")).id) for number in range(3)]
+    for chat_id in chats:
+        assert await stage.turn(chat_id) == (KIND,)
+        assert await stage.turn(chat_id) == (KIND,)
+    asked, executed = len(stage.fake.requests), len(stage.pool.statements)
+    assert asked > 0
+    assert executed > 0
+    for chat_id in chats * 10:
+        assert await stage.turn(chat_id) == (KIND,)
+    assert (len(stage.fake.requests), len(stage.pool.statements)) == (asked, executed)
+
+
+async def test_pinned_instructions_stay_until_they_are_refreshed(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    await stage.turn(chat_id)
+    stage.fake.files = {"AGENTS.md": b"be brief", "CLAUDE.md": b"be brief", ".cursorrules": b"x"}
+    assert await stage.turn(chat_id) == (KIND,)
+    pinned = (await stage.cache.chat(chat_id)).instructions
+    assert pinned is not None
+    assert await stage.pins.have_drifted(chat_id, ANN, pinned)
+    renewed = await stage.pins.refresh(chat_id, ANN)
+    files = (ContextFile("AGENTS.md", "be brief"), ContextFile(".cursorrules", "x"))
+    assert (pinned.version, renewed.version, renewed.files) == (1, 2, files)
+    assert await stage.turn(chat_id) == files
+    assert not await stage.pins.have_drifted(chat_id, ANN, renewed)
+    assert (await stage.pins.refresh(chat_id, ANN)).version == 2
+
+
+async def test_a_deleted_chat_pins_nothing(stage: Stage) -> None:
+    with pytest.raises(ChatNotFound):
+        await stage.pins.refresh(ChatId("00000000-0000-0000-0000-00000000dead"), ANN)

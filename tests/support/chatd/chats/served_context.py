@@ -1,0 +1,37 @@
+"""ContextService over stored chats, with a workspace whose instruction files never change."""
+
+from chatd.chats.store.stores import Stores
+from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.tools import Tools
+from chatd.instructions.engine.pins import InstructionPins
+from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
+from chatd.instructions.store.instructions import PostgresInstructions
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.turns.domain.turn import TurnSetup
+from parley.postgres import Pool
+from support.chatd.turns.fixed_setups import FixedSetups
+from support.chatd.workspaces.served_catalogue import Facts
+
+
+class FixedInstructionFiles:
+    """The same files in every workspace."""
+
+    async def read(self, chat_id: ChatId, owner: Owner) -> tuple[ContextFile, ...]:
+        """Return the files."""
+        return (ContextFile("AGENTS.md", "be kind"),)
+
+
+def context_servicer(pool: Pool, stores: Stores, tools: Tools) -> ContextServicer:
+    """Return the servicer."""
+    pins = InstructionPins(FixedInstructionFiles(), PostgresInstructions(pool), lambda _: None)
+    return ContextServicer(
+        ContextPorts(
+            stores.ownership.require,
+            stores.chats.history,
+            Facts(pool).chat,
+            pins,
+            FixedSetups(TurnSetup(ModelProfile("model"))),
+            tools,
+        )
+    )
