@@ -3,7 +3,9 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from chatd.chats.domain.agents import AgentLimits
 from chatd.chats.domain.references import McpServers
+from chatd.chats.store.agents import Agents
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
 from chatd.content.domain.tools import Tools
@@ -21,6 +23,8 @@ from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.advisor.tool import AdvisorTools
+from chatd.tools.agents.tools import AgentTools
+from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
 from chatd.tools.wiring import open_tools
 from chatd.turns.domain.ports import Approvals, Setups
@@ -56,6 +60,7 @@ class WorkerComponents:
         acknowledgements: Acknowledges the results of their tools.
         endings: Ends workers whose process is proven dead.
         quarantine: The process for turns whose processes keep dying.
+        agent_waits: Lets chats go on whose agents have ended.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
@@ -70,6 +75,7 @@ class WorkerComponents:
     open_calls: OpenCallWriter
     endings: WorkerEndings
     quarantine: Quarantine
+    agent_waits: AgentWaits
 
 
 async def open_worker(
@@ -99,7 +105,10 @@ async def open_worker(
         resources,
         stack,
         locator=workspaces.locator,
-        local=_local_tools(workspaces, catalogue, spend, side_calls),
+        local=(
+            *_local_tools(workspaces, catalogue, spend, side_calls),
+            _agent_tools(resources, chats),
+        ),
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -144,6 +153,7 @@ async def open_worker(
         open_calls,
         endings,
         quarantine,
+        AgentWaits(Agents(resources.pool), chats.chats, worker, process.clock),
     )
 
 
@@ -196,6 +206,19 @@ def _local_tools(
         bill=spend.bills.add,
     )
     return (workspaces.tools, advisor)
+
+
+def _agent_tools(resources: Resources, chats: ChatComponents) -> AgentTools:
+    """Return the tools with which a model starts agents."""
+    settings = resources.settings
+    return AgentTools(
+        Agents(resources.pool),
+        chats.stores.keys,
+        started=chats.chats.publish_state,
+        limits=AgentLimits(
+            settings.agents_depth_max, settings.agents_per_root_max, settings.agents_cost_micros_max
+        ),
+    )
 
 
 def _quarantine(resources: Resources, endings: WorkerEndings) -> Quarantine:

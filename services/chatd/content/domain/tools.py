@@ -26,8 +26,11 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "execute",
         "find_files",
         FIND_TOOLS,
+        "interrupt_agent",
+        "list_agents",
         "list_files",
         "list_templates",
+        "message_agent",
         "process_list",
         "process_output",
         "process_signal",
@@ -35,8 +38,10 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "read_file",
         "read_template",
         "search_files",
+        "spawn_agent",
         "start_workspace",
         "stop_workspace",
+        "wait_agents",
         "write_file",
     }
 )
@@ -69,10 +74,11 @@ class PendingKind(StrEnum):
     LOOP = "loop"  # The same, because it was repeated with the same result.
     LOGIN = "login"  # It runs, and waits until a person has signed in to its server.
     ELICITATION = "elicitation"  # It runs, and waits for what it asks a person.
+    AGENTS = "agents"  # It runs, and waits until other agents have ended.
 
 
-#: Kinds of calls that are dispatched, and wait at their executor for an answer.
-SUSPENDED = frozenset({PendingKind.LOGIN, PendingKind.ELICITATION})
+#: Kinds of calls that are dispatched, and wait at their executor for an answer or for agents.
+SUSPENDED = frozenset({PendingKind.LOGIN, PendingKind.ELICITATION, PendingKind.AGENTS})
 
 
 class Executor(StrEnum):
@@ -167,6 +173,8 @@ class InputRequired:
         schema_json: The JSON schema of the answer's content; empty if none is needed.
         url: An address for the person to open; empty for none.
         expires_s: How long the call waits; None if that is not known.
+        agent_ids: The chats that the call waits for, if it waits for agents.
+        is_any: Whether it waits for the first of them only.
     """
 
     request_id: str
@@ -175,6 +183,8 @@ class InputRequired:
     schema_json: str = ""
     url: str = ""
     expires_s: float | None = None
+    agent_ids: tuple[str, ...] = ()
+    is_any: bool = False
 
 
 @dataclass(frozen=True, slots=True)
