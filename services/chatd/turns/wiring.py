@@ -93,9 +93,9 @@ async def open_worker(
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
-    setups = SuspensionCheckedSetups(
-        ConfiguredSetups(catalogue.configuration, catalogue.book, workspaces.locator), suspension
-    )
+    setups = _setups(catalogue, workspaces, suspension)
+    agents = Agents(resources.pool)
+    agent_tools = _agent_tools(resources, chats, agents)
     diffs = _diffs(resources, chats, workspaces)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
@@ -105,10 +105,7 @@ async def open_worker(
         resources,
         stack,
         locator=workspaces.locator,
-        local=(
-            *_local_tools(workspaces, catalogue, spend, side_calls),
-            _agent_tools(resources, chats),
-        ),
+        local=(workspaces.tools, _advisor(catalogue, spend, side_calls), agent_tools),
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -134,6 +131,7 @@ async def open_worker(
                 NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
             ),
             tool_servers=offered.servers,
+            agents=agents,
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)
@@ -153,7 +151,7 @@ async def open_worker(
         open_calls,
         endings,
         quarantine,
-        AgentWaits(Agents(resources.pool), chats.chats, worker, process.clock),
+        AgentWaits(agents, chats.chats, worker, process.clock),
     )
 
 
@@ -192,27 +190,28 @@ def _side_calls(
     )
 
 
-def _local_tools(
-    workspaces: WorkspaceComponents,
-    catalogue: ModelComponents,
-    spend: SpendComponents,
-    side_calls: SideCalls,
-) -> tuple[NamedTools, ...]:
-    """Return the tools that chatd executes itself."""
-    advisor = AdvisorTools(
+def _setups(
+    catalogue: ModelComponents, workspaces: WorkspaceComponents, suspension: UserSuspension
+) -> Setups:
+    configured = ConfiguredSetups(catalogue.configuration, catalogue.book, workspaces.locator)
+    return SuspensionCheckedSetups(configured, suspension)
+
+
+def _advisor(
+    catalogue: ModelComponents, spend: SpendComponents, side_calls: SideCalls
+) -> NamedTools:
+    return AdvisorTools(
         side_calls,
         settings=catalogue.configuration.advisor,
         spending=spend.spending,
         bill=spend.bills.add,
     )
-    return (workspaces.tools, advisor)
 
 
-def _agent_tools(resources: Resources, chats: ChatComponents) -> AgentTools:
-    """Return the tools with which a model starts agents."""
+def _agent_tools(resources: Resources, chats: ChatComponents, agents: Agents) -> NamedTools:
     settings = resources.settings
     return AgentTools(
-        Agents(resources.pool),
+        agents,
         chats.stores.keys,
         started=chats.chats.publish_state,
         limits=AgentLimits(

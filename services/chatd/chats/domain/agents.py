@@ -61,6 +61,7 @@ class Agent:
     report: str
     error: str
     cost_micros: int
+    version: int  # The version of its history, which tells one end from the next.
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ SELECT_TREE = """
 # The children of a chat with their last answer and their cost, in the order of their start.
 # May run: process.
 SELECT_CHILDREN = """
-    SELECT c.id, c.title, c.mode, e.status, e.queue_length,
+    SELECT c.id, c.title, c.mode, e.status, e.queue_length, e.history_version,
         e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
         (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
             WHERE u.chat_id = c.id) AS cost_micros
@@ -190,4 +190,5 @@ def _agent_of(row: asyncpg.Record) -> Agent:
         report=report,
         error=row["error"] or "",
         cost_micros=row["cost_micros"],
+        version=row["history_version"],
     )

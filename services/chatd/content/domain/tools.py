@@ -15,6 +15,8 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
 FIND_TOOLS: Final = "find_tools"
+SPAWN_AGENT: Final = "spawn_agent"
+WAIT_AGENTS: Final = "wait_agents"
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
 BUILT_IN_TOOL_NAMES = frozenset(
     {
@@ -38,10 +40,10 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "read_file",
         "read_template",
         "search_files",
-        "spawn_agent",
+        SPAWN_AGENT,
         "start_workspace",
         "stop_workspace",
-        "wait_agents",
+        WAIT_AGENTS,
         "write_file",
     }
 )

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.tools import SPAWN_AGENT, WAIT_AGENTS, Executor, ToolSpec
 from chatd.tools.workspace.arguments import Input, schema_of
 
 PROMPT_CHARACTERS_MAX: Final = 100_000
@@ -91,7 +91,7 @@ class ListInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 SPECS: Final = (
     ToolSpec(
-        "spawn_agent",
+        SPAWN_AGENT,
         "Start an agent that works on one task beside you, in the same workspace. It returns at "
         "once; start several to work in parallel, then call wait_agents.",
         schema_of(SpawnInput),
@@ -99,7 +99,7 @@ SPECS: Final = (
         is_serial=True,
     ),
     ToolSpec(
-        "wait_agents",
+        WAIT_AGENTS,
         "Wait until agents have ended, and read their reports. Costs nothing while it waits.",
         schema_of(WaitInput),
         Executor.CHATD,

@@ -18,6 +18,7 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
+    WAIT_AGENTS,
     Ended,
     Execution,
     Found,
@@ -44,7 +45,6 @@ from chatd.tools.agents.inputs import (
 from chatd.tools.workspace.arguments import BadArguments, read
 from chatd.tools.workspace.results import failed, misused, succeeded
 
-WAIT: Final = "wait_agents"
 REQUEST_ID: Final = "agents"
 TITLE_WORDS: Final = 6
 GO_ON: Final = "Do the work yourself, or wait for the agents that run."
@@ -136,7 +136,7 @@ class AgentTools:
 
     async def find(self, execution: Execution) -> Found:
         """Return what a call waits for; other calls can be repeated, and find what they did."""
-        if execution.dispatch.call.tool_name != WAIT:
+        if execution.dispatch.call.tool_name != WAIT_AGENTS:
             return StillRunning()
         found = await self.execute(execution)
         return Ended(found) if isinstance(found, Outcome) else found
@@ -254,6 +254,8 @@ def _told(agent: Agent) -> dict[str, object]:
         "status": agent.status if not agent.is_done else ("failed" if agent.error else "done"),
         "cost_micros": agent.cost_micros,
     }
+    if agent.is_done:
+        told["version"] = agent.version
     if agent.is_done and agent.report:
         told["report"] = agent.report
     if agent.error:

@@ -11,6 +11,7 @@ from chatd.primitives.domain.ids import OwnerId
 from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
+from chatd.turns.domain.agent_reports import AgentReports, NoAgents
 from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.ports import Approvals, Chats, FileRestores, NoFiles, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy
@@ -44,6 +45,7 @@ class TurnPorts:
         unbilled: Is called with calls that no commit entered into the ledger, and their owner.
         restores: Restores the files of reverts.
         tool_servers: Tells about the MCP servers of turns.
+        agents: The agents that chats have started.
     """
 
     chats: Chats
@@ -65,3 +67,4 @@ class TurnPorts:
     limits: TurnLimits
     restores: FileRestores = field(default_factory=NoFiles)
     tool_servers: ToolServers = field(default_factory=NoToolServers)
+    agents: AgentReports = field(default_factory=NoAgents)

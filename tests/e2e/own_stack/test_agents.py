@@ -63,6 +63,8 @@ def test_a_chat_starts_two_agents_waits_for_them_and_reads_their_reports(
     )
     assert (first["name"], first["type"], first["status"]) == ("First", "general", "running")
     assert (second["name"], second["type"]) == ("repeat after me: two", "explore")
+    versions = [agent.pop("version") for agent in waited["agents"]]
+    assert all(versions)
     assert waited == {
         "ok": True,
         "timed_out": False,
