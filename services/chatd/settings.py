@@ -139,6 +139,20 @@ class Settings(ServiceSettings):
         default=86_400.0,
         at_least=0,
     )
+    agents_depth_max: int = setting(
+        "Levels of agents that chats may start below a root chat; 0 for no agents.",
+        default=1,
+        at_least=0,
+    )
+    agents_per_root_max: int = setting(
+        "Agents that a root chat and those below it may start together.", default=100, at_least=1
+    )
+    agents_cost_micros_max: int = setting(
+        "Millionths of a dollar that a root chat and its agents may have cost before it starts no "
+        "more agents; 0 for no limit.",
+        default=0,
+        at_least=0,
+    )
     faultpoints_directory: Path | None = setting(
         "For tests of failures, never in production: the directory that arms faults.", default=None
     )

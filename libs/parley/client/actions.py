@@ -18,6 +18,7 @@ class ActionKind(StrEnum):
     LOOP = "loop"
     LOGIN = "login"
     ELICITATION = "elicitation"
+    AGENTS = "agents"
 
 
 class ActionState(StrEnum):

@@ -265,8 +265,9 @@ def _words(text: str) -> Iterable[ModelEvent]:
 
 
 def _present_turn(history: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
-    """Return the messages from the last user message on."""
+    """Return the messages from the last one of a person on; reports of agents are none."""
     for place in range(len(history) - 1, -1, -1):
-        if history[place].role is Role.USER:
+        is_report = _said((history[place],)).startswith("<agent_report ")
+        if history[place].role is Role.USER and not is_report:
             return history[place:]
     return history

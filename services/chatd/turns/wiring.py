@@ -3,7 +3,9 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from chatd.chats.domain.agents import AgentLimits
 from chatd.chats.domain.references import McpServers
+from chatd.chats.store.agents import Agents
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
 from chatd.content.domain.tools import Tools
@@ -22,6 +24,8 @@ from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.advisor.tool import AdvisorTools
+from chatd.tools.agents.tools import AgentTools
+from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
 from chatd.tools.wiring import open_tools
 from chatd.turns.domain.ports import Approvals, Setups
@@ -62,6 +66,7 @@ class WorkerComponents:
         setups: Prepares turns.
         endings: Ends workers whose process is proven dead.
         quarantine: The process for turns whose processes keep dying.
+        agent_waits: Lets chats go on whose agents have ended.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
@@ -77,6 +82,7 @@ class WorkerComponents:
     open_calls: OpenCallWriter
     endings: WorkerEndings
     quarantine: Quarantine
+    agent_waits: AgentWaits
 
 
 async def open_worker(
@@ -95,10 +101,9 @@ async def open_worker(
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
-    setups = SuspensionCheckedSetups(
-        ConfiguredSetups(catalogue.configuration, catalogue.book, workspaces.locator, instructions),
-        suspension,
-    )
+    setups = _setups(catalogue, workspaces, suspension, instructions)
+    agents = Agents(resources.pool)
+    agent_tools = _agent_tools(resources, chats, agents)
     diffs = _diffs(resources, chats, workspaces)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
@@ -108,7 +113,7 @@ async def open_worker(
         resources,
         stack,
         locator=workspaces.locator,
-        local=_local_tools(workspaces, catalogue, spend, side_calls),
+        local=(workspaces.tools, _advisor(catalogue, spend, side_calls), agent_tools),
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -135,6 +140,7 @@ async def open_worker(
             ),
             tool_servers=offered.servers,
             reverted=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            agents=agents,
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)
@@ -155,6 +161,7 @@ async def open_worker(
         open_calls,
         endings,
         quarantine,
+        AgentWaits(agents, chats.chats, worker, process.clock),
     )
 
 
@@ -193,20 +200,39 @@ def _side_calls(
     )
 
 
-def _local_tools(
-    workspaces: WorkspaceComponents,
+def _setups(
     catalogue: ModelComponents,
-    spend: SpendComponents,
-    side_calls: SideCalls,
-) -> tuple[NamedTools, ...]:
-    """Return the tools that chatd executes itself."""
-    advisor = AdvisorTools(
+    workspaces: WorkspaceComponents,
+    suspension: UserSuspension,
+    instructions: Instructions,
+) -> Setups:
+    configured = ConfiguredSetups(
+        catalogue.configuration, catalogue.book, workspaces.locator, instructions
+    )
+    return SuspensionCheckedSetups(configured, suspension)
+
+
+def _advisor(
+    catalogue: ModelComponents, spend: SpendComponents, side_calls: SideCalls
+) -> NamedTools:
+    return AdvisorTools(
         side_calls,
         settings=catalogue.configuration.advisor,
         spending=spend.spending,
         bill=spend.bills.add,
     )
-    return (workspaces.tools, advisor)
+
+
+def _agent_tools(resources: Resources, chats: ChatComponents, agents: Agents) -> NamedTools:
+    settings = resources.settings
+    return AgentTools(
+        agents,
+        chats.stores.keys,
+        started=chats.chats.publish_state,
+        limits=AgentLimits(
+            settings.agents_depth_max, settings.agents_per_root_max, settings.agents_cost_micros_max
+        ),
+    )
 
 
 def _quarantine(resources: Resources, endings: WorkerEndings) -> Quarantine:

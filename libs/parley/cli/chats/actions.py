@@ -61,7 +61,7 @@ def summary_of(action: Action) -> str:
         case "plan":
             plan = _arguments(action)
             return str(plan.get("title") or next(iter(str(plan.get("plan")).splitlines()), ""))
-        case "login" | "elicitation":
+        case "login" | "elicitation" | "agents":
             return f"{action.get('tool_name')} asks: {_arguments(action).get('message')}"
         case _:
             return _call_words(action)

@@ -126,6 +126,8 @@ class ActionServicer(ActionServiceServicer):
         action = await self._ports.actions.find(chat_id, Reader(owner.id), action_id)
         if action.kind is PendingKind.CLIENT:
             raise InvalidRequest("action_id", "is a client's tool; submit its result instead")
+        if action.kind is PendingKind.AGENTS:
+            raise InvalidRequest("action_id", "waits for agents; interrupt the chat to end it")
         if action.outcome is not None:
             await self._ports.stores.keys.require_used(chat_id, key, ActionEnded(action))
         else:

@@ -22,7 +22,8 @@ COLUMNS = """
 # May run: owner.
 SELECT_OPEN = f"""
     SELECT {COLUMNS} FROM chat.chat_actions a JOIN chat.chats c ON c.id = a.chat_id
-    WHERE a.ended_at IS NULL AND a.asked_at IS NOT NULL AND c.owner_id = $1
+    WHERE a.ended_at IS NULL AND a.asked_at IS NOT NULL AND a.kind <> 'agents'
+        AND c.owner_id = $1
         AND ($2::uuid IS NULL OR (a.asked_at, a.id) > (
             SELECT last.asked_at, last.id FROM chat.chat_actions last WHERE last.id = $2))
     ORDER BY a.asked_at, a.id LIMIT $3

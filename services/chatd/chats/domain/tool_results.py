@@ -45,6 +45,9 @@ def asked_json(question: InputRequired) -> str:
         asked["schema"] = json.loads(question.schema_json)
     if question.url:
         asked["url"] = question.url
+    if question.agent_ids:
+        asked["agents"] = list(question.agent_ids)
+        asked["until"] = "any" if question.is_any else "all"
     return json.dumps(asked, ensure_ascii=False)
 
 

@@ -1,6 +1,7 @@
 """Methods that control execution: queue, interrupt, compaction, tool results, repair."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chatd.chats.domain.chat import Status
@@ -17,6 +18,7 @@ from chatd.chats.domain.errors import BadToolResult
 from chatd.chats.rpc.claims import reserved
 from chatd.chats.rpc.content import results_from_proto
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.rpc import fields
@@ -75,7 +77,7 @@ class ControlMethods(ChatMethods):
     async def Interrupt(
         self, request: api.InterruptRequest, context: Context
     ) -> api.InterruptResponse:
-        """Stop a turn; one that is over is not changed."""
+        """Stop a turn, and those of the agents below it; one that is over is not changed."""
         turn_id = MessageId(request.turn_message_id)
         admitted = await self._admit(request)
         # Only from this status it starts the next message; from others nothing is claimed, and a
@@ -87,7 +89,14 @@ class ControlMethods(ChatMethods):
             )
         else:
             chat = await self._execute(admitted, Interrupt(turn_id, None))
+        await self._tasks.complete(self._interrupt_below(admitted.chat_id))
         return api.InterruptResponse(chat=chat)
+
+    async def _interrupt_below(self, chat_id: ChatId) -> None:
+        """Stop the agents below a chat; one that was deleted meanwhile has nothing to stop."""
+        for each in await self._stores.agents.below(chat_id):
+            with suppress(ChatError):
+                await self._stores.chats.apply(each, Interrupt(MessageId(0), None))
 
     @with_read_only_errors
     async def RequestCompaction(

@@ -51,6 +51,7 @@ ACTION_KIND = {
     PendingKind.LOOP: action_pb2.ACTION_KIND_LOOP,
     PendingKind.LOGIN: action_pb2.ACTION_KIND_LOGIN,
     PendingKind.ELICITATION: action_pb2.ACTION_KIND_ELICITATION,
+    PendingKind.AGENTS: action_pb2.ACTION_KIND_AGENTS,
 }
 
 

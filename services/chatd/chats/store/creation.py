@@ -17,7 +17,7 @@ from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
-from parley.postgres import Pool
+from parley.postgres import Connection, Pool
 
 # Create a running chat, for its owner; an existing id inserts nothing. As everywhere, a worker may
 # claim only while its lease is valid for some seconds more and it is not draining.
@@ -30,9 +30,9 @@ INSERT_CHAT = """
         INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, root_chat_id,
             model_id, reasoning_effort, mode, workspace_id, mcp_server_ids, labels, client_tools,
             pin_order, summary, last_turn_summary, last_read_message_id, created_at,
-            owner_group_ids, is_unattended)
-        VALUES ($1, $2, $3, $4, $5, $1, $6, $7, $8, $9, $10, $11::text::jsonb, $12::text::json,
-            0, '', '', 0, clock_timestamp(), $23, $24)
+            owner_group_ids, is_unattended, parent_chat_id)
+        VALUES ($1, $2, $3, $4, $5, coalesce($26::uuid, $1), $6, $7, $8, $9, $10,
+            $11::text::jsonb, $12::text::json, 0, '', '', 0, clock_timestamp(), $23, $24, $25)
         ON CONFLICT DO NOTHING RETURNING id, owner_id, created_at),
     execution AS (
         INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
@@ -66,7 +66,7 @@ INSERT_CHAT = """
 
 @dataclass(frozen=True, slots=True)
 class NewChat:
-    """A root chat to create; the last of its messages starts its first turn."""
+    """A chat to create; the last of its messages starts its first turn."""
 
     id: ChatId
     owner: Owner
@@ -83,10 +83,12 @@ class NewChat:
     file_ids: tuple[str, ...] = ()
     owner_group_ids: tuple[str, ...] = ()  # For spend limits.
     is_unattended: bool = False  # Nobody will answer questions.
+    parent_chat_id: ChatId | None = None  # The chat that starts it, if it is a child.
+    root_chat_id: ChatId | None = None  # The root of that one's tree.
 
 
 async def insert_chat(
-    pool: Pool,
+    pool: "Pool | Connection",
     new: NewChat,
     *,
     claimed_by: WorkerId | None,
@@ -124,6 +126,8 @@ async def insert_chat(
             [choice_to_json(message.choice) for message in new.messages],
             new.owner_group_ids,
             new.is_unattended,
+            new.parent_chat_id,
+            new.root_chat_id,
         )
     return None if row is None else _state_of_new(new, row["worker_id"])
 

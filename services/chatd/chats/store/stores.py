@@ -7,6 +7,7 @@ from typing import Self
 from chatd.chats.store.access.break_glass import BreakGlass
 from chatd.chats.store.access.ownership import Ownership
 from chatd.chats.store.access.shares import Shares
+from chatd.chats.store.agents import Agents
 from chatd.chats.store.attachments import Attachments
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.forks import Forks
@@ -36,6 +37,7 @@ class Stores:
     shares: Shares
     break_glass: BreakGlass
     attachments: Attachments
+    agents: Agents
 
     @classmethod
     def over(
@@ -61,4 +63,5 @@ class Stores:
             shares=Shares(pool, metadata_changed),
             break_glass=BreakGlass(pool),
             attachments=Attachments(pool),
+            agents=Agents(pool),
         )

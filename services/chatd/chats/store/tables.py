@@ -309,7 +309,8 @@ chat_actions = Table(
         ondelete="CASCADE",
     ),
     CheckConstraint(
-        "kind IN ('client', 'question', 'plan', 'approval', 'loop', 'login', 'elicitation')",
+        "kind IN ('client', 'question', 'plan', 'approval', 'loop', 'login', 'elicitation', "
+        "'agents')",
         name=Constraint.CHAT_ACTIONS_KIND_KNOWN,
     ),
     CheckConstraint(
@@ -321,6 +322,11 @@ chat_actions = Table(
     ),
     Index("chat_actions_by_message", "chat_id", "message_id"),
     Index("chat_actions_open", "chat_id", postgresql_where=text("ended_at IS NULL")),
+    Index(
+        "chat_actions_waiting_for_agents",
+        "chat_id",
+        postgresql_where=text("kind = 'agents' AND ended_at IS NULL"),
+    ),
 )
 
 cancelled_calls = Table(

@@ -15,6 +15,8 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
 FIND_TOOLS: Final = "find_tools"
+SPAWN_AGENT: Final = "spawn_agent"
+WAIT_AGENTS: Final = "wait_agents"
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
 BUILT_IN_TOOL_NAMES = frozenset(
     {
@@ -26,8 +28,11 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "execute",
         "find_files",
         FIND_TOOLS,
+        "interrupt_agent",
+        "list_agents",
         "list_files",
         "list_templates",
+        "message_agent",
         "process_list",
         "process_output",
         "process_signal",
@@ -35,9 +40,11 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "read_file",
         "read_template",
         "search_files",
+        SPAWN_AGENT,
         "start_workspace",
         "stop_workspace",
         "undo_edit",
+        WAIT_AGENTS,
         "write_file",
     }
 )
@@ -70,10 +77,11 @@ class PendingKind(StrEnum):
     LOOP = "loop"  # The same, because it was repeated with the same result.
     LOGIN = "login"  # It runs, and waits until a person has signed in to its server.
     ELICITATION = "elicitation"  # It runs, and waits for what it asks a person.
+    AGENTS = "agents"  # It runs, and waits until other agents have ended.
 
 
-#: Kinds of calls that are dispatched, and wait at their executor for an answer.
-SUSPENDED = frozenset({PendingKind.LOGIN, PendingKind.ELICITATION})
+#: Kinds of calls that are dispatched, and wait at their executor for an answer or for agents.
+SUSPENDED = frozenset({PendingKind.LOGIN, PendingKind.ELICITATION, PendingKind.AGENTS})
 
 
 class Executor(StrEnum):
@@ -168,6 +176,8 @@ class InputRequired:
         schema_json: The JSON schema of the answer's content; empty if none is needed.
         url: An address for the person to open; empty for none.
         expires_s: How long the call waits; None if that is not known.
+        agent_ids: The chats that the call waits for, if it waits for agents.
+        is_any: Whether it waits for the first of them only.
     """
 
     request_id: str
@@ -176,6 +186,8 @@ class InputRequired:
     schema_json: str = ""
     url: str = ""
     expires_s: float | None = None
+    agent_ids: tuple[str, ...] = ()
+    is_any: bool = False
 
 
 @dataclass(frozen=True, slots=True)

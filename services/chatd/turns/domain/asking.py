@@ -115,6 +115,8 @@ class ActionDeadlines:
         match kind:
             case PendingKind.QUESTION | PendingKind.PLAN:
                 return self.question_s
+            case PendingKind.AGENTS:
+                return None
             case (
                 PendingKind.APPROVAL
                 | PendingKind.LOOP

@@ -20,6 +20,7 @@ from chatd.content.domain.tools import (
     InputRequired,
     NeverSeen,
     Outcome,
+    PendingKind,
     StillRunning,
     Tools,
     ToolSpec,
@@ -158,7 +159,8 @@ class ToolCaller:
             if isinstance(outcome, Outcome):
                 return outcome
             problem = question_problem(outcome)
-            if problem is None and open_call.execution.context.is_attended:
+            is_for_nobody = outcome.kind is PendingKind.AGENTS
+            if problem is None and (is_for_nobody or open_call.execution.context.is_attended):
                 return outcome
             nobody = InputAnswer(outcome.request_id, InputAction.CANCEL)
             outcome = await self._recover(replace(open_call, is_new=False, answer=nobody))

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Revert, Status
 from chatd.chats.domain.commands import (
+    CommitStep,
     EnterRequiresAction,
     FailTurn,
     FinishInterruption,
@@ -30,6 +31,7 @@ from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.primitives.domain.ids import OwnerClaim
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
+from chatd.turns.domain.agent_reports import has_agents, unread_reports
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.turns.domain.retries import (
     Failed,
@@ -144,6 +146,8 @@ class ChatRun:
             case EnterAction():
                 if await session.apply(EnterRequiresAction(session.fence)):
                     self._tell(Ending.ASKED_CLIENT)
+            case CallModel() if await self._add_reports(prepared):
+                pass  # They are in the history, and the next round calls the model.
             case Compact() | CallModel():
                 await self._ask_model(prepared, action)
             case Finish():
@@ -154,6 +158,20 @@ class ChatRun:
                 await self._fail(error)
             case _:
                 assert_never(action)
+
+    async def _add_reports(self, prepared: PreparedTurn) -> bool:
+        """Add reports of agents that the model has not read; return whether there were any."""
+        session = self._session
+        history = session.history.messages
+        if not has_agents(history):
+            return False
+        context = prepared.context
+        agents = await self._ports.agents.children(context.root_chat_id, context.chat_id)
+        message = unread_reports(history, agents)
+        if message is None:
+            return False
+        await session.apply(CommitStep(session.fence, (message,)), (message,))
+        return True
 
     async def _revert(self, revert: Revert) -> None:
         """Restore the files of a revert, then commit its history."""

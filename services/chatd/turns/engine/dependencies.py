@@ -11,6 +11,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
+from chatd.turns.domain.agent_reports import AgentReports, NoAgents
 from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.ports import Approvals, Chats, FileRestores, NoFiles, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy
@@ -45,6 +46,7 @@ class TurnPorts:
         restores: Restores the files of reverts.
         tool_servers: Tells about the MCP servers of turns.
         reverted: Is called with every chat that a turn has reverted, whose mode may be another.
+        agents: The agents that chats have started.
     """
 
     chats: Chats
@@ -67,3 +69,4 @@ class TurnPorts:
     restores: FileRestores = field(default_factory=NoFiles)
     tool_servers: ToolServers = field(default_factory=NoToolServers)
     reverted: Callable[[ChatId], None] = lambda _: None
+    agents: AgentReports = field(default_factory=NoAgents)

@@ -123,6 +123,7 @@ class ConfiguredSetups:
             is_final_step_compacted=settings.compact_on_final_step,
             system_prompt=SystemPrompt(
                 default_instructions=default_instructions(settings),
+                is_subagent=facts.is_child,
                 user_instructions=user.settings.custom_prompt,
                 workspace_text=workspace_text,
                 instruction_files=files,

@@ -40,6 +40,7 @@ BUS = {"bus.listen", "bus.send"}
 LOOPS = {
     "chatd": {
         *BUS,
+        "agents.resume",
         "approvals.follow",
         "audit_events.deliver",
         "calls.store",

@@ -20,6 +20,7 @@ from chatd.spend.domain.ledger import (
 )
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
+from chatd.turns.domain.agent_reports import AgentReports, NoAgents
 from chatd.turns.domain.ports import Approvals, Chats, FileRestores, Partials, Setups
 from chatd.turns.domain.ports import NoFiles as NoRestores
 from chatd.turns.domain.turn import TurnEnded
@@ -117,6 +118,7 @@ def turn_ports(
     limits: TurnLimits | None = None,
     restores: FileRestores | None = None,
     tool_servers: ToolServers | None = None,
+    agents: AgentReports | None = None,
 ) -> TurnPorts:
     """Return the ports of a turn; those that are not given do nothing."""
     return TurnPorts(
@@ -139,4 +141,5 @@ def turn_ports(
         limits or TurnLimits(),
         restores or NoRestores(),
         tool_servers or NoToolServers(),
+        agents or NoAgents(),
     )

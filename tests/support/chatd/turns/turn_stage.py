@@ -33,6 +33,7 @@ from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
+from chatd.turns.domain.agent_reports import AgentReports
 from chatd.turns.domain.ports import Approvals, FileRestores, Partials
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
@@ -151,7 +152,9 @@ class Stage:
         restores: FileRestores | None = None,
         approvals: Approvals | None = None,
         tool_servers: ToolServers | None = None,
+        agents: AgentReports | None = None,
     ) -> None:
+        self._agents = agents
         self._restores = restores
         self._tool_servers = tool_servers
         self.clock = clock or FakeClock()
@@ -271,6 +274,7 @@ class Stage:
             limits=self._limits,
             restores=self._restores,
             tool_servers=self._tool_servers,
+            agents=self._agents,
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )

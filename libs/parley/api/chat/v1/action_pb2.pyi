@@ -40,6 +40,8 @@ class _ActionKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ActionKind
     """Signing in to the server of a running tool call, at the `url` of its arguments."""
     ACTION_KIND_ELICITATION: _ActionKind.ValueType  # 7
     """What a running tool call asks: a form with the `schema` of its arguments, or an address to open."""
+    ACTION_KIND_AGENTS: _ActionKind.ValueType  # 8
+    """The end of other agents, the `agents` of its arguments; nobody has to answer it."""
 
 class ActionKind(_ActionKind, metaclass=_ActionKindEnumTypeWrapper):
     """What kind of answer a chat waits for."""
@@ -60,6 +62,8 @@ ACTION_KIND_LOGIN: ActionKind.ValueType  # 6
 """Signing in to the server of a running tool call, at the `url` of its arguments."""
 ACTION_KIND_ELICITATION: ActionKind.ValueType  # 7
 """What a running tool call asks: a form with the `schema` of its arguments, or an address to open."""
+ACTION_KIND_AGENTS: ActionKind.ValueType  # 8
+"""The end of other agents, the `agents` of its arguments; nobody has to answer it."""
 Global___ActionKind: _TypeAlias = ActionKind  # noqa: Y015
 
 class _ActionState:

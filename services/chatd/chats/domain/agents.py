@@ -1,0 +1,86 @@
+"""Agents: children that a chat starts to work for it."""
+
+from dataclasses import dataclass
+
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ChatMode
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """The limits of one chat tree.
+
+    Attributes:
+        depth_max: How many levels of agents there may be below a root; 0 for no agents.
+        children_max: How many agents a root and those below it may start together.
+        cost_micros_max: What the whole tree may have cost before it starts no more; 0 for no limit.
+    """
+
+    depth_max: int = 1
+    children_max: int = 100
+    cost_micros_max: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnRequest:
+    """A child to start.
+
+    Attributes:
+        chat_id: Its id, derived from the call that starts it.
+        depth: Its level below the root, from 1.
+        mcp_server_ids: The MCP servers of its parent; None for the default ones.
+    """
+
+    chat_id: ChatId
+    root_chat_id: ChatId
+    depth: int
+    owner: Owner
+    title: str
+    prompt: str
+    mode: ChatMode
+    model_id: str
+    mcp_server_ids: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A child of a chat as its parent sees it.
+
+    Attributes:
+        is_done: Whether it has ended its work, successfully or not.
+        report: Its last answer.
+        error: Why it failed; empty if it did not.
+    """
+
+    chat_id: ChatId
+    name: str
+    is_explorer: bool
+    status: Status
+    is_done: bool
+    report: str
+    error: str
+    cost_micros: int
+    version: int  # The version of its history, which tells one end from the next.
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWait:
+    """A call that waits for agents; if that is over, its chat can go on."""
+
+    chat_id: ChatId
+    owner: Owner
+    action_id: ExecutionId
+    is_over: bool
+
+
+class AgentsRefused(Exception):
+    """No agent is started, because of a limit.
+
+    Attributes:
+        reason: The limit.
+    """
+
+    def __init__(self, problem: str, reason: str) -> None:
+        super().__init__(problem)
+        self.reason = reason

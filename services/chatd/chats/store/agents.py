@@ -1,0 +1,194 @@
+"""Children that a chat starts, and the calls that wait for their end."""
+
+from typing import Final
+
+import asyncpg
+
+from chatd.chats.domain.agents import (
+    Agent,
+    AgentLimits,
+    AgentsRefused,
+    AgentWait,
+    SpawnRequest,
+)
+from chatd.chats.domain.chat import ChatState, NewMessage, Status
+from chatd.chats.domain.errors import FenceLost
+from chatd.chats.store.codec import parts_from_json
+from chatd.chats.store.creation import NewChat, insert_chat
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.profile import ModelChoice
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
+from parley.postgres import Pool
+
+# The execution of the chat that starts a child, before other rows as everywhere; none if another
+# process owns it. Its epoch cannot grow until the child is stored.
+# May run: process.
+LOCK_PARENT = """
+    SELECT chat_id FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
+"""
+
+# Two children of one tree are counted one after the other.
+# May run: process.
+LOCK_ROOT = """
+    SELECT owner_group_ids FROM chat.chats WHERE id = $1 FOR NO KEY UPDATE
+"""
+
+# What the limits of a tree depend on.
+# May run: process.
+SELECT_TREE = """
+    SELECT (SELECT count(*) FROM chat.chats WHERE root_chat_id = $1 AND id <> $1) AS children,
+        (SELECT coalesce(sum(cost_micros), 0)::bigint FROM chat.usage
+            WHERE root_chat_id = $1) AS cost_micros,
+        EXISTS (SELECT 1 FROM chat.chats WHERE id = $2) AS is_known
+"""
+
+# The children of a chat with their last answer and their cost, in the order of their start.
+# May run: process.
+SELECT_CHILDREN = """
+    SELECT c.id, c.title, c.mode, e.status, e.queue_length, e.history_version,
+        e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
+        (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
+            WHERE u.chat_id = c.id) AS cost_micros
+    FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+    LEFT JOIN LATERAL (
+        SELECT m.content FROM chat.chat_messages m
+        WHERE m.chat_id = c.id AND m.role = 'assistant' AND NOT m.is_deleted
+        ORDER BY m.id DESC LIMIT 1) AS answer ON true
+    WHERE c.root_chat_id = $1 AND c.parent_chat_id = $2 ORDER BY c.created_at, c.id
+"""
+
+# Calls that wait for agents, and whether these have ended: all, or one if that is enough.
+# May run: process.
+SELECT_WAITS = """
+    SELECT a.id, a.chat_id, c.owner_id, c.owner_role,
+        (SELECT CASE WHEN a.arguments ->> 'until' = 'any'
+                THEN bool_or(child.status IN ('waiting', 'error'))
+                ELSE coalesce(bool_and(child.status IN ('waiting', 'error')), true) END
+            FROM json_array_elements_text(a.arguments -> 'agents') AS waited (id)
+            JOIN chat.chat_exec child ON child.chat_id = waited.id::uuid) AS is_over
+    FROM chat.chat_actions a JOIN chat.chat_exec e ON e.chat_id = a.chat_id
+    JOIN chat.chats c ON c.id = a.chat_id
+    WHERE a.kind = 'agents' AND a.ended_at IS NULL AND e.status = 'requires_action'
+    ORDER BY is_over DESC, a.asked_at LIMIT $1
+"""
+
+# All chats below a chat, the nearest first.
+# May run: checked by Ownership, process.
+SELECT_BELOW = """
+    WITH RECURSIVE below AS (
+        SELECT c.id, 1 AS depth FROM chat.chats c WHERE c.parent_chat_id = $1
+            AND c.root_chat_id = (SELECT root_chat_id FROM chat.chats WHERE id = $1)
+        UNION ALL
+        SELECT c.id, depth + 1 FROM below JOIN chat.chats c ON c.parent_chat_id = below.id
+            AND c.root_chat_id = (SELECT root_chat_id FROM chat.chats WHERE id = $1))
+    SELECT id FROM below ORDER BY depth, id
+"""
+
+AT_REST: Final = (Status.WAITING, Status.ERROR)
+
+
+class Agents:
+    """Stores children and finds the waits that are over."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def spawn(
+        self, claim: OwnerClaim, request: SpawnRequest, limits: AgentLimits
+    ) -> ChatState | None:
+        """Start a child; return its state, or None if it exists already.
+
+        Raises:
+            AgentsRefused: The tree has reached a limit.
+            FenceLost: Another process owns the parent.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(LOCK_PARENT, claim.chat_id, claim.owner_epoch) is None:
+                raise FenceLost(claim.chat_id)
+            group_ids = await connection.fetchval(LOCK_ROOT, request.root_chat_id)
+            tree = await connection.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id)
+            assert tree is not None  # An aggregate always returns a row.
+            if tree["is_known"]:
+                return None
+            _require(request, limits, tree)
+            new = _new_chat(request, claim.chat_id, tuple(map(str, group_ids or ())))
+            return await insert_chat(connection, new, claimed_by=None, client_key=None)
+
+    async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
+        """Return the children of a chat, in the order of their start."""
+        rows = await self._pool.fetch(SELECT_CHILDREN, root_chat_id, chat_id)
+        return tuple(map(_agent_of, rows))
+
+    async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
+        """Return all chats below a chat, the nearest first."""
+        rows = await self._pool.fetch(SELECT_BELOW, chat_id)
+        return tuple(ChatId(str(row["id"])) for row in rows)
+
+    async def waits(self, waits_max: int) -> tuple[AgentWait, ...]:
+        """Return calls that wait for agents, those that are over first."""
+        rows = await self._pool.fetch(SELECT_WAITS, waits_max)
+        return tuple(
+            AgentWait(
+                ChatId(str(row["chat_id"])),
+                Owner(OwnerId(str(row["owner_id"])), row["owner_role"]),
+                ExecutionId(str(row["id"])),
+                is_over=bool(row["is_over"]),
+            )
+            for row in rows
+        )
+
+
+def _require(request: SpawnRequest, limits: AgentLimits, tree: asyncpg.Record) -> None:
+    if request.depth > limits.depth_max:
+        raise AgentsRefused(
+            f"agents may be started {limits.depth_max} levels below a chat", "AGENTS_TOO_DEEP"
+        )
+    if tree["children"] >= limits.children_max:
+        raise AgentsRefused(
+            f"this chat has started {limits.children_max} agents, which is the limit",
+            "AGENTS_TOO_MANY",
+        )
+    if limits.cost_micros_max and tree["cost_micros"] >= limits.cost_micros_max:
+        raise AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
+
+
+def _new_chat(
+    request: SpawnRequest, parent_chat_id: ChatId, owner_group_ids: tuple[str, ...]
+) -> NewChat:
+    choice = ModelChoice(request.model_id)
+    message = NewMessage(
+        Role.USER, (Text(request.prompt),), created_by=request.owner.id, choice=choice
+    )
+    return NewChat(
+        request.chat_id,
+        request.owner,
+        request.title,
+        has_own_title=True,
+        messages=(message,),
+        model_id=request.model_id,
+        mode=request.mode,
+        mcp_server_ids=request.mcp_server_ids,
+        owner_group_ids=owner_group_ids,
+        is_unattended=True,
+        parent_chat_id=parent_chat_id,
+        root_chat_id=request.root_chat_id,
+    )
+
+
+def _agent_of(row: asyncpg.Record) -> Agent:
+    status = Status(row["status"])
+    parts = () if row["answer"] is None else parts_from_json(row["answer"])
+    report = "".join(part.text for part in parts if isinstance(part, Text))
+    is_done = status in AT_REST and not (status is Status.WAITING and row["queue_length"])
+    return Agent(
+        chat_id=ChatId(str(row["id"])),
+        name=row["title"],
+        is_explorer=row["mode"] == "explore",
+        status=status,
+        is_done=is_done,
+        report=report,
+        error=row["error"] or "",
+        cost_micros=row["cost_micros"],
+        version=row["history_version"],
+    )

@@ -1,0 +1,129 @@
+"""Arguments and specs of the tools for agents."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from chatd.content.domain.tools import SPAWN_AGENT, WAIT_AGENTS, Executor, ToolSpec
+from chatd.tools.workspace.arguments import Input, schema_of
+
+PROMPT_CHARACTERS_MAX: Final = 100_000
+NAME_CHARACTERS_MAX: Final = 80
+AGENTS_MAX: Final = 100
+WAIT_S: Final = 300
+WAIT_S_MAX: Final = 86_400
+
+_AgentId = Annotated[str, msgspec.Meta(description="The agent_id from spawn_agent or list_agents.")]
+
+
+class SpawnInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `spawn_agent`."""
+
+    prompt: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=PROMPT_CHARACTERS_MAX,
+            description="The whole task: the agent does not see this conversation. Say what it "
+            "should report.",
+        ),
+    ]
+    type: Annotated[
+        Literal["general", "explore"],
+        msgspec.Meta(
+            description="general can do what you can; explore only reads and searches, and "
+            "changes nothing."
+        ),
+    ] = "general"
+    name: Annotated[
+        str, msgspec.Meta(max_length=NAME_CHARACTERS_MAX, description="A short name for people.")
+    ] = ""
+
+
+class WaitInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `wait_agents`."""
+
+    agent_ids: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(max_length=AGENTS_MAX, description="Which agents; all of yours if left out."),
+    ] = ()
+    until: Annotated[
+        Literal["any", "all"],
+        msgspec.Meta(description="Whether the first that ends is enough."),
+    ] = "all"
+    timeout_s: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1,
+            le=WAIT_S_MAX,
+            description=f"Seconds to wait at most, {WAIT_S} if "
+            "left out. Running out of time is no failure: you see how far they are.",
+        ),
+    ] = WAIT_S
+
+
+class MessageInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `message_agent`."""
+
+    agent_id: _AgentId
+    message: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=PROMPT_CHARACTERS_MAX,
+            description="What it should do next, or instead.",
+        ),
+    ]
+    interrupt: Annotated[
+        bool, msgspec.Meta(description="Whether it stops its present work for the message.")
+    ] = False
+
+
+class InterruptInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `interrupt_agent`."""
+
+    agent_id: _AgentId
+
+
+class ListInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `list_agents`."""
+
+
+SPECS: Final = (
+    ToolSpec(
+        SPAWN_AGENT,
+        "Start an agent that works on one task beside you, in the same workspace. It returns at "
+        "once; start several to work in parallel, then call wait_agents.",
+        schema_of(SpawnInput),
+        Executor.CHATD,
+        is_serial=True,
+    ),
+    ToolSpec(
+        WAIT_AGENTS,
+        "Wait until agents have ended, and read their reports. Costs nothing while it waits.",
+        schema_of(WaitInput),
+        Executor.CHATD,
+        is_serial=True,
+    ),
+    ToolSpec(
+        "message_agent",
+        "Send a message to an agent; one that has ended starts again with it, one that works reads "
+        "it afterwards. An agent that failed can often go on after a message.",
+        schema_of(MessageInput),
+        Executor.CHATD,
+        is_serial=True,
+    ),
+    ToolSpec(
+        "interrupt_agent",
+        "Stop the present work of an agent and of those that it started.",
+        schema_of(InterruptInput),
+        Executor.CHATD,
+        is_serial=True,
+    ),
+    ToolSpec(
+        "list_agents",
+        "List the agents that you started, with their status, cost and last report.",
+        schema_of(ListInput),
+        Executor.CHATD,
+    ),
+)

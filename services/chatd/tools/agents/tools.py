@@ -1,0 +1,263 @@
+"""Executes the calls with which a model starts agents and waits for them.
+
+An agent is a child chat whose id is derived from the call that started it, so that a call which is
+repeated after a crash starts nothing twice. A call that waits is suspended: the chat rests without
+a slot, and `AgentWaits` lets it go on.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Final, Protocol
+
+from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.domain.commands import BusyBehavior, Command, Interrupt, SendMessage
+from chatd.chats.domain.errors import FenceLost
+from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.parts import Text
+from chatd.content.domain.tools import (
+    WAIT_AGENTS,
+    Ended,
+    Execution,
+    Found,
+    InputAction,
+    InputRequired,
+    Outcome,
+    PendingKind,
+    StillRunning,
+    ToolSpec,
+)
+from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.profile import ModelChoice
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerClaim, QueuedMessageId
+from chatd.primitives.domain.requests import ClientKey
+from chatd.tools.agents.inputs import (
+    SPECS,
+    InterruptInput,
+    ListInput,
+    MessageInput,
+    SpawnInput,
+    WaitInput,
+)
+from chatd.tools.workspace.arguments import BadArguments, read
+from chatd.tools.workspace.results import failed, misused, succeeded
+
+REQUEST_ID: Final = "agents"
+TITLE_WORDS: Final = 6
+GO_ON: Final = "Do the work yourself, or wait for the agents that run."
+
+
+class AgentStore(Protocol):
+    """The children of chats."""
+
+    async def spawn(
+        self, claim: OwnerClaim, request: SpawnRequest, limits: AgentLimits
+    ) -> ChatState | None:
+        """Start a child; None if it exists already.
+
+        Raises:
+            AgentsRefused: The tree has reached a limit.
+            FenceLost: Another process owns the parent.
+        """
+        ...
+
+    async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
+        """Return the children of a chat."""
+        ...
+
+    async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
+        """Return all chats below a chat."""
+        ...
+
+
+class AgentCommands(Protocol):
+    """Executes commands on children."""
+
+    async def once(self, chat_id: ChatId, command: Command, key: ClientKey) -> object:
+        """Execute a command unless its key was used before."""
+        ...
+
+
+class AgentTools:
+    """Offers the tools for agents.
+
+    Args:
+        store: The children of chats.
+        commands: Executes commands on them.
+        started: Called with the state of each new child.
+        limits: The limits of a chat tree.
+    """
+
+    names = frozenset(spec.name for spec in SPECS)
+
+    def __init__(
+        self,
+        store: AgentStore,
+        commands: AgentCommands,
+        *,
+        started: Callable[[ChatState], None],
+        limits: AgentLimits,
+    ) -> None:
+        self._store = store
+        self._commands = commands
+        self._started = started
+        self._limits = limits
+
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        """Return the tools, if the chat may start agents."""
+        is_deep = len(context.ancestor_ids) >= self._limits.depth_max
+        return () if is_deep or context.mode is ChatMode.EXPLORE else SPECS
+
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
+        """Execute a call; every refusal is its result."""
+        call = execution.dispatch.call
+        try:
+            match call.tool_name:
+                case "spawn_agent":
+                    return await self._spawn(execution, read(SpawnInput, call.args_json))
+                case "wait_agents":
+                    return await self._wait(execution, read(WaitInput, call.args_json))
+                case "message_agent":
+                    return await self._message(execution, read(MessageInput, call.args_json))
+                case "interrupt_agent":
+                    return await self._interrupt(execution, read(InterruptInput, call.args_json))
+                case _:
+                    read(ListInput, call.args_json)
+                    return succeeded({"agents": [_told(a) for a in await self._own(execution)]})
+        except BadArguments as error:
+            return misused(error)
+        except FenceLost:
+            raise  # The result would be refused as well: the new owner makes the call.
+        except ChatError as error:
+            return failed(str(error), "AGENT_UNAVAILABLE", "Call list_agents to see its status.")
+
+    async def find(self, execution: Execution) -> Found:
+        """Return what a call waits for; other calls can be repeated, and find what they did."""
+        if execution.dispatch.call.tool_name != WAIT_AGENTS:
+            return StillRunning()
+        found = await self.execute(execution)
+        return Ended(found) if isinstance(found, Outcome) else found
+
+    async def cancel(self, execution: Execution) -> None:
+        """Do nothing: agents go on until they are interrupted."""
+
+    async def _own(self, execution: Execution) -> tuple[Agent, ...]:
+        context = execution.context
+        return await self._store.children(context.root_chat_id, context.chat_id)
+
+    async def _spawn(self, execution: Execution, given: SpawnInput) -> Outcome:
+        context, execution_id = execution.context, execution.dispatch.execution_id
+        if not given.prompt.strip():
+            raise BadArguments("prompt is blank", "say what the agent should do")
+        is_reading = given.type == "explore" or execution.dispatch.mode is not ChatMode.ORDINARY
+        request = SpawnRequest(
+            chat_id=ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent"))),
+            root_chat_id=context.root_chat_id,
+            depth=len(context.ancestor_ids) + 1,
+            owner=context.owner,
+            title=given.name.strip() or _title_of(given.prompt),
+            prompt=given.prompt,
+            mode=ChatMode.EXPLORE if is_reading else ChatMode.ORDINARY,
+            model_id=context.model_id,
+            mcp_server_ids=context.mcp_server_ids,
+        )
+        claim = OwnerClaim(context.chat_id, execution.owner_epoch)
+        try:
+            state = await self._store.spawn(claim, request, self._limits)
+        except AgentsRefused as refusal:
+            return failed(f"No agent was started: {refusal}.", refusal.reason, GO_ON)
+        if state is not None:
+            self._started(state)
+        told = {"agent_id": request.chat_id, "name": request.title}
+        return succeeded(
+            {**told, "type": "explore" if is_reading else "general", "status": "running"},
+            next_step="Start others, go on with your own work, or call wait_agents.",
+        )
+
+    async def _wait(self, execution: Execution, given: WaitInput) -> Outcome | InputRequired:
+        """Return the reports, or that the call waits; after an answer it never waits again."""
+        waited = _chosen(await self._own(execution), given.agent_ids)
+        done = [agent.is_done for agent in waited]
+        is_over = any(done) if given.until == "any" and done else all(done)
+        answer = execution.answer
+        if is_over or answer is not None:
+            is_late = not is_over and answer is not None and answer.action is InputAction.CANCEL
+            return succeeded({"timed_out": is_late, "agents": [_told(agent) for agent in waited]})
+        return InputRequired(
+            REQUEST_ID,
+            PendingKind.AGENTS,
+            f"Waits for {len(waited)} agents.",
+            expires_s=float(given.timeout_s),
+            agent_ids=tuple(agent.chat_id for agent in waited),
+            is_any=given.until == "any",
+        )
+
+    async def _message(self, execution: Execution, given: MessageInput) -> Outcome:
+        (agent,) = _chosen(await self._own(execution), [given.agent_id])
+        context, execution_id = execution.context, execution.dispatch.execution_id
+        command = SendMessage(
+            NewMessage(
+                Role.USER,
+                (Text(given.message),),
+                created_by=context.owner.id,
+                choice=ModelChoice(context.model_id),
+            ),
+            QueuedMessageId(str(uuid.uuid5(uuid.UUID(execution_id), "queued"))),
+            None,
+            BusyBehavior.INTERRUPT if given.interrupt else BusyBehavior.QUEUE,
+        )
+        await self._commands.once(agent.chat_id, command, _key(execution))
+        return succeeded({"agent_id": agent.chat_id, "name": agent.name, "sent": True})
+
+    async def _interrupt(self, execution: Execution, given: InterruptInput) -> Outcome:
+        (agent,) = _chosen(await self._own(execution), [given.agent_id])
+        for chat_id in (agent.chat_id, *await self._store.below(agent.chat_id)):
+            await self._commands.once(chat_id, Interrupt(MessageId(0), None), _key(execution))
+        return succeeded({"agent_id": agent.chat_id, "interrupted": not agent.is_done})
+
+
+def _key(execution: Execution) -> ClientKey:
+    """Return the key under which a call reaches a child once."""
+    args = execution.dispatch.call.args_json
+    return ClientKey(execution.dispatch.execution_id, sha256(args.encode()).digest())
+
+
+def _chosen(own: Sequence[Agent], agent_ids: Sequence[str]) -> tuple[Agent, ...]:
+    """Return the agents with these ids, all if there are none.
+
+    Raises:
+        BadArguments: One of them is not an agent of this chat, or there are none at all.
+    """
+    if not own:
+        raise BadArguments("there are no agents", "call spawn_agent first")
+    by_id = {agent.chat_id: agent for agent in own}
+    wanted = [ChatId(each.strip().lower()) for each in dict.fromkeys(agent_ids)] or list(by_id)
+    for each in wanted:
+        if each not in by_id:
+            problem = f"{json.dumps(each[:64])} is no agent of this chat"
+            raise BadArguments(problem, "use an agent_id from list_agents")
+    return tuple(by_id[each] for each in wanted)
+
+
+def _title_of(prompt: str) -> str:
+    return " ".join(prompt.split()[:TITLE_WORDS])[:80]
+
+
+def _told(agent: Agent) -> dict[str, object]:
+    told: dict[str, object] = {
+        "agent_id": agent.chat_id,
+        "name": agent.name,
+        "type": "explore" if agent.is_explorer else "general",
+        "status": agent.status if not agent.is_done else ("failed" if agent.error else "done"),
+        "cost_micros": agent.cost_micros,
+    }
+    if agent.is_done:
+        told["version"] = agent.version
+    if agent.is_done and agent.report:
+        told["report"] = agent.report
+    if agent.error:
+        told["error"] = agent.error
+    return told

@@ -1,0 +1,89 @@
+"""Reports of agents that have ended and that their parent has not read yet.
+
+What was read is derived from the history: from results of calls that list agents as ended, and from
+reports that were added before. So nothing is told twice, and nothing is lost with a process.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+from chatd.chats.domain.agents import Agent
+from chatd.chats.domain.chat import Message, NewMessage
+from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.parts import Text, ToolResult
+from chatd.content.domain.tools import SPAWN_AGENT
+from chatd.content.domain.truncation import truncated
+from chatd.primitives.domain.ids import ChatId
+
+REPORT_BYTES_MAX: Final = 16 * 1024
+_LISTING: Final = frozenset({"wait_agents", "list_agents"})
+_TOLD: Final = re.compile(r'^<agent_report agent_id="([0-9a-f-]{36})" version="([0-9]+)"', re.M)
+
+
+class AgentReports(Protocol):
+    """The agents of chats."""
+
+    async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
+        """Return the children of a chat."""
+        ...
+
+
+class NoAgents:
+    """Chats without agents."""
+
+    async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
+        """Return none."""
+        return ()
+
+
+def has_agents(history: Sequence[Message]) -> bool:
+    """Return whether the chat has started agents."""
+    return any(
+        part.tool_name == SPAWN_AGENT
+        for message in history
+        if message.role is Role.TOOL
+        for part in message.content
+        if isinstance(part, ToolResult)
+    )
+
+
+def unread_reports(history: Sequence[Message], agents: Iterable[Agent]) -> NewMessage | None:
+    """Return the message with the reports that the model has not read; None if there are none."""
+    read = set(_read(history))
+    unread = [each for each in agents if each.is_done and (each.chat_id, each.version) not in read]
+    if not unread:
+        return None
+    text = "\n".join(map(_report, unread))
+    return NewMessage(Role.USER, (Text(text),), visibility=Visibility.MODEL)
+
+
+def _report(agent: Agent) -> str:
+    how = f"failed: {agent.error}" if agent.error else "has ended"
+    head = f'<agent_report agent_id="{agent.chat_id}" version="{agent.version}">'
+    report = truncated(agent.report, REPORT_BYTES_MAX)
+    return f"{head}\nYour agent {json.dumps(agent.name)} {how}.\n{report}\n</agent_report>"
+
+
+def _read(history: Sequence[Message]) -> Iterator[tuple[str, int]]:
+    for message in history:
+        for part in message.content:
+            match part:
+                case Text(text=text) if message.visibility is Visibility.MODEL:
+                    yield from ((agent, int(version)) for agent, version in _TOLD.findall(text))
+                case ToolResult(tool_name=name) if name in _LISTING:
+                    yield from _listed(part.result_json)
+                case _:
+                    pass
+
+
+def _listed(result_json: str) -> Iterator[tuple[str, int]]:
+    try:
+        told = json.loads(result_json)
+    except ValueError:
+        return  # It was too long, and shortened: the reports are told again.
+    agents = told.get("agents") if isinstance(told, dict) else None
+    for agent in agents or ():
+        if "version" in agent:
+            yield agent["agent_id"], agent["version"]

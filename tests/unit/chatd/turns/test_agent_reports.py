@@ -1,0 +1,92 @@
+"""Reports of agents reach the next step of their parent, each once."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from chatd.chats.domain.agents import Agent
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import InputRequired, PendingKind
+from chatd.models.domain.language_model import (
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    ToolCallRequested,
+)
+from chatd.primitives.domain.ids import ChatId
+from support.chatd.turns.turn_stage import SETUP, Stage, tool
+
+ID = "00000000-0000-0000-0000-0000000000a1"
+DONE = Agent(ChatId(ID), "First", False, Status.WAITING, True, "It works.", "", 0, 7)
+REPORT = (
+    f'<agent_report agent_id="{ID}" version="7">\nYour agent "First" has ended.\n'
+    "It works.\n</agent_report>"
+)
+
+
+@dataclass
+class FixedAgents:
+    """Agents that a test sets."""
+
+    agents: tuple[Agent, ...]
+    reads: int = 0
+
+    async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
+        self.reads += 1
+        return self.agents
+
+
+def spawning_once(request: ModelRequest) -> Iterable[ModelEvent]:
+    """Start an agent in the first turn, and answer with text from then on."""
+    if any(message.role is Role.TOOL for message in request.messages):
+        yield TextDelta("done")
+    else:
+        yield ToolCallRequested(ToolCall("a", "spawn_agent", "{}"))
+    yield Finished()
+
+
+def reports(stage: Stage) -> list[str]:
+    return [
+        part
+        for message, (_, part) in zip(stage.messages, stage.texts, strict=True)
+        if message.visibility is Visibility.MODEL
+    ]
+
+
+async def test_a_report_is_added_to_the_next_step_once_and_again_after_the_next_end() -> None:
+    agents = FixedAgents((DONE,))
+    stage = Stage(spawning_once, tool("spawn_agent"), agents=agents)
+    await stage.ask()
+    assert reports(stage) == [REPORT]
+    assert stage.model.requests[-1].messages[-1].content == stage.messages[-2].content
+    await stage.ask("and now?")
+    assert reports(stage) == [REPORT]
+    agents.agents = (replace(DONE, version=9, error="no key"),)
+    await stage.ask("and then?")
+    assert len(reports(stage)) == 2
+    assert "failed: no key" in reports(stage)[1]
+
+
+async def test_a_chat_without_agents_reads_nothing_about_them() -> None:
+    agents = FixedAgents((DONE,))
+    stage = Stage(lambda _: (TextDelta("done"), Finished()), agents=agents)
+    await stage.ask()
+    assert (agents.reads, reports(stage)) == (0, [])
+
+
+async def test_a_call_that_waits_for_agents_rests_also_where_nobody_answers_questions() -> None:
+    wait = InputRequired("agents", PendingKind.AGENTS, "Waits.", expires_s=9.0, agent_ids=(ID,))
+
+    def play(request: ModelRequest) -> Iterable[ModelEvent]:
+        yield ToolCallRequested(ToolCall("a", "wait_agents", json.dumps({})))
+        yield Finished()
+
+    stage = Stage(play, tool("wait_agents"), setup=replace(SETUP, is_attended=False))
+    stage.tools.questions["wait_agents"] = (wait,)
+    await stage.ask()
+    (pending,) = stage.state.pending
+    assert (stage.status, stage.state.worker_id) == (Status.REQUIRES_ACTION, None)
+    assert (pending.kind, pending.question) == (PendingKind.AGENTS, wait)
