@@ -103,7 +103,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             Sessions.open(policy, process.supervision, tools_changed, logins.grants)
         )
         executor = await stack.enter_async_context(
-            CallExecutor.open(journal, sessions, process.supervision)
+            CallExecutor.open(journal, sessions, process.supervision, _login_url(settings))
         )
         bus = await stack.enter_async_context(_bus(url, process))
         neighbours = Neighbours(settings, process)
@@ -140,6 +140,14 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 master_keys=rotation,
             )
         )
+
+
+def _login_url(settings: Settings) -> Callable[[str], str] | None:
+    """Return what returns the page on which users log in to a server."""
+    if settings.public_url is None:
+        return None
+    origin = settings.public_url.text.rstrip("/")
+    return lambda server_id: f"{origin}/mcp/login/{server_id}"
 
 
 def _database(settings: Settings, process: Process) -> AbstractAsyncContextManager[Database]:

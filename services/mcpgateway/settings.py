@@ -52,6 +52,11 @@ class Settings(ServiceSettings):
         "or a CIDR such as 10.0.0.0/8.",
         default=Policy(),
     )
+    public_url: HttpUrl | None = setting(
+        "Where browsers reach the gateway; without it, calls whose login lapsed fail instead of "
+        "waiting for a new one.",
+        default=None,
+    )
     recorded_calls_kept_days: int = setting(
         "Days for which the record of calls is kept.", default=90, at_least=1
     )

@@ -25,6 +25,7 @@ from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.convert import check_arguments, reason_to_proto
 from mcpgateway.runtime.journal import TOKEN_PREFIX
 from mcpgateway.runtime.recorded_calls import CallFilter, RecordedCall, RecordedCalls
+from mcpgateway.runtime.running_call import PreparedCall
 from mcpgateway.runtime.tool_access import blocking_error
 from mcpgateway.runtime.tool_listing import ServerOutcome, ToolListing
 from mcpgateway.servers.access import Access, CallerContext
@@ -123,7 +124,7 @@ class ToolServicer(McpToolServiceServicer):
                 idle_s=limits.idle_timeout_ms / 1000,
                 limit_s=min(limits.call_timeout_ms / 1000, CALL_S_MAX),
             )
-            opened = await self._executor.start(call_request, target, blocked)
+            opened = await self._executor.start(call_request, PreparedCall(target, blocked))
         if opened.record.is_acknowledged:
             raise CallAcknowledged(key.execution_id)
         record = opened.record

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from mcpgateway.client.content import Part, ToolAnswer
+from mcpgateway.client.questions import Ask, Question
 from mcpgateway.servers.domain import Catalogue, Reason, ServerId, Target
 
 
@@ -111,6 +112,7 @@ class CallRecord:
         finished_at: When it ended; None while it runs.
         end: How it ended, without parts once acknowledged; None while it runs.
         is_acknowledged: Whether its parts were dropped.
+        question: What it asks, and nobody has answered; None if it waits for nothing.
     """
 
     key: CallKey
@@ -119,6 +121,7 @@ class CallRecord:
     finished_at: datetime | None
     end: CallEnd | None
     is_acknowledged: bool
+    question: Question | None = None
 
 
 OnProgress = Callable[[Progress], None]
@@ -136,9 +139,16 @@ class Upstream(Protocol):
         ...
 
     async def call_tool(
-        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
+        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress, ask: Ask
     ) -> ToolAnswer:
         """Call a tool once and return its answer; on cancellation the server is notified.
+
+        Args:
+            target: The server.
+            tool: The server's own name of the tool.
+            arguments_json: A JSON object.
+            on_progress: Is called with the progress of the tool.
+            ask: Asks a person what the tool wants to know.
 
         Raises:
             UpstreamFailed: The tool did not respond; the error contains whether it may have run.

@@ -1,5 +1,6 @@
 """Operations on a connected MCP server: list its tools, call a tool."""
 
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mcp import Client, MCPError
@@ -11,19 +12,28 @@ from mcp_types import (
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
+    ErrorData,
+    InputRequiredResult,
+    InputResponses,
 )
 from mcp_types import Tool as ProtocolTool
+from pydantic import TypeAdapter
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.egress import EXCHANGE
 from mcpgateway.client.failures import is_refusal
+from mcpgateway.client.questions import Ask, answer_all, elicitations_of
 from mcpgateway.client.translation import clean_text, cut_text, tool_answer, usable_tools
 from mcpgateway.servers.domain import Catalogue
 
 PAGES_MAX: Final = 100
 TOOLS_MAX: Final = 2000
 INSTRUCTIONS_BYTES_MAX: Final = 2048
+ROUNDS_MAX: Final = 10
+RESULT: Final[TypeAdapter[CallToolResult | InputRequiredResult]] = TypeAdapter(
+    CallToolResult | InputRequiredResult
+)
 # Error codes that concern the connection, not the call.
 CONNECTION_ERROR_CODES: Final = (CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
 
@@ -54,32 +64,72 @@ async def list_tools(client: Client) -> Catalogue:
     )
 
 
-async def call_tool(
-    client: Client, tool: str, arguments: dict[str, Any], on_progress: OnProgress
-) -> ToolAnswer:
-    """Call the tool; an error response of the server is an answer too."""
-    request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
+@dataclass(slots=True)
+class ToolCall:
+    """A call of a tool, which goes on after each answer of a person.
 
-    async def note(progress: float, total: float | None, message: str | None) -> None:
-        on_progress(Progress(progress, total, clean_text(message or "")[:1024]))
+    Attributes:
+        tool: The server's own name of the tool.
+        arguments: Its arguments.
+        on_progress: Is called with the progress of the tool.
+        ask: Asks a person what the tool wants to know.
+        rounds: How often the server has asked; afterwards it is never called from the beginning.
+    """
 
-    async def send() -> ToolAnswer:
-        # Not `call_tool`: it validates the result afterwards and would lose it on failure.
-        return tool_answer(
-            await client.session.send_request(request, CallToolResult, progress_callback=note)
-        )
+    tool: str
+    arguments: dict[str, Any]
+    on_progress: OnProgress
+    ask: Ask
+    rounds: int = 0
+    _responses: InputResponses | None = field(default=None, repr=False)
+    _state: str | None = field(default=None, repr=False)
 
-    try:
+    async def run(self, client: Client) -> ToolAnswer:
+        """Call the tool; an error response of the server is an answer too."""
         try:
-            return await send()
+            with elicitations_of(client).calling(self.ask):
+                return await self._until_answered(client)
+        except MCPError as error:
+            exchange = EXCHANGE.get()
+            if error.code in CONNECTION_ERROR_CODES or exchange is None or is_refusal(exchange):
+                raise
+            return _error_answer(error.message)
+
+    async def _until_answered(self, client: Client) -> ToolAnswer:
+        while True:
+            result = await self._send(client)
+            if isinstance(result, CallToolResult):
+                return tool_answer(result)
+            self.rounds += 1
+            if self.rounds > ROUNDS_MAX:
+                return _error_answer(f"the tool asked more than {ROUNDS_MAX} times")
+            answered = await answer_all(result.input_requests or {}, self.ask)
+            if isinstance(answered, ErrorData):
+                return _error_answer(f"the tool asked what cannot be answered: {answered.message}")
+            self._responses, self._state = answered, result.request_state
+
+    async def _send(self, client: Client) -> CallToolResult | InputRequiredResult:
+        params = CallToolRequestParams(
+            name=self.tool,
+            arguments=self.arguments,
+            input_responses=self._responses,
+            request_state=self._state,
+        )
+        request = CallToolRequest(params=params)
+        send = client.session.send_request
+        try:
+            # Not `call_tool`: it validates the result afterwards and would lose it on failure.
+            return await send(request, RESULT, progress_callback=self._note)
         except MCPError as error:
             if error.code != HEADER_MISMATCH:
                 raise
-            # The server requires headers that only its listing contains, and did not run the tool.
-            await list_tools(client)
-            return await send()
-    except MCPError as error:
-        exchange = EXCHANGE.get()
-        if error.code in CONNECTION_ERROR_CODES or exchange is None or is_refusal(exchange):
-            raise
-        return ToolAnswer(is_error=True, parts=(TextPart(clean_text(error.message)),))
+        # The server requires headers that only its listing contains, and did not run the tool.
+        await list_tools(client)
+        return await send(request, RESULT, progress_callback=self._note)
+
+    async def _note(self, progress: float, total: float | None, message: str | None) -> None:
+        self.on_progress(Progress(progress, total, clean_text(message or "")[:1024]))
+
+
+def _error_answer(text: str) -> ToolAnswer:
+    return ToolAnswer(is_error=True, parts=(TextPart(clean_text(text)),))

@@ -28,6 +28,7 @@ from mcpgateway.client.call import OnProgress
 from mcpgateway.client.content import Part, ToolAnswer
 from mcpgateway.client.egress import Identity, guarded_client
 from mcpgateway.client.egress_policy import Policy
+from mcpgateway.client.questions import Ask, Elicitations
 from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
 from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
 from mcpgateway.servers.domain import AuthKind, Catalogue, Reason, Target, Transport
@@ -165,19 +166,26 @@ class Sessions:
         return await self._within(target, list_and_follow)
 
     async def call_tool(
-        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
+        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress, ask: Ask
     ) -> ToolAnswer:
         """Call a tool once; a call that was certainly not sent is retried once.
+
+        A call that asked goes on where it was, and is never made from its beginning again.
 
         Raises:
             UpstreamFailed: The tool did not respond; the error contains whether it may have run.
         """
         arguments = msgspec.json.decode(arguments_json or b"{}", type=dict[str, Any])
-
-        async def call(client: Client) -> ToolAnswer:
-            return await asking.call_tool(client, tool, arguments, on_progress)
-
-        return await self._broken_off(target, call)
+        call = asking.ToolCall(tool, arguments, on_progress, ask)
+        try:
+            return await self._broken_off(target, call.run)
+        except UpstreamFailed as failure:
+            if call.rounds == 0 or failure.may_have_executed:
+                raise
+            # What came before its question was done, whatever became of the rest.
+            raise UpstreamFailed(
+                Reason.SESSION_LOST, str(failure), may_have_executed=True
+            ) from failure
 
     async def protocol_version(self, target: Target) -> str:
         """Connect, and return the protocol revision that was agreed on.
@@ -402,6 +410,7 @@ class Sessions:
             return Client(
                 transport,
                 message_handler=hear,
+                elicitation_callback=Elicitations(),
                 mode=endpoint.mode,
                 prior_discover=endpoint.discovered,
                 client_info=CLIENT,

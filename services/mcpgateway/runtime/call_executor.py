@@ -7,11 +7,14 @@ running in this process but the executor does not have was lost between the two,
 """
 
 import asyncio
+import itertools
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 from mcpgateway.client.call import (
     CallEnd,
@@ -23,18 +26,20 @@ from mcpgateway.client.call import (
     Upstream,
 )
 from mcpgateway.client.content import TooLarge, truncated
+from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
 from mcpgateway.runtime.journal import Journal, check_content
+from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, Prepare, PreparedCall, RunningCall
 from mcpgateway.servers.domain import (
     Reason,
     Target,
 )
 from mcpgateway.servers.errors import McpError, TooManyCalls, UpstreamFailed
+from mcpgateway.servers.health import OF_LOGIN
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Starter, Supervision
 
-PROGRESS_PERIOD_S: Final = 0.25
 POLL_FIRST_S: Final = 0.1
 POLL_LAST_S: Final = 1.0
 STORE_RETRY_S: Final = 1.0
@@ -43,6 +48,8 @@ QUEUE_S: Final = 2.0
 QUEUE_POLL_S: Final = 0.1
 RENEW_S: Final = 3.0
 DELETE_EXPIRED_S: Final = 600.0
+ANSWER_S_MAX: Final = 86_400.0
+LOGINS_MAX: Final = 5
 
 logger = logging.getLogger(__name__)
 
@@ -60,57 +67,26 @@ class JournaledCall:
     is_attached: bool
 
 
-class RunningCall:
-    """A call that this process is making."""
+class CallExecutor:
+    """Starts calls, attaches to them, and ends them.
+
+    Args:
+        journal: The journal of calls.
+        upstream: Makes them.
+        clock: The clock of their limits.
+        tasks: Owns them.
+        login_url: Returns where users log in to a server; None if that is not known.
+    """
 
     def __init__(
-        self, call_request: CallRequest, target: Target, blocking_error: UpstreamFailed | None
+        self,
+        journal: Journal,
+        upstream: Upstream,
+        clock: Clock,
+        tasks: Starter,
+        login_url: Callable[[str], str] | None = None,
     ) -> None:
-        loop = asyncio.get_running_loop()
-        self.call_request = call_request
-        self.target = target
-        self.blocking_error = blocking_error
-        self.progress: Progress | None = None
-        self.progress_count = 0
-        self.stop_reason: Reason | None = None
-        self.stopping = asyncio.Event()
-        self.journaled: asyncio.Future[tuple[CallRecord, bool] | Exception] = loop.create_future()
-        self.finished: asyncio.Future[CallRecord | None] = loop.create_future()
-        self._progress_changed = asyncio.Event()
-
-    def note(self, progress: Progress) -> None:
-        """Record the progress of the tool."""
-        self.progress = progress
-        self.progress_count += 1
-        self._progress_changed.set()
-
-    def stop(self, reason: Reason) -> None:
-        """Signal the call to end."""
-        self.stop_reason = self.stop_reason or reason
-        self.stopping.set()
-
-    def finish(self, record: CallRecord | None) -> None:
-        """Wake the followers; with None they read the record from the journal."""
-        self.finished.set_result(record)
-        self._progress_changed.set()
-
-    async def progress_updates(self) -> AsyncIterator[Progress]:
-        """Yield progress, at most four times a second, until the call is finished."""
-        seen = 0
-        while not self.finished.done() or seen < self.progress_count:
-            if seen < self.progress_count and self.progress is not None:
-                seen = self.progress_count
-                yield self.progress
-                await asyncio.wait({self.finished}, timeout=PROGRESS_PERIOD_S)
-            elif not self.finished.done():
-                self._progress_changed.clear()
-                await self._progress_changed.wait()
-
-
-class CallExecutor:
-    """Starts calls, attaches to them, and ends them."""
-
-    def __init__(self, journal: Journal, upstream: Upstream, clock: Clock, tasks: Starter) -> None:
+        self._login_url = login_url
         self._journal = journal
         self._upstream = upstream
         self._clock = clock
@@ -120,11 +96,15 @@ class CallExecutor:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, journal: Journal, upstream: Upstream, supervision: Supervision
+        cls,
+        journal: Journal,
+        upstream: Upstream,
+        supervision: Supervision,
+        login_url: Callable[[str], str] | None = None,
     ) -> "AsyncIterator[CallExecutor]":
         """Yield the executor; at the end running calls are stopped and recorded as unknown."""
         async with BackgroundTasks(supervision) as tasks:
-            executor = cls(journal, upstream, supervision.clock, tasks)
+            executor = cls(journal, upstream, supervision.clock, tasks, login_url)
             try:
                 yield executor
             finally:
@@ -144,14 +124,14 @@ class CallExecutor:
         return JournaledCall(record, is_attached=True)
 
     async def start(
-        self, call_request: CallRequest, target: Target, blocking_error: UpstreamFailed | None
+        self, call_request: CallRequest, prepared: PreparedCall, prepare: Prepare | None = None
     ) -> JournaledCall:
         """Journal the call and make it, unless the same one is in progress.
 
         Args:
             call_request: The call.
-            target: The server.
-            blocking_error: Why it cannot be made; it is journaled and ends with this.
+            prepared: The server; a call that cannot be made is journaled and ends with the reason.
+            prepare: Prepares it again after a login; without it nobody is asked anything.
 
         Raises:
             TooManyCalls: The server's limit of running calls is reached.
@@ -161,7 +141,7 @@ class CallExecutor:
         running = self._running.get(call_request.key.execution_id)
         is_attached = running is not None
         if running is None:
-            running = RunningCall(call_request, target, blocking_error)
+            running = RunningCall(call_request, prepared, prepare)
             self._running[call_request.key.execution_id] = running
             self._tasks.create_task(self._run_call(running), context=detached())
         journaled = await asyncio.shield(running.journaled)
@@ -172,7 +152,7 @@ class CallExecutor:
         return JournaledCall(record, is_attached=is_attached or not is_new)
 
     async def follow(self, record: CallRecord) -> AsyncIterator[Progress | CallRecord]:
-        """Yield the progress of a journaled call, and finally its finished record."""
+        """Yield the progress of a journaled call, and finally its record: finished, or asking."""
         if record.end is not None:
             yield record
             return
@@ -180,11 +160,21 @@ class CallExecutor:
         if running is not None:
             async for progress in running.progress_updates():
                 yield progress
+            if running.question is not None:
+                yield replace(record, question=running.question)
+                return
             finished = running.finished.result()
             if finished is not None:
                 yield finished
                 return
         yield await self._poll_journal(record.key.execution_id)
+
+    async def answer(self, execution_id: str, question_id: str, answer: Answer) -> None:
+        """Answer what a call asks, in whichever process it is made; others are ignored."""
+        if await self._journal.questions.answer(execution_id, question_id, answer):
+            running = self._running.get(execution_id)
+            if running is not None:
+                running.answer(question_id, answer)
 
     def cancel(self, execution_id: str) -> None:
         """Stop the call if this process makes it; other processes read it in the journal."""
@@ -211,6 +201,9 @@ class CallExecutor:
         for call in await self._journal.renew():
             if call.is_cancelled:
                 self.cancel(call.execution_id)
+            running = self._running.get(call.execution_id)
+            if running is not None and call.question_id is not None and call.answer is not None:
+                running.answer(call.question_id, call.answer)
             if call.execution_id not in known and call.execution_id not in self._running:
                 message = "the call was lost before it was sent"
                 end = CallEnd(
@@ -245,7 +238,7 @@ class CallExecutor:
         while True:
             try:
                 return await self._journal.begin(
-                    running.call_request, running.target.server.settings.limits
+                    running.call_request, running.prepared.target.server.settings.limits
                 )
             except TooManyCalls:
                 if self._clock.monotonic() >= waits_until or running.stopping.is_set():
@@ -272,8 +265,6 @@ class CallExecutor:
 
     async def _run_upstream(self, running: RunningCall) -> CallEnd:
         """Make the call and return its end; all failures are returned as values."""
-        if running.blocking_error is not None:
-            return _failed(running.blocking_error)
         if running.stopping.is_set():
             return replace(_stopped(running.stop_reason), may_have_executed=False)
         silence = CallTimeouts(running, self._clock)
@@ -284,7 +275,7 @@ class CallExecutor:
 
         call_request = running.call_request
         async with asyncio.TaskGroup() as tasks:
-            calling = tasks.create_task(self._call(running, on_progress))
+            calling = tasks.create_task(self._call_logged_in(running, silence, on_progress))
             stopping = tasks.create_task(running.stopping.wait())
             waiting = tasks.create_task(silence.wait_timeout())
             watched = (calling, stopping, waiting)
@@ -297,15 +288,72 @@ class CallExecutor:
             return _timed_out(waiting.result(), call_request)
         return _stopped(running.stop_reason)
 
-    async def _call(self, running: RunningCall, on_progress: OnProgress) -> CallEnd:
+    async def _call_logged_in(
+        self, running: RunningCall, silence: CallTimeouts, on_progress: OnProgress
+    ) -> CallEnd:
+        """Make the call; while its user is not logged in, it waits until they are."""
+        prepared = running.prepared
+        for attempt in itertools.count(1):
+            failure = prepared.blocking_error
+            if failure is None:
+                ended = await self._call(running, prepared.target, silence, on_progress)
+                if isinstance(ended, CallEnd):
+                    return ended
+                failure = ended
+            is_of_login = failure.reason in OF_LOGIN and not failure.may_have_executed
+            if not is_of_login or attempt > LOGINS_MAX:
+                return _failed(failure)
+            if self._login_url is None or running.prepare is None:
+                return _failed(failure)
+            url = self._login_url(running.call_request.server_id)
+            question = Question(QuestionKind.LOGIN, str(failure)[:4096], url=url)
+            answer = await self._ask(running, silence, question)
+            if answer.action is not AnswerAction.ACCEPT:
+                return _failed(failure)
+            try:
+                prepared = await running.prepare()
+            except McpError as error:
+                return replace(_failed(failure), message=str(error))
+        raise AssertionError("the last attempt returns")
+
+    async def _ask(self, running: RunningCall, silence: CallTimeouts, question: Question) -> Answer:
+        """Ask a person; the time until they answer does not count."""
+        if running.prepare is None:
+            return NOBODY
+        execution_id = running.call_request.key.execution_id
+        async with running.asking:
+            running.question_count += 1
+            question = msgspec.structs.replace(question, id=str(running.question_count))
+            silence.pause()
+            try:
+                await self._journal.questions.ask(execution_id, question)
+                answered = running.open_question(question)
+                await asyncio.wait({answered}, timeout=ANSWER_S_MAX)
+                running.answer(question.id, NOBODY)
+                await self._journal.questions.go_on(execution_id, question.id)
+                return answered.result()
+            finally:
+                silence.resume()
+
+    async def _call(
+        self,
+        running: RunningCall,
+        target: Target,
+        silence: CallTimeouts,
+        on_progress: OnProgress,
+    ) -> CallEnd | UpstreamFailed:
         call_request = running.call_request
-        bytes_max = running.target.server.settings.limits.result_bytes_max
+        bytes_max = target.server.settings.limits.result_bytes_max
         try:
             answer = await self._upstream.call_tool(
-                running.target, call_request.tool, call_request.arguments_json, on_progress
+                target,
+                call_request.tool,
+                call_request.arguments_json,
+                on_progress,
+                lambda question: self._ask(running, silence, question),
             )
         except UpstreamFailed as error:
-            return _failed(error)
+            return error
         except Exception:  # Its effect is unknown, which must be recorded.
             logger.exception("call %s failed", call_request.key.execution_id)
             message = "the call failed inside Parley; the tool may have run"
@@ -334,11 +382,11 @@ class CallExecutor:
             await self._clock.sleep(STORE_RETRY_S)
 
     async def _poll_journal(self, execution_id: str) -> CallRecord:
-        """Return the record of a call that another process makes, once it is finished."""
+        """Return the record of a call that another process makes, once it asks or is finished."""
         delay_s = POLL_FIRST_S
         while True:
             record = await self._journal.read(execution_id)
-            if record.end is not None:
+            if record.end is not None or record.question is not None:
                 return record
             await self._clock.sleep(delay_s)
             delay_s = min(2 * delay_s, POLL_LAST_S)
@@ -349,30 +397,6 @@ class CallExecutor:
             running.stop(Reason.GATEWAY_LOST)
         if finishing:
             await asyncio.wait(finishing, timeout=STOP_S)
-
-
-class CallTimeouts:
-    """Measures the idle time and the total time of a call."""
-
-    def __init__(self, running: RunningCall, clock: Clock) -> None:
-        self._clock = clock
-        self._idle_s = running.call_request.idle_s
-        self._idle_since = clock.monotonic()
-        self._over_at = clock.monotonic() + running.call_request.limit_s
-
-    def reset_idle(self) -> None:
-        """Record that the tool sent something."""
-        self._idle_since = self._clock.monotonic()
-
-    async def wait_timeout(self) -> Reason:
-        """Wait until one of the two limits is reached, and return which."""
-        while True:
-            now = self._clock.monotonic()
-            if now >= self._over_at:
-                return Reason.CALL_TIMEOUT
-            if now >= self._idle_since + self._idle_s:
-                return Reason.IDLE_TIMEOUT
-            await self._clock.sleep(min(self._over_at, self._idle_since + self._idle_s) - now)
 
 
 def _failed(error: UpstreamFailed) -> CallEnd:

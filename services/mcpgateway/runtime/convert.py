@@ -18,6 +18,7 @@ from mcpgateway.client.content import (
     UnknownPart,
     body_of,
 )
+from mcpgateway.client.questions import Question
 from mcpgateway.runtime.tool_listing import OfferedTool, ServerOutcome
 from mcpgateway.servers.domain import Reason, ToolHints
 from mcpgateway.servers.errors import BadArguments
@@ -27,6 +28,8 @@ from parley.api.mcp.v1.error_reason_pb2 import ErrorReason
 from parley.rpc import LIMITS
 
 BODIES_BYTES_MAX: Final = 256 * 1024
+#: For how long an executor waits for an answer.
+ANSWER_MS_MAX: Final = 86_400_000
 CHUNK_BYTES_MAX: Final = LIMITS.frame_bytes_max
 ARGUMENTS_BYTES_MAX: Final = 1024 * 1024
 ARGUMENTS_DEPTH_MAX: Final = 64
@@ -93,6 +96,18 @@ def progress_to_proto(progress: Progress) -> api.CallProgress:
     """Convert the progress of a tool."""
     return api.CallProgress(
         progress=progress.progress, total=progress.total, message=progress.message
+    )
+
+
+def question_to_proto(question: Question) -> tool_pb2.InputRequired:
+    """Convert what a running call asks."""
+    return tool_pb2.InputRequired(
+        request_id=question.id,
+        kind=tool_pb2.InputKind.Value(f"INPUT_KIND_{question.kind.name}"),
+        message=question.message,
+        schema_json=question.schema_json,
+        url=question.url,
+        expires_after_ms=ANSWER_MS_MAX,
     )
 
 

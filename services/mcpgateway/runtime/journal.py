@@ -19,6 +19,8 @@ import asyncpg
 
 from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest, Outcome
 from mcpgateway.client.content import decode_parts, encode_parts
+from mcpgateway.client.questions import Answer
+from mcpgateway.runtime.call_questions import CallQuestions, decode_answer, question_of
 from mcpgateway.servers.domain import Limits, Reason
 from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner, TooManyCalls
 from parley.postgres import Database
@@ -63,7 +65,7 @@ _LOCK_SERVER = "SELECT pg_advisory_xact_lock(hashtextextended('mcp.calls ' || $1
 # May run: service.
 _COUNT_RUNNING = """
     SELECT count(*) AS of_server, count(*) FILTER (WHERE user_id = $2) AS of_user
-    FROM mcp.calls WHERE server_id = $1 AND finished_at IS NULL
+    FROM mcp.calls WHERE server_id = $1 AND finished_at IS NULL AND question_id IS NULL
 """
 # May run: process.
 _RECORD = """
@@ -80,7 +82,8 @@ _RECORD = """
 _FINISH = f"""
     WITH ended AS (
         UPDATE mcp.calls SET finished_at = now(), outcome = $2, reason = $3, message = $4,
-            may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8
+            may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8,
+            question_id = NULL, question = NULL, answer = NULL
         WHERE execution_id = $1 AND finished_at IS NULL RETURNING *),
     recorded AS ({_RECORD})
     SELECT * FROM ended
@@ -125,7 +128,7 @@ _RENEW = """
 """
 # May run: process.
 _OWN = """
-    SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled
+    SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled, question_id, answer
     FROM mcp.calls WHERE gateway_id = $1 AND finished_at IS NULL
 """
 # May run: process.
@@ -134,7 +137,8 @@ _FAIL_ABANDONED_CALLS = f"""
         DELETE FROM mcp.gateways WHERE lease_expires_at < now()),
     ended AS (
         UPDATE mcp.calls SET finished_at = now(), outcome = 'unknown', reason = 'GATEWAY_LOST',
-            message = 'the process that made the call ended; the tool may have run'
+            message = 'the process that made the call ended; the tool may have run',
+            question_id = NULL, question = NULL, answer = NULL
         WHERE finished_at IS NULL AND NOT EXISTS (
             SELECT FROM mcp.gateways g WHERE g.id = gateway_id AND g.lease_expires_at >= now())
         RETURNING *)
@@ -181,10 +185,17 @@ _DELETE_PRUNED = """
 
 @dataclass(frozen=True, slots=True)
 class LeasedCall:
-    """A running call of this process."""
+    """A running call of this process.
+
+    Attributes:
+        question_id: What it asks; None if nothing.
+        answer: What another process was answered; None if nothing.
+    """
 
     execution_id: str
     is_cancelled: bool
+    question_id: str | None = None
+    answer: Answer | None = None
 
 
 class Journal:
@@ -192,6 +203,7 @@ class Journal:
 
     Attributes:
         generation: The identity of the journal; a missing call in another journal proves nothing.
+        questions: What running calls ask.
     """
 
     def __init__(
@@ -205,6 +217,7 @@ class Journal:
         self._process_id = process_id
         self._on_pruned = on_pruned
         self.generation = generation
+        self.questions = CallQuestions(database)
 
     # May run: process.
     @classmethod
@@ -337,7 +350,15 @@ class Journal:
         """Renew the lease of this process; return its running calls."""
         await self._database.pool.execute(_RENEW, self._process_id, LEASE)
         rows = await self._database.pool.fetch(_OWN, self._process_id)
-        return tuple(LeasedCall(row["execution_id"], row["is_cancelled"]) for row in rows)
+        return tuple(
+            LeasedCall(
+                row["execution_id"],
+                row["is_cancelled"],
+                row["question_id"],
+                None if row["answer"] is None else decode_answer(row["answer"]),
+            )
+            for row in rows
+        )
 
     async def fail_abandoned_calls(self) -> None:
         """End the calls of processes whose lease expired: their outcome is unknown."""
@@ -443,4 +464,5 @@ def _record(row: "asyncpg.Record") -> CallRecord:
         finished_at=row["finished_at"],
         end=end,
         is_acknowledged=row["acknowledged_at"] is not None,
+        question=question_of(row),
     )

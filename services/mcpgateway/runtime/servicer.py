@@ -6,21 +6,24 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mcpgateway.client.call import CallKey, CallRecord, CallRequest, Progress
+from mcpgateway.client.questions import Answer, AnswerAction
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.convert import (
     check_arguments,
     outcome_to_proto,
     progress_to_proto,
+    question_to_proto,
     reason_to_proto,
     result_to_proto,
     tool_to_proto,
 )
 from mcpgateway.runtime.journal import TOKEN_PREFIX, Journal
-from mcpgateway.runtime.tool_access import blocking_error
+from mcpgateway.runtime.running_call import PreparedCall
+from mcpgateway.runtime.tool_access import prepared_call
 from mcpgateway.runtime.tool_listing import Listing, ToolListing
 from mcpgateway.servers.access import Access, CallerContext
-from mcpgateway.servers.domain import Availability, ChatContext, Server, ServerId, Target
+from mcpgateway.servers.domain import Availability, ChatContext, Server, ServerId
 from mcpgateway.servers.errors import (
     CallAcknowledged,
     CallNotFound,
@@ -41,6 +44,12 @@ TOOLS_PER_PAGE: Final = 500
 TOOLS_PER_PAGE_MAX: Final = 2_000
 PAGE_BYTES_MAX: Final = 3 * 1024 * 1024
 ACKNOWLEDGED_AT_ONCE_MAX: Final = 500
+ANSWER_BYTES_MAX: Final = 65536
+ACTIONS: Final = {
+    tool_pb2.INPUT_ACTION_ACCEPT: AnswerAction.ACCEPT,
+    tool_pb2.INPUT_ACTION_DECLINE: AnswerAction.DECLINE,
+    tool_pb2.INPUT_ACTION_CANCEL: AnswerAction.CANCEL,
+}
 
 
 class RuntimeServicer(McpRuntimeServiceServicer):
@@ -134,12 +143,22 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             raise CallNotFound(call_request.key.execution_id)
         if opened is None:
             caller_context = _caller_context(request.context)
-            target = await self._access.target_for(call_request.server_id, caller_context)
-            blocked = await blocking_error(
-                self._catalogues, target, call_request.tool, request.expected_digest
-            )
-            call_request = _within_limits(call_request, target, request)
-            opened = await self._executor.start(call_request, target, blocked)
+            server_id, digest = call_request.server_id, request.expected_digest
+            server = await self._access.server_for(server_id, caller_context)
+
+            async def prepare() -> PreparedCall:
+                tool = call_request.tool
+                return await prepared_call(
+                    self._access, self._catalogues, server_id, caller_context, tool, digest
+                )
+
+            prepared = await prepare()
+            call_request = _within_limits(call_request, server, request)
+            opened = await self._executor.start(call_request, prepared, prepare)
+        elif request.HasField("answer"):
+            await self._executor.answer(call_request.key.execution_id, *_answer(request.answer))
+            # Read again, because it does not ask this any more.
+            opened = await self._executor.attach(call_request) or opened
         if opened.record.is_acknowledged:
             raise CallAcknowledged(call_request.key.execution_id)
         started = api.CallStarted(is_attached=opened.is_attached)
@@ -150,6 +169,10 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             if isinstance(progress_updates, Progress):
                 yield api.CallToolResponse(progress=progress_to_proto(progress_updates))
                 continue
+            if progress_updates.question is not None:
+                question = question_to_proto(progress_updates.question)
+                yield api.CallToolResponse(input_required=question)
+                return
             messages = result_to_proto(progress_updates)
             for chunk in messages.chunks:
                 yield api.CallToolResponse(chunk=chunk)
@@ -164,6 +187,8 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         if record is not None:
             if record.started_at is not None:
                 response.started_at.FromDatetime(record.started_at)
+            if record.question is not None:
+                response.input_required.CopyFrom(question_to_proto(record.question))
             if record.end is not None:
                 response.result.CopyFrom(result_to_proto(record).result)
         return response
@@ -248,10 +273,10 @@ def _caller_context(message: api.ChatContext) -> CallerContext:
 
 
 def _within_limits(
-    call_request: CallRequest, target: Target, request: api.CallToolRequest
+    call_request: CallRequest, server: Server, request: api.CallToolRequest
 ) -> CallRequest:
     """Return the request with its timeouts limited to those of the server."""
-    limits = target.server.settings.limits
+    limits = server.settings.limits
     idle_ms = min(request.idle_timeout_ms or limits.idle_timeout_ms, limits.idle_timeout_ms)
     call_ms = min(request.call_timeout_ms or limits.call_timeout_ms, limits.call_timeout_ms)
     return replace(call_request, idle_s=idle_ms / 1000, limit_s=call_ms / 1000)
@@ -262,7 +287,23 @@ def _state(record: CallRecord | None) -> "tool_pb2.CallState.ValueType":
         return tool_pb2.CALL_STATE_NEVER_SEEN
     if record.is_acknowledged:
         return tool_pb2.CALL_STATE_ACKNOWLEDGED
+    if record.question is not None:
+        return tool_pb2.CALL_STATE_INPUT_REQUIRED
     return tool_pb2.CALL_STATE_RUNNING if record.end is None else tool_pb2.CALL_STATE_FINISHED
+
+
+def _answer(given: tool_pb2.InputAnswer) -> tuple[str, Answer]:
+    """Return what was answered, and the id of the question.
+
+    Raises:
+        InvalidRequest: There is no action, or the content is no JSON object.
+    """
+    if given.action not in ACTIONS:
+        raise InvalidRequest({"answer.action": "say what was decided"})
+    if len(given.content_json) > ANSWER_BYTES_MAX:
+        raise InvalidRequest({"answer.content_json": f"give at most {ANSWER_BYTES_MAX} bytes"})
+    content = check_arguments(given.content_json) if given.content_json else b""
+    return given.request_id, Answer(ACTIONS[given.action], content)
 
 
 def _check_listing(request: api.ListToolsRequest) -> None:

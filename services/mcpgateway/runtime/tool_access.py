@@ -1,8 +1,11 @@
 """Whether a tool may be called: by the lists, by its definition, and by what the caller saw."""
 
 from mcpgateway.runtime.catalogues import CatalogueCache
+from mcpgateway.runtime.running_call import PreparedCall
+from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.domain import Target
 from mcpgateway.servers.errors import (
+    NeedsConnect,
     ToolChanged,
     ToolDenied,
     ToolNotFound,
@@ -44,3 +47,25 @@ async def blocking_error(
     if expected_digest not in ("", definition.digest):
         raise ToolChanged(definition.digest)
     return None
+
+
+async def prepared_call(
+    access: Access,
+    catalogues: CatalogueCache,
+    server_id: str,
+    caller: CallerContext,
+    tool: str,
+    expected_digest: str,
+) -> PreparedCall:
+    """Return the server of a call; one whose user is not logged in is blocked until they are.
+
+    Raises:
+        McpError: The caller may not use it, or not this tool.
+    """
+    server = await access.server_for(server_id, caller)
+    try:
+        target = await access.open_target(server, caller)
+    except NeedsConnect as error:
+        target = Target(server, {}, caller.user_id, caller.context.chat_id)
+        return PreparedCall(target, UpstreamFailed(error.reason, str(error)))
+    return PreparedCall(target, await blocking_error(catalogues, target, tool, expected_digest))

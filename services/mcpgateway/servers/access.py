@@ -148,9 +148,17 @@ class Access:
         Raises:
             McpError: They may not, or its secrets cannot be decrypted.
         """
+        return await self.open_target(await self.server_for(server_id, caller), caller)
+
+    async def server_for(self, server_id: str, caller: CallerContext) -> Server:
+        """Return a server, if a caller may use it.
+
+        Raises:
+            McpError: They may not.
+        """
         found = await self._servers.find([server_id])
         server = found.get(server_id)
         problem = await self.error(server_id, server, caller)
         if problem is not None or server is None:
             raise problem or AssertionError("a missing server is refused")
-        return await self.open_target(server, caller)
+        return server

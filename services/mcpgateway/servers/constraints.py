@@ -8,9 +8,12 @@ class Constraint(StrEnum):
 
     AUDIT_OUTBOX_PKEY = "audit_outbox_pkey"
     CALLS_ACKNOWLEDGED_AFTER_END = "calls_acknowledged_after_end"
+    CALLS_ANSWER_HAS_QUESTION = "calls_answer_has_question"
     CALLS_END_IS_WHOLE = "calls_end_is_whole"
     CALLS_OUTCOME_KNOWN = "calls_outcome_known"
     CALLS_PKEY = "calls_pkey"
+    CALLS_QUESTION_BEFORE_END = "calls_question_before_end"
+    CALLS_QUESTION_IS_WHOLE = "calls_question_is_whole"
     CALLS_RUNNING_SOMEWHERE = "calls_running_somewhere"
     CHAT_OWNERS_PKEY = "chat_owners_pkey"
     GATEWAYS_PKEY = "gateways_pkey"

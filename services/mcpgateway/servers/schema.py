@@ -339,6 +339,19 @@ calls = Table(
     Column("retry_after_ms", BigInteger, nullable=False, server_default=text("0")),
     Column("original_bytes", BigInteger, nullable=False, server_default=text("0")),
     Column("parts", LargeBinary),
+    # What it asks and what was answered, until the call goes on.
+    Column("question_id", Text),
+    Column("question", LargeBinary),
+    Column("answer", LargeBinary),
+    CheckConstraint(
+        "(question_id IS NULL) = (question IS NULL)", name=Constraint.CALLS_QUESTION_IS_WHOLE
+    ),
+    CheckConstraint(
+        "answer IS NULL OR question_id IS NOT NULL", name=Constraint.CALLS_ANSWER_HAS_QUESTION
+    ),
+    CheckConstraint(
+        "finished_at IS NULL OR question_id IS NULL", name=Constraint.CALLS_QUESTION_BEFORE_END
+    ),
     CheckConstraint(
         "outcome IN ('succeeded', 'tool_error', 'failed', 'cancelled', 'timed_out', 'unknown')",
         name=Constraint.CALLS_OUTCOME_KNOWN,

@@ -78,6 +78,7 @@ def make_settings(
         master_key_file=directory / "master.json",
         allowed_hosts=Policy.parse(allowed),
         demo_server_url=None if demo_url is None else HttpUrl(demo_url),
+        public_url=HttpUrl("https://parley.example"),
     )
     return settings, keys
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import ToolAnswer
+from mcpgateway.client.questions import Answer, Ask, Question
 from mcpgateway.servers.domain import Catalogue, ServerId, Target
 from mcpgateway.servers.errors import UpstreamFailed
 
@@ -17,6 +18,7 @@ class ScriptedCall:
     answer: ToolAnswer | UpstreamFailed
     progress: Sequence[Progress] = ()
     released: asyncio.Event | None = None
+    questions: Sequence[Question] = ()
 
 
 @dataclass(slots=True)
@@ -28,12 +30,14 @@ class ScriptedUpstream:
         calls: The scripts of the next calls, in order; a further call is an error of the test.
         called: The tools called so far, with their arguments.
         cancelled: The tools whose calls were cancelled.
+        answers: What was answered to calls that asked.
     """
 
     catalogues: Mapping[ServerId, Catalogue | UpstreamFailed] = field(default_factory=dict)
     calls: list[ScriptedCall] = field(default_factory=list)
     called: list[tuple[str, bytes]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
 
     async def list_tools(self, target: Target) -> Catalogue:
         """Return the scripted catalogue of the server."""
@@ -44,13 +48,15 @@ class ScriptedUpstream:
                 raise failure
 
     async def call_tool(
-        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
+        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress, ask: Ask
     ) -> ToolAnswer:
         """Play the next scripted call."""
         self.called.append((tool, arguments_json))
         call = self.calls.pop(0)
         for progress in call.progress:
             on_progress(progress)
+        for question in call.questions:
+            self.answers.append(await ask(question))
         if call.released is not None:
             try:
                 await call.released.wait()

@@ -102,6 +102,7 @@ def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
                 "DATABASE_URL_FILE": str(home.database_url_file(service)),
                 "MASTER_KEY_FILE": str(home.master_key_file),
                 "GATEWAY": upstream[GATEWAY],
+                "PUBLIC_URL": stack.public_url,
                 "DEMO_SERVER_URL": f"{ports.mcp_demo.url}/mcp",
             }
         case "chatd":

@@ -14,6 +14,7 @@ from mcpgateway.client.call import Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.egress import IDENTITY, Identity, ResponseTooLarge, guarded_client
 from mcpgateway.client.egress_policy import Policy
+from mcpgateway.client.questions import Answer, AnswerAction, Question
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
@@ -42,6 +43,10 @@ class Seen:
     def note(self, progress: Progress) -> None:
         self.all.append(progress)
         self.first.set()
+
+
+async def nobody(question: Question) -> Answer:
+    return Answer(AnswerAction.CANCEL)
 
 
 def nothing(progress: Progress) -> None:
@@ -74,7 +79,7 @@ async def test_the_demo_server_tells_the_time(demo_url: str) -> None:
         target = target_of(demo_url)
         catalogue = await sessions.list_tools(target)
         answer = await sessions.call_tool(
-            target, "get_current_time", b'{"timezone":"Europe/Berlin"}', nothing
+            target, "get_current_time", b'{"timezone":"Europe/Berlin"}', nothing, nobody
         )
 
     (part,) = answer.parts
@@ -88,9 +93,9 @@ async def test_a_tools_own_error_and_an_unknown_tool_are_answers(demo_url: str) 
     async with sessions_to(demo_url) as sessions:
         target = target_of(demo_url)
         wrong = await sessions.call_tool(
-            target, "get_current_time", b'{"timezone":"Nowhere"}', nothing
+            target, "get_current_time", b'{"timezone":"Nowhere"}', nothing, nobody
         )
-        unknown = await sessions.call_tool(target, "nope", b"{}", nothing)
+        unknown = await sessions.call_tool(target, "nope", b"{}", nothing, nobody)
 
     assert wrong.is_error
     assert unknown == ToolAnswer(True, (TextPart("Unknown tool: nope"),))
@@ -101,7 +106,9 @@ async def test_a_server_with_sessions_is_met_once_per_user() -> None:
     url = f"http://127.0.0.1:{port}/mcp"
     async with session_server(port), sessions_to(url) as sessions:
         for user_id in ("ann", "ann", "bob"):
-            answer = await sessions.call_tool(target_of(url, user_id=user_id), "add", SUM, nothing)
+            answer = await sessions.call_tool(
+                target_of(url, user_id=user_id), "add", SUM, nothing, nobody
+            )
             assert answer == ADDED
         met = [await counted(sessions, target_of(url), what) for what in ("discover", "sessions")]
 
@@ -115,12 +122,14 @@ async def test_progress_arrives_and_cancelling_reaches_the_server() -> None:
     async with session_server(port), sessions_to(url) as sessions:
         target = target_of(url)
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(sessions.call_tool(target, "wait", b"{}", seen.note))
+            waiting = tasks.create_task(
+                sessions.call_tool(target, "wait", b"{}", seen.note, nobody)
+            )
             await seen.first.wait()
             waiting.cancel()
         while await counted(sessions, target, "cancelled") == 0:
             continue
-        answer = await sessions.call_tool(target, "add", SUM, nothing)
+        answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
 
     assert (seen.all, answer) == ([Progress(1, 2, "half")], ADDED)
 
@@ -131,9 +140,9 @@ async def test_a_server_that_forgot_its_sessions_is_met_again() -> None:
     async with sessions_to(url) as sessions:
         target = target_of(url)
         async with session_server(port):
-            before = await sessions.call_tool(target, "add", SUM, nothing)
+            before = await sessions.call_tool(target, "add", SUM, nothing, nobody)
         async with session_server(port):
-            after = await sessions.call_tool(target, "add", SUM, nothing)
+            after = await sessions.call_tool(target, "add", SUM, nothing, nobody)
 
     assert (before, after) == (ADDED, ADDED)
 
@@ -144,7 +153,7 @@ async def test_the_older_transport_works_too() -> None:
     async with session_server(port, "sse"), sessions_to(url) as sessions:
         target = target_of(url, transport=Transport.SSE)
         catalogue = await sessions.list_tools(target)
-        answer = await sessions.call_tool(target, "add", SUM, nothing)
+        answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
 
     assert (set(catalogue.tools), answer) == ({"add", "count", "wait"}, ADDED)
 
@@ -195,13 +204,13 @@ async def test_the_next_call_after_a_restart_succeeds() -> None:
     async with sessions_to(url) as sessions:
         with demo_process(port):
             await until_listening(port)
-            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing)
+            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing, nobody)
         with pytest.raises(UpstreamFailed) as caught:
-            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing)
+            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing, nobody)
         with demo_process(port):
             await until_listening(port)
             answer = await sessions.call_tool(
-                target_of(url), "get_current_time", arguments, nothing
+                target_of(url), "get_current_time", arguments, nothing, nobody
             )
 
     assert (caught.value.reason, caught.value.may_have_executed) == (Reason.CONNECT_FAILED, False)
@@ -297,7 +306,7 @@ async def client_of(port: int) -> AsyncIterator[httpx2.AsyncClient]:
 async def counted(sessions: Sessions, target: Target, what: str) -> int:
     """Ask a server with sessions how often something happened to it."""
     arguments = msgspec.json.encode({"what": what})
-    answer = await sessions.call_tool(target, "count", arguments, nothing)
+    answer = await sessions.call_tool(target, "count", arguments, nothing, nobody)
     (part,) = answer.parts
     assert isinstance(part, TextPart)
     return int(part.text)
@@ -306,7 +315,7 @@ async def counted(sessions: Sessions, target: Target, what: str) -> int:
 async def failure_of(sessions: Sessions, target: Target, tool: str, seen: Seen) -> UpstreamFailed:
     """Call a tool that will fail."""
     with pytest.raises(UpstreamFailed) as caught:
-        await sessions.call_tool(target, tool, b"{}", seen.note)
+        await sessions.call_tool(target, tool, b"{}", seen.note, nobody)
     return caught.value
 
 

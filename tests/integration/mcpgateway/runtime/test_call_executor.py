@@ -10,6 +10,7 @@ from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome, Pr
 from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
 from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
 from mcpgateway.runtime.journal import Journal
+from mcpgateway.runtime.running_call import PreparedCall
 from mcpgateway.servers.domain import Limits, Reason
 from mcpgateway.servers.errors import ExecutionIdReused, StaleOwner, TooManyCalls, UpstreamFailed
 from parley.clock import FakeClock
@@ -33,7 +34,7 @@ class Fixture:
     clock: FakeClock
 
     async def start(self, call_request: CallRequest | None = None) -> JournaledCall:
-        return await self.executor.start(call_request or an_order(), a_target(), None)
+        return await self.executor.start(call_request or an_order(), PreparedCall(a_target()))
 
     async def events(self, record: CallRecord) -> list[Progress | CallEnd | None]:
         return [
@@ -186,7 +187,7 @@ async def test_silence_ends_a_call_and_progress_puts_that_off(fixture: Fixture) 
         asyncio.timeout(5),
         CallExecutor.open(fixture.journal, upstream, supervision(fixture.clock)) as executor,
     ):
-        opened = await executor.start(call_request, a_target(), None)
+        opened = await executor.start(call_request, PreparedCall(a_target()))
         assert await fixture.clock.until_sleeping() == 10
         fixture.clock.advance(9)
         notes.put_nowait(Progress(1, None, ""))
@@ -249,7 +250,7 @@ async def test_an_obstacle_is_journaled_and_nothing_is_called(fixture: Fixture) 
     blocking_error = UpstreamFailed(Reason.CONNECT_FAILED, "refused")
 
     async with asyncio.timeout(5):
-        opened = await fixture.executor.start(an_order(), a_target(), blocking_error)
+        opened = await fixture.executor.start(an_order(), PreparedCall(a_target(), blocking_error))
         (end,) = await fixture.events(opened.record)
 
     assert end == CallEnd(
@@ -267,7 +268,7 @@ async def test_a_result_beyond_the_limit_is_not_kept(fixture: Fixture) -> None:
     target = a_target(a_server(limits=Limits(result_bytes_max=1024)))
 
     async with asyncio.timeout(5):
-        opened = await fixture.executor.start(an_order(), target, None)
+        opened = await fixture.executor.start(an_order(), PreparedCall(target))
         (end,) = await fixture.events(opened.record)
 
     assert end == CallEnd(
@@ -284,11 +285,11 @@ async def test_calls_at_once_are_limited_per_user(fixture: Fixture) -> None:
         ScriptedCall(ANSWER),
     ]
     target = a_target(a_server(limits=Limits(calls_per_user_max=1)))
-    await fixture.executor.start(an_order("one"), target, None)
+    await fixture.executor.start(an_order("one"), PreparedCall(target))
 
     async def refused() -> None:
         with pytest.raises(TooManyCalls):
-            await fixture.executor.start(an_order("two"), target, None)
+            await fixture.executor.start(an_order("two"), PreparedCall(target))
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(refused())
@@ -297,7 +298,7 @@ async def test_calls_at_once_are_limited_per_user(fixture: Fixture) -> None:
             fixture.clock.advance(0.1)
             await asyncio.wait({waiting}, timeout=0.02)
     assert not (
-        await fixture.executor.start(an_order("three", user_id="bob"), target, None)
+        await fixture.executor.start(an_order("three", user_id="bob"), PreparedCall(target))
     ).is_attached
 
 
@@ -339,7 +340,7 @@ async def test_a_process_that_stops_leaves_its_calls_as_unknown(journal: Journal
         asyncio.timeout(5),
         CallExecutor.open(journal, upstream, supervision(clock)) as executor,
     ):
-        await executor.start(an_order(), a_target(), None)
+        await executor.start(an_order(), PreparedCall(a_target()))
         await clock.until_sleeping()
 
     assert (await journal.read("call-1")).end == replace(
@@ -357,7 +358,7 @@ class TalkingUpstream(ScriptedUpstream):
         self.told = asyncio.Event()
 
     async def call_tool(  # type: ignore[no-untyped-def]
-        self, target, tool, arguments_json, on_progress
+        self, target, tool, arguments_json, on_progress, ask
     ) -> ToolAnswer:
         while True:
             on_progress(await self._notes.get())
