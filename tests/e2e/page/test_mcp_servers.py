@@ -140,4 +140,3 @@ async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
             " each.querySelector('img') ? 'picture' : each.innerText.trim())"
         )
         assert parts == ["before", "picture", "after"]
-
