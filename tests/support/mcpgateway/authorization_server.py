@@ -11,13 +11,14 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from support.host.ports import free_port
@@ -124,6 +125,8 @@ class FakeAuthorizationServer:
                 return self._resource_document()
             case "/.well-known/oauth-authorization-server":
                 return self._server_document()
+            case "/authorize":
+                return self._consent(str(request.url))
             case "/token":
                 return await self._token(request)
             case "/register":
@@ -137,6 +140,11 @@ class FakeAuthorizationServer:
                 return Response(status_code=200)
             case _:
                 return Response(status_code=404)
+
+    def _consent(self, location: str) -> Response:
+        """Show a browser the page at which its user agrees."""
+        way_back = escape(self.way_back(location))
+        return HTMLResponse(f'<title>Consent</title><a href="{way_back}">Agree</a>')
 
     def challenge(self) -> Response:
         """Refuse a request without a good token."""

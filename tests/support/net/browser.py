@@ -250,6 +250,22 @@ class Browser:
     async def page(self) -> Page:
         """Open a tab, with the policies of its pages in force."""
         target = (await self._devtools.ask("Target.createTarget", url="about:blank"))["targetId"]
+        return await self._attach(target)
+
+    async def window_at(self, address: str) -> Page:
+        """Wait for a window that a page opened, until it is at an address."""
+        async with asyncio.timeout(ANSWER_S_MAX):
+            while True:
+                for target in await self.windows():
+                    if target["url"].startswith(address):
+                        return await self._attach(target["targetId"])
+
+    async def windows(self) -> list[dict[str, Any]]:
+        """Return what the browser says of its tabs and windows."""
+        found = (await self._devtools.ask("Target.getTargets"))["targetInfos"]
+        return [each for each in found if each["type"] == "page"]
+
+    async def _attach(self, target: str) -> Page:
         attached = await self._devtools.ask("Target.attachToTarget", targetId=target, flatten=True)
         page = Page(self._devtools, target, attached["sessionId"])
         self._devtools.pages[attached["sessionId"]] = page

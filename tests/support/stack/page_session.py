@@ -50,9 +50,9 @@ def _document(http: str, method: str, path: str, body: object, headers: dict[str
     return json.loads(text) if text else None
 
 
-def new_user(stack: LocalStack, login: str) -> str:
-    """Create a member with the password, and return their id."""
-    user_id: str = call(stack, "POST", "/api/v1/users", {"login": login, "role": "member"})["id"]
+def new_user(stack: LocalStack, login: str, role: str = "member") -> str:
+    """Create a user with the password, and return their id."""
+    user_id: str = call(stack, "POST", "/api/v1/users", {"login": login, "role": role})["id"]
     link = call(stack, "POST", f"/api/v1/users/{user_id}/sign-in-links", {})
     token = link["url"].partition("token=")[2]
     body = {"token": token, "password": PASSWORD}

@@ -13,7 +13,7 @@ import pytest
 from mcpgateway.client.call import Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.egress import IDENTITY, Identity, ResponseTooLarge, guarded_client
-from mcpgateway.client.egress_policy import Policy
+from mcpgateway.client.egress_policy import AddressBlocked, Policy
 from mcpgateway.client.questions import Answer, AnswerAction, Question
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
@@ -272,6 +272,45 @@ async def test_a_response_that_is_too_long_is_not_read_to_its_end() -> None:
     async with raw_server(port, lambda _: response), client_of(port) as client:
         with pytest.raises(ResponseTooLarge):
             await client.get("/")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"".join(b"X-%d: a\r\n" % number for number in range(201)), b"X: " + b"a" * 65_536 + b"\r\n"],
+    ids=["too many", "too large"],
+)
+async def test_a_response_with_too_many_or_too_large_headers_is_refused(headers: bytes) -> None:
+    port = free_port()
+    response = b"HTTP/1.1 200 OK\r\n" + headers + b"Content-Length: 0\r\n\r\n"
+
+    async with raw_server(port, lambda _: response), client_of(port) as client:
+        with pytest.raises(ResponseTooLarge):
+            await client.get("/")
+
+
+async def test_a_redirect_to_another_origin_gets_no_request_and_no_credential() -> None:
+    port, elsewhere = free_port(), free_port()
+    url = f"http://127.0.0.1:{port}"
+    location = f"Location: http://127.0.0.1:{elsewhere}/\r\n".encode()
+    response = b"HTTP/1.1 307 Temporary Redirect\r\n" + location + b"Content-Length: 0\r\n\r\n"
+    strayed: list[bytes] = []
+
+    def stray(request: bytes) -> bytes:
+        strayed.append(request)
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+    # Both places may be reached: what stops the second request is its origin.
+    policy = Policy().with_url(url).with_url(f"http://127.0.0.1:{elsewhere}")
+    async with (
+        raw_server(port, lambda _: response),
+        raw_server(elsewhere, stray),
+        guarded_client(policy, response_bytes_max=98, timeout=httpx2.Timeout(5)) as client,
+    ):
+        IDENTITY.set(Identity.at(url, {"Authorization": "Bearer secret"}))
+        with pytest.raises(AddressBlocked):
+            await client.post(url, content=b"body", follow_redirects=True)
+
+    assert strayed == []
 
 
 async def test_loopback_is_refused_unless_it_is_named(demo_url: str) -> None:

@@ -13,6 +13,7 @@ const SECTIONS: readonly Section[] = [
   { name: "groups", title: "Groups", component: lazy(() => import("./groups.tsx")) },
   { name: "providers", title: "Providers", component: lazy(() => import("./providers.tsx")) },
   { name: "models", title: "Models", component: lazy(() => import("./models.tsx")) },
+  { name: "mcp", title: "MCP servers", component: lazy(() => import("../mcp/admin.tsx")) },
   { name: "prompts", title: "Instructions", component: lazy(() => import("./prompts.tsx")) },
   { name: "advisor", title: "Advisor", component: lazy(() => import("./advisor.tsx")) },
   { name: "approvals", title: "Approvals", component: lazy(() => import("./approvals.tsx")) },

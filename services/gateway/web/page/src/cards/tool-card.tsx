@@ -2,6 +2,7 @@
 import { memo } from "react";
 import { bytes } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
+import { McpCard } from "../mcp/tool-card.tsx";
 import { Markdown } from "../timeline/markdown.tsx";
 import { Card } from "./card.tsx";
 import { ExecuteCard, Output, Problem } from "./execute.tsx";
@@ -37,6 +38,7 @@ export const ToolCard = memo(function ToolCard(props: ToolCardProps) {
     case "chat_summarized":
       return <SummaryLine {...props} />;
     default:
+      if (props.call.mcp_server_id) return <McpCard {...props} />;
       return <GenericCard {...props} />;
   }
 });

@@ -10,6 +10,8 @@ import type { Chat, InputPart, Message } from "../api/types.ts";
 import { type Command, Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
 import { outbox, post } from "../composer/outbox.ts";
+import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
+import type { Selection } from "../mcp/selection.ts";
 import { panelOpen, showPanel } from "../panel/panel-state.ts";
 import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
@@ -121,6 +123,8 @@ interface ComposerProps {
 function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
   const [choice, setChoice] = useState<ModelChoice>({ modelId: chat.model_id, effort: chat.reasoning_effort });
   const [restores, setRestores] = useState(true);
+  const [chosen, setChosen] = useState<Selection>(null);
+  const selection = chosen ?? (chat.uses_default_mcp_servers ? null : chat.mcp_server_ids);
   const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
   const { status, queue, messages } = view.chat;
   const isBusy = status === "running" || status === "interrupting";
@@ -129,7 +133,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
 
   async function send(content: InputPart[], busy: "queue" | "interrupt"): Promise<void> {
     if (editing) return edit(content, editing);
-    const sent = await post({ chatId: chat.id, content, busy, modelId: choice.modelId, effort: choice.effort });
+    const sent = await post({ chatId: chat.id, content, busy, modelId: choice.modelId, effort: choice.effort, mcpServerIds: chosen });
     if (sent.kind === "stored") {
       if (sent.message) store.stored(sent.message);
       announce(sent.isQueued ? "Queued" : "Sent");
@@ -169,6 +173,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
 
   return (
     <>
+      <ServersToConnect selection={selection} />
       <Queue chatId={chat.id} queue={queue} outgoing={waiting} />
       <Composer
         place={chat.id}
@@ -189,6 +194,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
           <>
             <PlanToggle chat={chat} />
             <ModelPicker choice={choice} onChoose={setChoice} />
+            <ServerPicker selection={selection} onChoose={setChosen} />
           </>
         }
         onSend={send}

@@ -9,6 +9,8 @@ import { randomKey } from "../api/transport.ts";
 import type { InputPart } from "../api/types.ts";
 import { Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
+import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
+import type { Selection } from "../mcp/selection.ts";
 import { sideShown } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { Button, IconButton } from "../ui/button.tsx";
@@ -19,6 +21,7 @@ export default function StartScreen() {
   const known = useQuery(models);
   const [, navigate] = useLocation();
   const [choice, setChoice] = useState<ModelChoice>({ modelId: null, effort: null });
+  const [selection, setSelection] = useState<Selection>(null);
   const [isPlan, setPlan] = useState(false);
   // A second attempt to make the same chat finds the one that was made.
   const key = useRef(randomKey());
@@ -31,6 +34,7 @@ export default function StartScreen() {
           content,
           ...(choice.modelId ? { model_id: choice.modelId } : {}),
           ...(choice.effort ? { reasoning_effort: choice.effort } : {}),
+          ...(selection ? { mcp_server_ids: [...selection] } : {}),
           ...(isPlan ? { mode: "plan" as const } : {}),
         },
       }),
@@ -61,10 +65,12 @@ export default function StartScreen() {
               Plan
             </Button>
             <ModelPicker choice={choice} onChoose={setChoice} />
+            <ServerPicker selection={selection} onChoose={setSelection} />
           </>
         }
         onSend={create}
       />
+      <ServersToConnect selection={selection} />
       {known.data && known.data.items.length === 0 && (
         <Notice icon="spark" title="The scripted demo answers">
           {isAdmin ? "Add a provider and its key in the administration to talk with a model." : "An administrator can add a provider to talk with a model."}

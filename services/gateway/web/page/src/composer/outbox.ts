@@ -16,6 +16,8 @@ export interface Outgoing {
   busy: "queue" | "interrupt";
   modelId: string | null;
   effort: ReasoningEffort | null;
+  /** The MCP servers from this message on; null leaves them. */
+  mcpServerIds: readonly string[] | null;
 }
 
 const KEY = "parley.outbox";
@@ -64,6 +66,7 @@ async function deliver(outgoing: Outgoing): Promise<Sent> {
           content: outgoing.content,
           busy_behavior: outgoing.busy,
           ...(outgoing.modelId ? { model_id: outgoing.modelId } : {}),
+          ...(outgoing.mcpServerIds ? { mcp_server_ids: [...outgoing.mcpServerIds] } : {}),
           ...(outgoing.effort ? { reasoning_effort: outgoing.effort } : {}),
         },
       }),

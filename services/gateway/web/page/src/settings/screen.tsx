@@ -17,6 +17,7 @@ const SECTIONS: readonly Section[] = [
   { name: "display", title: "Display", component: lazy(() => import("./display.tsx")) },
   { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
   { name: "provider-keys", title: "Provider keys", component: lazy(() => import("./provider-keys.tsx")) },
+  { name: "mcp", title: "MCP servers", component: lazy(() => import("../mcp/own-servers.tsx")) },
   { name: "secrets", title: "Secrets", component: lazy(() => import("./secrets.tsx")) },
   { name: "workspaces", title: "Workspaces", component: lazy(() => import("./workspaces.tsx")) },
   { name: "security", title: "Sign-in", component: lazy(() => import("./security.tsx")) },

@@ -1,0 +1,16 @@
+/** MCP servers as the page reads them. */
+import { queryOptions } from "@tanstack/react-query";
+import { answered, api } from "../api/client.ts";
+import { queryClient } from "../api/queries.ts";
+
+/** The most that a page of the list has. */
+const PAGE = { limit: 100 };
+
+export const servers = queryOptions({
+  queryKey: ["mcp", "servers"],
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/mcp/servers", { params: { query: PAGE }, signal })),
+});
+
+export async function refreshServers(): Promise<void> {
+  await queryClient.invalidateQueries({ queryKey: ["mcp"] });
+}

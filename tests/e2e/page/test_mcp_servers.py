@@ -1,0 +1,142 @@
+"""MCP servers at the page: administration, a login in a window of its own, and what chats show."""
+
+import asyncio
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.web.mcp_logins import CONTENT_POLICY
+from support.mcpgateway.authorization_server import fake_authorization_server
+from support.mcpgateway.everything_server import everything_server
+from support.net.browser import Browser, Page
+from support.stack.local_stack import LocalStack
+from support.stack.page_session import call, new_user, sign_in, written
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def allowing_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    home = tmp_path_factory.mktemp("mcp") / "home"
+    stack = LocalStack.at(home, MCPGATEWAY_ALLOWED_HOSTS="127.0.0.0/8")
+    started = stack.up()
+    assert started.returncode == 0, started.stderr
+    yield stack
+    assert stack.parley("down").returncode == 0
+
+
+@pytest.fixture
+def stack(allowing_stack: LocalStack) -> Iterator[LocalStack]:
+    """Give a stack whose operator allows MCP servers on this machine, without any."""
+    yield allowing_stack
+    for each in call(allowing_stack, "GET", "/api/v1/mcp/servers")["items"]:
+        call(allowing_stack, "DELETE", f"/api/v1/mcp/servers/{each['id']}")
+
+
+async def added(stack: LocalStack, slug: str, url: str, **settings: object) -> str:
+    """Add a server as the owner, and return its id."""
+    body = {"slug": slug, "url": url, "is_enabled": True, "availability": "default_on"}
+    body |= {"approval_policy": "never", **settings}
+    made = await asyncio.to_thread(call, stack, "POST", "/api/v1/mcp/servers", body)
+    return str(made["id"])
+
+
+async def test_a_person_connects_an_account_in_a_window_and_uses_the_server(
+    stack: LocalStack, chromium: Browser, page: Page
+) -> None:
+    async with fake_authorization_server() as issuer:
+        await added(stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2")
+        await page.visit(f"http://{stack.http}/")
+        await page.see("Guarded: not connected")
+        await page.click("button", "Connect")
+        window = await chromium.window_at(f"{issuer.url}/authorize")
+        assert await window.run("window.opener") is None
+        await window.click("a", "Agree")
+        await page.see("Your account is connected.")
+        await page.until("!document.body.innerText.includes('not connected')")
+        while len(await chromium.windows()) > 2:
+            await page.run("new Promise((done) => setTimeout(done, 25))")
+        await written(page, "call: guarded__whoami {}")
+        await page.see("whoami answered")
+        assert issuer.calls == ["alice"]
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.click("button", "Disconnect")
+        await page.click("dialog button", "Disconnect")
+        await page.see("Not connected")
+        assert [login.is_revoked for login in issuer.logins] == [True]
+
+
+async def test_the_page_to_which_a_login_comes_back_has_a_strict_policy(
+    stack: LocalStack,
+) -> None:
+    request = urllib.request.Request(f"http://{stack.http}/mcp/callback?state=x&code=y")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        await asyncio.to_thread(urllib.request.urlopen, request)
+    refused.value.close()
+    headers = refused.value.headers
+    assert headers["content-security-policy"] == CONTENT_POLICY
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+
+
+async def test_a_blocked_window_is_told(stack: LocalStack, page: Page) -> None:
+    async with fake_authorization_server() as issuer:
+        await added(stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2")
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.find("button", "Connect")
+        await page.run("window.open = () => null; 0")
+        await page.click("button", "Connect")
+        await page.see("Your browser blocked the window.")
+
+
+async def test_an_administrator_adds_probes_denies_and_switches_off_a_server(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    users = await asyncio.to_thread(call, stack, "GET", "/api/v1/users")
+    if "root" not in [each["login"] for each in users["items"]]:
+        await asyncio.to_thread(new_user, stack, "root", "admin")
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "root")
+    async with everything_server() as server:
+        await page.visit(f"http://{stack.http}/admin/mcp")
+        await page.click("button", "Add a server")
+        await page.click("dialog label", "Slug")
+        await page.type("everything")
+        await page.click("dialog label", "Address")
+        await page.type(server.url)
+        await page.click("dialog button", "Try these settings")
+        await page.see("It speaks 2026-07-28 and offers 5 tools.")
+        await page.click("dialog button[type=submit]", "Add the server")
+        await page.find("section.card", "everything")
+        await page.click("section.card label", "Enabled")
+        await page.until("document.querySelector('section.card input[type=checkbox]').checked")
+        await page.click("section.card button", "Probe")
+        await page.see("List its tools")
+        await page.click("section.card button", "Tools")
+        await page.find("dialog code", "whoami")
+        await page.click("dialog button", "Deny", place=0)
+        await page.find("dialog button", "Offer again")
+    stored = (await asyncio.to_thread(call, stack, "GET", "/api/v1/mcp/servers"))["items"]
+    assert [(each["slug"], each["is_enabled"], each["tool_deny_list"]) for each in stored] == [
+        ("everything", True, ["echo"])
+    ]
+
+
+async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
+    stack: LocalStack, page: Page
+) -> None:
+    async with everything_server() as server:
+        await added(stack, "everything", server.url, availability="default_off")
+        await page.visit(f"http://{stack.http}/")
+        await page.click("button", "0 servers")
+        await page.click("[role=menuitemcheckbox]", "everything")
+        await page.find("button", "1 server")
+        await written(page, "call: everything__picture {}")
+        await page.find("img.mcp-picture")
+        parts = await page.run(
+            "[...document.querySelectorAll('.mcp-part')].map((each) =>"
+            " each.querySelector('img') ? 'picture' : each.innerText.trim())"
+        )
+        assert parts == ["before", "picture", "after"]
