@@ -9,6 +9,7 @@ import { randomKey } from "../api/transport.ts";
 import type { InputPart } from "../api/types.ts";
 import { Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
+import { OWN, type WorkspaceChoice, workspaceId, WorkspacePicker } from "../composer/workspace-picker.tsx";
 import { sideShown } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { Button, IconButton } from "../ui/button.tsx";
@@ -20,10 +21,12 @@ export default function StartScreen() {
   const [, navigate] = useLocation();
   const [choice, setChoice] = useState<ModelChoice>({ modelId: null, effort: null });
   const [isPlan, setPlan] = useState(false);
+  const [workspace, setWorkspace] = useState<WorkspaceChoice>(OWN);
   // A second attempt to make the same chat finds the one that was made.
   const key = useRef(randomKey());
 
   async function create(content: InputPart[]): Promise<void> {
+    const workspace_id = await workspaceId(workspace, key.current);
     const chat = await answered(
       api.POST("/api/v1/chats", {
         params: { header: { "Idempotency-Key": key.current } },
@@ -31,6 +34,7 @@ export default function StartScreen() {
           content,
           ...(choice.modelId ? { model_id: choice.modelId } : {}),
           ...(choice.effort ? { reasoning_effort: choice.effort } : {}),
+          ...(workspace_id ? { workspace_id } : {}),
           ...(isPlan ? { mode: "plan" as const } : {}),
         },
       }),
@@ -61,6 +65,7 @@ export default function StartScreen() {
               Plan
             </Button>
             <ModelPicker choice={choice} onChoose={setChoice} />
+            <WorkspacePicker choice={workspace} onChoose={setWorkspace} />
           </>
         }
         onSend={create}
