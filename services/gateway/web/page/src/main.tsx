@@ -8,7 +8,7 @@ import { createRoot } from "react-dom/client";
 import { queryClient } from "./api/queries.ts";
 import { whenSignedOut } from "./api/transport.ts";
 import { Routes } from "./routes.tsx";
-import { goToSignIn } from "./sign-in/session.ts";
+import { goToSignIn, rememberedAddress } from "./sign-in/session.ts";
 import { ChunkBoundary } from "./shell/chunk-boundary.tsx";
 import { LiveRegion } from "./ui/announce.tsx";
 import { applyTheme } from "./ui/theme.ts";
@@ -16,6 +16,8 @@ import { Toasts } from "./ui/toasts.tsx";
 
 applyTheme();
 whenSignedOut(goToSignIn);
+const remembered = rememberedAddress();
+if (remembered) history.replaceState(null, "", remembered);
 
 const root = document.getElementById("root");
 if (root) {

@@ -1,4 +1,4 @@
-/** How long chats and workspaces live, and how many run at once. */
+/** How long workspaces live, and how many chats run at once. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
@@ -17,16 +17,12 @@ export default function LifetimesSection() {
 }
 
 function Lifetimes({ settings }: { settings: Settings }) {
-  const [archive, setArchive] = useState(String(settings.auto_archive_days));
-  const [keep, setKeep] = useState(String(settings.retention_days));
   const [running, setRunning] = useState(String(settings.running_chats_per_user_max));
   const [hours, setHours] = useState(String(settings.workspace_ttl_ms / HOUR_MS));
   const saving = useSaving();
 
   async function save(): Promise<void> {
     const body = {
-      auto_archive_days: Number(archive),
-      retention_days: Number(keep),
       running_chats_per_user_max: Number(running),
       workspace_ttl_ms: Math.round(Number(hours) * HOUR_MS),
     };
@@ -35,22 +31,6 @@ function Lifetimes({ settings }: { settings: Settings }) {
 
   return (
     <Form saving={saving} onSubmit={() => void saving.save(save, "The lifetimes are saved.")}>
-      <TextField
-        label="Archive a chat after days without use"
-        type="number"
-        value={archive}
-        onChange={setArchive}
-        problem={saving.of("/auto_archive_days")}
-        hint="0 never. Pinned and running chats are never archived."
-      />
-      <TextField
-        label="Delete an archived chat after days"
-        type="number"
-        value={keep}
-        onChange={setKeep}
-        problem={saving.of("/retention_days")}
-        hint="0 never."
-      />
       <TextField
         label="Chats of one user that run at once"
         type="number"

@@ -23,6 +23,9 @@ const SECTIONS: readonly Section[] = [
   { name: "workspaces", title: "Workspaces", component: lazy(() => import("./workspaces.tsx")) },
   { name: "nodes", title: "Nodes", component: lazy(() => import("./nodes.tsx")) },
   { name: "lifetimes", title: "Lifetimes", component: lazy(() => import("./lifetimes.tsx")) },
+  { name: "retention", title: "Retention", component: lazy(() => import("./retention.tsx")) },
+  { name: "audit-log", title: "Audit log", component: lazy(() => import("./audit-log.tsx")) },
+  { name: "break-glass", title: "Break-glass", component: lazy(() => import("./break-glass.tsx")) },
   { name: "tokens", title: "Service tokens", component: lazy(() => import("./tokens.tsx")) },
 ];
 

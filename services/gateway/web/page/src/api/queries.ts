@@ -41,6 +41,17 @@ export function chat(chatId: string) {
   });
 }
 
+/** The chats directly below a chat. */
+export function childrenOf(chatId: string) {
+  return queryOptions({
+    queryKey: ["children", chatId],
+    queryFn: async ({ signal }) => {
+      const found = await answered(api.GET("/api/v1/chats/{chat_id}", { params: { path: { chat_id: chatId } }, signal }));
+      return found.children.filter((each) => each.parent_chat_id === chatId);
+    },
+  });
+}
+
 export function chatUsage(chatId: string) {
   return queryOptions({
     queryKey: ["chat-usage", chatId],

@@ -4,6 +4,7 @@ import { bytes } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { McpCard } from "../mcp/tool-card.tsx";
 import { Markdown } from "../timeline/markdown.tsx";
+import { AdvisorCard } from "./advisor.tsx";
 import { Card } from "./card.tsx";
 import { ExecuteCard, Output, Problem } from "./execute.tsx";
 import { ChangeCard, LookCard } from "./files.tsx";
@@ -35,6 +36,8 @@ export const ToolCard = memo(function ToolCard(props: ToolCardProps) {
       return <AnsweredCard {...props} />;
     case "propose_plan":
       return <PlanResultCard {...props} />;
+    case "advisor":
+      return <AdvisorCard {...props} />;
     case "chat_summarized":
       return <SummaryLine {...props} />;
     default:

@@ -13,6 +13,7 @@ import { outbox, post } from "../composer/outbox.ts";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
 import { panelOpen, showPanel } from "../panel/panel-state.ts";
+import { ChatMenu } from "../sidebar/chat-menu.tsx";
 import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { type ChatStore, type ChatView, useChat } from "../stream/chat-store.ts";
@@ -50,7 +51,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   return (
     <div className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}>
       <main className="chat">
-        <Bar chat={chat} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
+        <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
         <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
         <div className="chat-foot">
           {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
@@ -75,12 +76,13 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
 
 interface BarProps {
   chat: Chat | undefined;
+  isMine: boolean;
   view: ChatView;
   isPanelOpen: boolean;
   onPanel: () => void;
 }
 
-function Bar({ chat, view, isPanelOpen, onPanel }: BarProps) {
+function Bar({ chat, isMine, view, isPanelOpen, onPanel }: BarProps) {
   return (
     <header className="bar">
       <IconButton className="only-phone" icon="back" label="Back to the chats" onClick={() => sideShown.set(true)} />
@@ -93,6 +95,7 @@ function Bar({ chat, view, isPanelOpen, onPanel }: BarProps) {
         {chat?.archived && <span className="badge">archived</span>}
         {chat && <Cost chatId={chat.id} status={view.chat.status} />}
         <ContextRing messages={view.chat.messages} modelId={chat?.model_id ?? null} />
+        {chat && isMine && <ChatMenu chat={chat} isOpen />}
         <IconButton icon="panel" label="Workspace of the chat" aria-expanded={isPanelOpen} onClick={onPanel} />
       </div>
     </header>

@@ -9,6 +9,7 @@ import { randomKey } from "../api/transport.ts";
 import type { InputPart } from "../api/types.ts";
 import { Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
+import { OWN, type WorkspaceChoice, workspaceId, WorkspacePicker } from "../composer/workspace-picker.tsx";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
 import { sideShown } from "../shell/side-state.ts";
@@ -23,10 +24,12 @@ export default function StartScreen() {
   const [choice, setChoice] = useState<ModelChoice>({ modelId: null, effort: null });
   const [selection, setSelection] = useState<Selection>(null);
   const [isPlan, setPlan] = useState(false);
+  const [workspace, setWorkspace] = useState<WorkspaceChoice>(OWN);
   // A second attempt to make the same chat finds the one that was made.
   const key = useRef(randomKey());
 
   async function create(content: InputPart[]): Promise<void> {
+    const workspace_id = await workspaceId(workspace, key.current);
     const chat = await answered(
       api.POST("/api/v1/chats", {
         params: { header: { "Idempotency-Key": key.current } },
@@ -35,6 +38,7 @@ export default function StartScreen() {
           ...(choice.modelId ? { model_id: choice.modelId } : {}),
           ...(choice.effort ? { reasoning_effort: choice.effort } : {}),
           ...(selection ? { mcp_server_ids: [...selection] } : {}),
+          ...(workspace_id ? { workspace_id } : {}),
           ...(isPlan ? { mode: "plan" as const } : {}),
         },
       }),
@@ -66,6 +70,7 @@ export default function StartScreen() {
             </Button>
             <ModelPicker choice={choice} onChoose={setChoice} />
             <ServerPicker selection={selection} onChoose={setSelection} />
+            <WorkspacePicker choice={workspace} onChoose={setWorkspace} />
           </>
         }
         onSend={create}

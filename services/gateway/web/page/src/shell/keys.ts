@@ -6,7 +6,7 @@ import { toggleSide } from "./side-state.ts";
 export const KEYS: readonly (readonly [string, string])[] = [
   ["?", "Show the keys"],
   ["N", "New chat"],
-  ["Ctrl K", "Find a chat or a message"],
+  ["Ctrl K", "Find chats, messages, files and commands"],
   ["[ and ]", "Previous and next chat"],
   ["B", "Show or hide the list of chats"],
   ["W", "What waits for me"],
@@ -21,6 +21,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
 
 /** Events that tell parts of the page to do something. */
 export const FIND = "parley:find";
+export const KEYS_SHOWN = "parley:keys";
 export const STEP = "parley:step";
 export const COMPOSE = "parley:compose";
 

@@ -1,26 +1,32 @@
 /** The frame of all screens: the sidebar, the place of the screen, and the keys. */
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { me } from "../api/queries.ts";
 import { isAbsent } from "../api/problem.ts";
+import { BreakGlassBanner } from "../break-glass/banner.tsx";
 import { Sidebar } from "../sidebar/sidebar.tsx";
 import { useFeed } from "../stream/feed.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Failure } from "../ui/states.tsx";
 import { KeysDialog } from "./keys-dialog.tsx";
-import { useShellKeys } from "./keys.ts";
+import { FIND, KEYS_SHOWN, useShellKeys } from "./keys.ts";
 import { sideClosed, sideShown } from "./side-state.ts";
+
+const FindDialog = lazy(() => import("../find/find-dialog.tsx"));
 
 export function Shell({ children }: { children: ReactNode }) {
   const who = useQuery(me);
   const [location] = useLocation();
   const [areKeysShown, showKeys] = useState(false);
+  const [isFinding, setFinding] = useState(false);
   const isClosed = useSyncExternalStore(sideClosed.subscribe, sideClosed.get);
   const isShown = useSyncExternalStore(sideShown.subscribe, sideShown.get);
   const isOffline = useOffline();
   useFeed(who.data?.id);
   useShellKeys(() => showKeys(true));
+  useSignal(FIND, () => setFinding(true));
+  useSignal(KEYS_SHOWN, () => showKeys(true));
   useEffect(() => sideShown.set(false), [location]);
 
   if (who.error && !isAbsent(who.error)) {
@@ -39,11 +45,25 @@ export function Shell({ children }: { children: ReactNode }) {
             You are offline. What you write is kept and sent once you are back.
           </div>
         )}
+        {who.data && <BreakGlassBanner userId={who.data.id} />}
         {children}
       </div>
+      {isFinding && (
+        <Suspense>
+          <FindDialog onClose={() => setFinding(false)} />
+        </Suspense>
+      )}
       {areKeysShown && <KeysDialog onClose={() => showKeys(false)} />}
     </div>
   );
+}
+
+/** Do something when another part of the page asks for it. */
+function useSignal(name: string, act: () => void): void {
+  useEffect(() => {
+    addEventListener(name, act);
+    return () => removeEventListener(name, act);
+  });
 }
 
 function useOffline(): boolean {

@@ -29,6 +29,17 @@ export function RenameDialog({ chat, onClose }: Props) {
     }
   }
 
+  async function propose(): Promise<void> {
+    setBusy(true);
+    try {
+      setTitle((await answered(api.POST("/api/v1/chats/{chat_id}/title/propose", { params: { path }, body: {} }))).title);
+      setProblem("");
+    } catch (error) {
+      setProblem(wordsOf(error));
+    }
+    setBusy(false);
+  }
+
   return (
     <Dialog title="Rename the chat" onClose={onClose}>
       <form
@@ -55,6 +66,7 @@ export function RenameDialog({ chat, onClose }: Props) {
           )}
         </label>
         <div className="dialog-actions">
+          <Button icon="spark" disabled={isBusy} onClick={() => void propose()}>Propose one</Button>
           <Button onClick={onClose}>Cancel</Button>
           <Button look="primary" type="submit" disabled={isBusy || !title.trim()}>
             Rename

@@ -1,18 +1,14 @@
 /** One chat of the list, with its menu. */
-import { useQueryClient } from "@tanstack/react-query";
 import { memo, useState } from "react";
-import { Link, useLocation, useSearch } from "wouter";
-import { answered, api } from "../api/client.ts";
+import { Link, useSearch } from "wouter";
 import type { Chat } from "../api/types.ts";
-import { remove, upsert } from "../stream/feed.ts";
 import { IconButton } from "../ui/button.tsx";
 import { ago, plural } from "../ui/format.ts";
-import { Menu, MenuItem, MenuLine } from "../ui/menu.tsx";
-import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
-import { DeleteDialog, RenameDialog } from "./dialogs.tsx";
+import { ChatMenu } from "./chat-menu.tsx";
+import { Children } from "./children.tsx";
 
-const STATUS_WORDS: Record<string, string> = {
+export const STATUS_WORDS: Record<string, string> = {
   running: "is working",
   interrupting: "is stopping",
   requires_action: "waits for you",
@@ -24,9 +20,13 @@ interface RowProps {
   isOpen: boolean;
   isMine: boolean;
   now: number;
+  /** The chat that is open, if it is one below this chat. */
+  openId: string | null;
 }
 
-export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now }: RowProps) {
+export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId }: RowProps) {
+  const [chosen, setChosen] = useState<boolean | null>(null);
+  const isExpanded = chosen ?? openId !== null;
   const search = useSearch();
   const isUnread = chat.has_unread && !isOpen;
   const words = [isUnread ? "unread" : "", STATUS_WORDS[chat.status ?? ""] ?? ""].filter(Boolean);
@@ -50,12 +50,24 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now }: RowP
         <SecondLine chat={chat} />
         <Facts chat={chat} />
       </Link>
-      {isMine && <RowMenu chat={chat} isOpen={isOpen} />}
+      <div className="chat-row-menu">
+        {chat.child_count > 0 && (
+          <IconButton
+            icon="chevron"
+            className={isExpanded ? "is-turned" : ""}
+            label={`${isExpanded ? "Hide" : "Show"} ${plural(chat.child_count, "chat")} below`}
+            aria-expanded={isExpanded}
+            onClick={() => setChosen(!isExpanded)}
+          />
+        )}
+        {isMine && <ChatMenu chat={chat} isOpen={isOpen} />}
+      </div>
+      {isExpanded && chat.child_count > 0 && <Children parentId={chat.id} openId={openId} now={now} />}
     </li>
   );
 });
 
-function dotOf(chat: Chat, isUnread: boolean): string {
+export function dotOf(chat: Chat, isUnread: boolean): string {
   if (chat.status === "running" || chat.status === "interrupting") return "is-running";
   if (chat.status === "requires_action") return "is-waiting-for-me";
   if (chat.status === "error") return "is-error";
@@ -95,93 +107,3 @@ function Facts({ chat }: { chat: Chat }) {
   );
 }
 
-function RowMenu({ chat, isOpen }: { chat: Chat; isOpen: boolean }) {
-  const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
-  const [, navigate] = useLocation();
-  const queries = useQueryClient();
-  const path = { chat_id: chat.id };
-  const isActive = chat.status === "running" || chat.status === "interrupting";
-
-  async function run(work: () => Promise<unknown>): Promise<void> {
-    try {
-      await work();
-      void queries.invalidateQueries({ queryKey: ["chats"] });
-    } catch (error) {
-      complain(error);
-    }
-  }
-
-  function pin(): Promise<void> {
-    return run(async () => {
-      const body = { pin_order: chat.pin_order > 0 ? 0 : 1 };
-      upsert(await answered(api.PATCH("/api/v1/chats/{chat_id}", { params: { path }, body })));
-    });
-  }
-
-  function archive(): Promise<void> {
-    return run(async () => {
-      await answered(api.POST("/api/v1/chats/{chat_id}/archive", { params: { path }, body: {} }));
-      remove(chat.id);
-      say(`“${chat.title}” is archived.`);
-      if (isOpen) navigate("/");
-    });
-  }
-
-  function unarchive(): Promise<void> {
-    return run(() =>
-      answered(api.POST("/api/v1/chats/{chat_id}/unarchive", { params: { path }, body: {} })),
-    );
-  }
-
-  return (
-    <div className="chat-row-menu">
-      <Menu
-        label={`Commands of ${chat.title}`}
-        button={(attributes) => (
-          <IconButton icon="more" label={`Commands of ${chat.title || "this chat"}`} {...attributes} />
-        )}
-      >
-        <MenuItem icon="edit" onChoose={() => setDialog("rename")}>
-          Rename
-        </MenuItem>
-        {!chat.archived && (
-          <MenuItem icon="pin" onChoose={() => void pin()}>
-            {chat.pin_order > 0 ? "Unpin" : "Pin"}
-          </MenuItem>
-        )}
-        <MenuItem icon="file" onChoose={() => location.assign(`/api/v1/chats/${chat.id}/export?format=md`)}>
-          Export
-        </MenuItem>
-        <MenuLine />
-        {chat.archived ? (
-          <MenuItem icon="archive" onChoose={() => void unarchive()}>
-            Take back from the archive
-          </MenuItem>
-        ) : (
-          <MenuItem
-            icon="archive"
-            disabled={isActive}
-            hint={isActive ? "Stop its turn first" : undefined}
-            onChoose={() => void archive()}
-          >
-            Archive
-          </MenuItem>
-        )}
-        <MenuItem icon="trash" danger onChoose={() => setDialog("delete")}>
-          Delete…
-        </MenuItem>
-      </Menu>
-      {dialog === "rename" && <RenameDialog chat={chat} onClose={() => setDialog(null)} />}
-      {dialog === "delete" && (
-        <DeleteDialog
-          chat={chat}
-          onClose={() => setDialog(null)}
-          onDeleted={() => {
-            remove(chat.id);
-            if (isOpen) navigate("/");
-          }}
-        />
-      )}
-    </div>
-  );
-}

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useRoute } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { wordsOf } from "../api/problem.ts";
-import { actions, chats, me, queryClient } from "../api/queries.ts";
+import { actions, chat as chatQuery, chats, me, queryClient } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { FIND, STEP } from "../shell/keys.ts";
 import { toggleSide } from "../shell/side-state.ts";
@@ -24,15 +24,8 @@ const TICK_MS = 60_000;
 
 export function Sidebar() {
   const [filters, setFilters] = useFilters();
-  const field = useRef<HTMLInputElement>(null);
   const [, navigate] = useLocation();
   const waiting = useQuery(actions).data?.items.length ?? 0;
-
-  useEffect(() => {
-    const find = (): void => field.current?.focus();
-    addEventListener(FIND, find);
-    return () => removeEventListener(FIND, find);
-  }, []);
 
   return (
     <nav className="side" aria-label="Chats">
@@ -41,6 +34,7 @@ export function Sidebar() {
           <img src={mark} alt="" />
           Parley
         </Link>
+        <IconButton icon="search" label="Find chats, messages, files and commands" title="Find (Ctrl K)" onClick={() => dispatchEvent(new Event(FIND))} />
         <IconButton icon="panel" label="Hide the list of chats" onClick={toggleSide} />
       </div>
       <Button className="side-new" icon="add" onClick={() => navigate("/")}>
@@ -54,7 +48,6 @@ export function Sidebar() {
       )}
       <div className="side-find">
         <input
-          ref={field}
           className="input"
           type="search"
           placeholder="Find in chats"
@@ -105,6 +98,7 @@ function ChatList() {
   const who = useQuery(me).data;
   const [, params] = useRoute("/chats/:chatId");
   const openId = params?.chatId ?? null;
+  const openChat = useQuery({ ...chatQuery(openId ?? ""), enabled: false }).data;
   const now = useNow();
   const listed = query.data?.pages.flatMap((page) => page.items) ?? [];
   const groups = groupsOf(listed, now);
@@ -148,6 +142,7 @@ function ChatList() {
                 isOpen={chat.id === openId}
                 isMine={chat.owner_id === who?.id}
                 now={now}
+                openId={openChat?.root_chat_id === chat.id && openChat.id !== chat.id ? openId : null}
               />
             ))}
           </ul>

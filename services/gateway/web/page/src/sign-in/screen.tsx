@@ -1,5 +1,6 @@
 /** Signing in by password and second factor, by passkey, or with an identity provider. */
 import "./sign-in.css";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearch } from "wouter";
 import { answered, api } from "../api/client.ts";
@@ -8,10 +9,17 @@ import { Button } from "../ui/button.tsx";
 import mark from "../ui/mark.svg";
 import { Notice } from "../ui/states.tsx";
 import { hasPasskeys, signInWithPasskey } from "./passkey.ts";
-import { returnAddress } from "./session.ts";
+import { rememberAddress, returnAddress } from "./session.ts";
+
+const signInWays = queryOptions({
+  queryKey: ["configuration"],
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/configuration", { signal })),
+  staleTime: Number.POSITIVE_INFINITY,
+});
 
 export default function SignInScreen() {
   const search = useSearch();
+  const configuration = useQuery(signInWays).data;
   const [continuation, setContinuation] = useState("");
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -86,6 +94,17 @@ export default function SignInScreen() {
             </Button>
           </>
         )}
+        {!continuation &&
+          configuration?.issuers.map((issuer) => (
+            <a
+              key={issuer.name}
+              className="button is-plain"
+              href={issuer.path}
+              onClick={() => rememberAddress(returnAddress(search))}
+            >
+              Sign in with {issuer.display_name}
+            </a>
+          ))}
         <p className="sign-in-foot">
           New here, or password forgotten? Ask an administrator for a link.{" "}
           <a href="/login">Other ways, and without JavaScript</a>

@@ -15,3 +15,25 @@ export function returnAddress(search: string): string {
   // `//host` and `/\host` would lead to another site.
   return /^\/(?![/\\])/.test(to) && !to.startsWith("/sign-in") ? to : "/";
 }
+
+const REMEMBERED = "parley.return";
+
+/** Remember the address over a sign-in that leaves this page. */
+export function rememberAddress(address: string): void {
+  try {
+    sessionStorage.setItem(REMEMBERED, address);
+  } catch {
+    // Without storage the person arrives at the start.
+  }
+}
+
+/** Return the address that was remembered, once, if the page begins at its start. */
+export function rememberedAddress(): string | null {
+  try {
+    const address = sessionStorage.getItem(REMEMBERED);
+    sessionStorage.removeItem(REMEMBERED);
+    return location.pathname === "/" && address && address !== "/" ? returnAddress(`?to=${encodeURIComponent(address)}`) : null;
+  } catch {
+    return null;
+  }
+}

@@ -49,6 +49,9 @@ function apply(event: FeedEvent): void {
       remove(event.chat_id);
       void queryClient.invalidateQueries({ queryKey: ["chats"] });
       break;
+    case "break_glass":
+      void queryClient.invalidateQueries({ queryKey: ["break-glass"] });
+      break;
     case "resync":
       void queryClient.invalidateQueries({ queryKey: ["chats"] });
       break;
@@ -63,6 +66,14 @@ export function upsert(chat: Chat): void {
   queryClient.setQueryData<Chat>(["chat", chat.id], (was) =>
     was ? { ...was, ...chat, required_action: was.required_action, children: was.children } : was,
   );
+  if (chat.parent_chat_id) {
+    queryClient.setQueryData<Chat[]>(["children", chat.parent_chat_id], (was) =>
+      was?.some((each) => each.id === chat.id)
+        ? was.map((each) => (each.id === chat.id ? { ...each, ...chat } : each))
+        : was && [...was, chat],
+    );
+    if (chat.status !== "running") void queryClient.invalidateQueries({ queryKey: ["chat-usage", chat.id] });
+  }
   for (const [key, pages] of queryClient.getQueriesData<Pages>({ queryKey: ["chats"] })) {
     if (!pages) continue;
     const filter = key[1] as ChatFilter;

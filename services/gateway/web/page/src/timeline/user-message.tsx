@@ -1,8 +1,10 @@
-import { memo } from "react";
+import { memo, useState } from "react";
+import { useRoute } from "wouter";
 import type { Message, Part } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
+import { ForkDialog } from "../sidebar/fork-dialog.tsx";
 import { CopyButton } from "./code.tsx";
 
 interface Props {
@@ -17,6 +19,8 @@ export function textOf(parts: readonly Part[]): string {
 }
 
 export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, onRevert }: Props) {
+  const [isForking, setForking] = useState(false);
+  const [, params] = useRoute("/chats/:chatId");
   return (
     <article className="user-message" id={`m${message.id}`} aria-label="You wrote">
       <div className="user-bubble" dir="auto">
@@ -35,6 +39,9 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
               <MenuItem icon="undo" onChoose={() => onRevert(message)}>
                 Go back to before this…
               </MenuItem>
+              <MenuItem icon="add" onChoose={() => setForking(true)}>
+                Fork from here…
+              </MenuItem>
               <MenuItem icon="copy" onChoose={() => void navigator.clipboard.writeText(`${location.origin}${location.pathname}#m${message.id}`)}>
                 Copy the link
               </MenuItem>
@@ -42,6 +49,9 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
           </>
         )}
       </div>
+      {isForking && params && (
+        <ForkDialog chat={{ id: params.chatId }} messageId={message.id} onClose={() => setForking(false)} />
+      )}
     </article>
   );
 });
