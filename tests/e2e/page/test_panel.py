@@ -12,6 +12,16 @@ CHANGED = (
     'run: git init -q . && printf "a\\nb\\n" > a.txt && git add . && git -c user.name=x '
     '-c user.email=x@example.com commit -qm one && printf "a\\nc\\nd\\n" > a.txt'
 )
+UPLOADED = """
+    (() => {
+        const chosen = new DataTransfer();
+        chosen.items.add(new File(['uploaded text'], 'new.txt'));
+        chosen.items.add(new File(['lost'], 'b.txt'));
+        const picker = document.querySelector('.panel input[type=file]');
+        picker.files = chosen.files;
+        picker.dispatchEvent(new Event('change', {bubbles: true}));
+    })()
+"""
 
 
 async def test_files_changes_and_processes_of_the_workspace_are_shown(
@@ -128,4 +138,27 @@ async def test_the_output_of_a_process_is_followed_while_it_runs(
     await written(page, "run: touch go")
     await page.find(".panel .terminal-output", "second")
     await page.click(".panel button", "Stop")
-    await page.find(".panel .badge", "SIGTERM")
+    await page.until("!document.querySelector('.panel .badge.is-accent')")
+
+
+async def test_a_file_is_uploaded_into_the_directory_that_is_shown(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "ursa")
+    await written(page, "run: mkdir d && echo old > d/b.txt")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.click("button", "Workspace of the chat")
+    await page.click("[role=tab]", "Files")
+    await page.click(".entry", "d")
+    await page.find("button", "Upload")
+    await page.run(UPLOADED)
+    await page.click(".entry", "new.txt")
+    await page.see("uploaded text")
+    # A file that is there is not replaced.
+    await page.until("document.querySelector('.toasts')?.innerText")
+    await page.click(".panel-part button", "Files")
+    await page.click(".entry", "b.txt")
+    await page.find(".preview", "old")

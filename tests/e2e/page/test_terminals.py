@@ -9,9 +9,7 @@ from support.stack.page_session import call, idle, sign_in, written
 pytestmark = pytest.mark.slow
 
 FRAME = "document.querySelector('.terminal-frame')?.contentDocument"
-SHOWN = (
-    f"({FRAME}?.querySelector('.xterm-rows')?.innerText ?? '').replaceAll('\\u00a0', ' ')"
-)
+SHOWN = f"({FRAME}?.querySelector('.xterm-rows')?.innerText ?? '').replaceAll('\\u00a0', ' ')"
 AGENTS = (
     'call: execute {"command": "echo ready; read line; echo got $line; sleep 600", "tty": true, '
     '"run_in_background": true}'
@@ -32,7 +30,8 @@ async def typed(page: Page, text: str) -> None:
     await page.until(f"{FRAME}?.body?.dataset.state === 'open'")
     await page.run(f"{FRAME}.querySelector('textarea').focus()")
     for each in text:
-        await page.ask("Input.dispatchKeyEvent", type="char", text=each)
+        await page.ask("Input.dispatchKeyEvent", type="keyDown", key=each, text=each)
+        await page.ask("Input.dispatchKeyEvent", type="keyUp", key=each)
     await page.press("Enter")
 
 

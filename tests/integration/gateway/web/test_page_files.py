@@ -77,7 +77,9 @@ async def test_the_document_of_a_terminal_may_style_itself_and_is_framed_by_the_
     assert "frame-ancestors 'self'" in TERMINAL_POLICY
 
 
-@pytest.mark.parametrize("name", ["index.html", "terminal.html", "main-0000.js", "main-1a2b.js.gz", ".stamp"])
+@pytest.mark.parametrize(
+    "name", ["index.html", "terminal.html", "main-0000.js", "main-1a2b.js.gz", ".stamp"]
+)
 async def test_only_files_of_the_page_are_served(built: Path, name: str) -> None:
     with pytest.raises(HttpProblem) as refused:
         await load_page_files(built).asset(asked(name))

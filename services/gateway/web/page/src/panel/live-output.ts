@@ -2,22 +2,16 @@
 import { useEffect, useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
+import { appended } from "./output-text.ts";
 
 const BYTES_MAX = 65_536;
 const WAIT_S = 20;
 const PAUSE_MS = 1_000;
-/** So much of the end of an output is kept. */
-export const KEPT_CHARACTERS = 200_000;
 
 export interface LiveOutput {
   /** Null until the first answer. */
   text: string | null;
   problem: Problem | null;
-}
-
-/** Append what came, and keep the end. */
-export function appended(before: string | null, text: string): string {
-  return `${before ?? ""}${text}`.slice(-KEPT_CHARACTERS);
 }
 
 export function useLiveOutput(chatId: string, processId: string): LiveOutput {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { appended, KEPT_CHARACTERS } from "./live-output.ts";
+import { appended, KEPT_CHARACTERS } from "./output-text.ts";
 
 test("output is appended, and of too much the end is kept", () => {
   expect(appended(null, "a")).toBe("a");
