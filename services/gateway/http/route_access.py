@@ -53,6 +53,7 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/settings/{section}"): _anyone("The page: a part of one's own settings."),
     ("GET", "/admin"): _anyone("The page: administration."),
     ("GET", "/admin/{section}"): _anyone("The page: a part of the administration."),
+    ("GET", "/terminal"): _anyone("The page: a terminal, in a frame of it."),
     ("GET", "/assets/{name}"): _anyone("A file of the page."),
     ("GET", "/account"): _anyone("Who is signed in, and signing out, without scripts."),
     ("GET", "/docs"): _anyone("This list of routes."),

@@ -61,6 +61,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
 def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     return (
         *(OpenRoute("GET", path, pages.page) for path in PAGE_PATHS),
+        OpenRoute("GET", "/terminal", pages.terminal),
         OpenRoute("GET", "/assets/{name}", pages.asset),
         OpenRoute("GET", "/account", pages.account),
         OpenRoute("GET", "/docs", pages.docs),

@@ -17,11 +17,19 @@ from starlette.responses import Response
 from gateway.http.problems.errors import HttpProblem
 
 DOCUMENT: Final = "index.html"
+TERMINAL_DOCUMENT: Final = "terminal.html"
 #: Scripts and styles come from files of this origin, and no text becomes a script.
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; "
+    "font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+#: The terminal writes style elements for its cells. Its document shows nothing else, and only the
+#: page may frame it.
+TERMINAL_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 FOR_GOOD: Final = "public, max-age=31536000, immutable"
 CHECKED: Final = "no-cache"
@@ -69,6 +77,20 @@ class PageFiles:
         headers = {"content-security-policy": PAGE_POLICY, "cache-control": CHECKED}
         return _response(request, self._files[DOCUMENT], headers)
 
+    def terminal(self, request: Request) -> Response:
+        """Return the document of a terminal, which the page frames.
+
+        Raises:
+            HttpProblem: The page is not built (404).
+        """
+        if TERMINAL_DOCUMENT not in self._files:
+            raise HttpProblem.of("NO_SUCH_PATH", "The web page is not built here.")
+        headers = {
+            "content-security-policy": TERMINAL_POLICY,
+            "cache-control": CHECKED,
+        }
+        return _response(request, self._files[TERMINAL_DOCUMENT], headers)
+
     async def asset(self, request: Request) -> Response:
         """Return an asset by its name.
 
@@ -76,7 +98,7 @@ class PageFiles:
             HttpProblem: There is no such asset (404).
         """
         name = request.path_params["name"]
-        if name == DOCUMENT or name not in self._files:
+        if name in (DOCUMENT, TERMINAL_DOCUMENT) or name not in self._files:
             raise HttpProblem.of("NO_SUCH_PATH", "This version of the page has no such file.")
         return _response(request, self._files[name], {"cache-control": FOR_GOOD})
 

@@ -75,6 +75,10 @@ class PageRoutes:
             return self._page_files.document(request)
         return HTMLResponse(document("Parley", NOT_BUILT))
 
+    async def terminal(self, request: Request) -> Response:
+        """Return the document of a terminal."""
+        return self._page_files.terminal(request)
+
     async def asset(self, request: Request) -> Response:
         """Return a file of the page."""
         return await self._page_files.asset(request)

@@ -2,10 +2,26 @@
 
 import pytest
 
-from support.net.browser import Page
+from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
+from support.stack.page_session import call, idle, sign_in, written
 
 pytestmark = pytest.mark.slow
+
+CHANGED = (
+    'run: git init -q . && printf "a\\nb\\n" > a.txt && git add . && git -c user.name=x '
+    '-c user.email=x@example.com commit -qm one && printf "a\\nc\\nd\\n" > a.txt'
+)
+UPLOADED = """
+    (() => {
+        const chosen = new DataTransfer();
+        chosen.items.add(new File(['uploaded text'], 'new.txt'));
+        chosen.items.add(new File(['lost'], 'b.txt'));
+        const picker = document.querySelector('.panel input[type=file]');
+        picker.files = chosen.files;
+        picker.dispatchEvent(new Event('change', {bubbles: true}));
+    })()
+"""
 
 
 async def test_files_changes_and_processes_of_the_workspace_are_shown(
@@ -37,3 +53,112 @@ async def test_files_changes_and_processes_of_the_workspace_are_shown(
     await page.find("[role=tab]", "Changes")
     await page.click("button", "Close the panel")
     await page.until("!document.querySelector('.panel')")
+
+
+async def test_a_comment_on_a_changed_line_becomes_a_reference_in_the_message(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "dora")
+    await written(page, CHANGED)
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.click("button", "Workspace of the chat")
+    await page.click("button", "Side by side")
+    await page.click(".is-sides .diff-comment", "Comment on line 3")
+    await page.type("Why d?")
+    await page.click("button", "Add to the message")
+    await page.find(".composer .file-chip", "a.txt:3")
+    await written(page, "Please explain.")
+    await page.find(".user-message .file-chip", "a.txt:3")
+
+    chat_id = (await page.run("location.pathname")).rpartition("/")[2]
+    messages = call(stack, "GET", f"/api/v1/chats/{chat_id}/messages", login="dora")["messages"]
+    newest = max((each for each in messages if each["role"] == "user"), key=lambda each: each["id"])
+    assert newest["content"] == [
+        {
+            "type": "file-reference",
+            "file_name": "a.txt",
+            "start_line": 3,
+            "end_line": 3,
+            "content": "d",
+        },
+        {"type": "text", "text": "Why d?"},
+        {"type": "text", "text": "Please explain."},
+    ]
+
+
+async def test_a_state_of_the_files_is_kept_compared_restored_and_the_restore_undone(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "kira")
+    await written(page, CHANGED)
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.click("button", "Workspace of the chat")
+    await page.click("[role=tab]", "Checkpoints")
+    await page.click("button", "Keep this state")
+    await page.find(".time-line-entry")
+    await written(page, "run: echo later > a.txt")
+    await page.until("document.querySelectorAll('.user-bubble').length === 2")
+    await idle(page)
+    await page.click("button", "What changed since")
+    await page.find(".diff .is-added", "later")
+    await page.click("button", "Restore")
+    await page.see("1 file was put back.")
+    chat_id = (await page.run("location.pathname")).rpartition("/")[2]
+    file = f"/api/v1/chats/{chat_id}/files/content?path=a.txt"
+    restored = await page.run(f"fetch('{file}').then((answer) => answer.text())")
+    await page.click("button", "Undo the restore")
+    await page.until(f"fetch('{file}').then((a) => a.text()).then((t) => t === 'later\\n')")
+
+    assert restored == "a\nc\nd\n"
+
+
+async def test_the_output_of_a_process_is_followed_while_it_runs(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "livia")
+    await written(
+        page,
+        'call: execute {"command": "echo first; while [ ! -e go ]; do sleep 0.1; done; echo second;'
+        ' sleep 600", "run_in_background": true}',
+    )
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.click("button", "Workspace of the chat")
+    await page.click("[role=tab]", "Processes")
+    await page.click("button", "Output")
+    await page.find(".panel .terminal-output", "first")
+    await written(page, "run: touch go")
+    await page.find(".panel .terminal-output", "second")
+    await page.click(".panel button", "Stop")
+    await page.until("!document.querySelector('.panel .badge.is-accent')")
+
+
+async def test_a_file_is_uploaded_into_the_directory_that_is_shown(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "ursa")
+    await written(page, "run: mkdir d && echo old > d/b.txt")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.click("button", "Workspace of the chat")
+    await page.click("[role=tab]", "Files")
+    await page.click(".entry", "d")
+    await page.find("button", "Upload")
+    await page.run(UPLOADED)
+    await page.click(".entry", "new.txt")
+    await page.see("uploaded text")
+    # A file that is there is not replaced.
+    await page.until("document.querySelector('.toasts')?.innerText")
+    await page.click(".panel-part button", "Files")
+    await page.click(".entry", "b.txt")
+    await page.find(".preview", "old")

@@ -34,6 +34,8 @@ export default defineConfig({
     // Documents may load files of their own origin only, so nothing becomes a data: address.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // Terminals need styles of their own making, so they have a document with a policy of its own.
+    rolldownOptions: { input: ["index.html", "terminal.html"] },
     target: "es2023",
     reportCompressedSize: false,
   },

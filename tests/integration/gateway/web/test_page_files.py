@@ -12,7 +12,7 @@ from starlette.requests import Request
 from gateway.http.application import SECURITY_HEADERS
 from gateway.http.problems.errors import HttpProblem
 from gateway.routes.table import PAGE_PATHS
-from gateway.web.page_files import FOR_GOOD, PAGE_POLICY, load_page_files
+from gateway.web.page_files import FOR_GOOD, PAGE_POLICY, TERMINAL_POLICY, load_page_files
 from support.gateway.stack import GatewayStack
 
 INITIAL_BYTES_MAX = 250 * 1024
@@ -23,6 +23,7 @@ SCRIPT = b"export const answer = 42;\n" * 40
 def built(tmp_path: Path) -> Path:
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text("<!doctype html><title>Parley</title>")
+    (tmp_path / "terminal.html").write_text("<!doctype html><title>Terminal</title>")
     (tmp_path / "assets" / "main-1a2b.js").write_bytes(SCRIPT)
     (tmp_path / "assets" / "main-1a2b.js.gz").write_bytes(gzip.compress(SCRIPT))
     (tmp_path / "assets" / "main-1a2b.js.br").write_bytes(b"as brotli")
@@ -66,7 +67,19 @@ async def test_the_document_is_checked_at_each_use_and_has_a_strict_policy(built
     assert "http" not in PAGE_POLICY
 
 
-@pytest.mark.parametrize("name", ["index.html", "main-0000.js", "main-1a2b.js.gz", ".stamp"])
+async def test_the_document_of_a_terminal_may_style_itself_and_is_framed_by_the_page_alone(
+    built: Path,
+) -> None:
+    reply = load_page_files(built).terminal(asked())
+
+    assert reply.headers["content-security-policy"] == TERMINAL_POLICY
+    assert TERMINAL_POLICY.count("unsafe") == TERMINAL_POLICY.count("style-src 'self' 'unsafe") == 1
+    assert "frame-ancestors 'self'" in TERMINAL_POLICY
+
+
+@pytest.mark.parametrize(
+    "name", ["index.html", "terminal.html", "main-0000.js", "main-1a2b.js.gz", ".stamp"]
+)
 async def test_only_files_of_the_page_are_served(built: Path, name: str) -> None:
     with pytest.raises(HttpProblem) as refused:
         await load_page_files(built).asset(asked(name))

@@ -9,6 +9,7 @@ import { complain } from "../ui/toasts.tsx";
 import { countHidden } from "../ui/visible.tsx";
 import { type Draft, type DraftFile, NO_DRAFT, readDraft, writeDraft } from "./drafts.ts";
 import type { InputPart } from "../api/types.ts";
+import { onReference, type Reference, referenceName } from "./references.ts";
 import { isLong, upload } from "./uploads.ts";
 
 export interface Command {
@@ -47,7 +48,8 @@ export function Composer(props: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const hidden = countHidden(draft.text);
   const offered = commandsFor(draft.text, props.commands);
-  const canSend = !isSending && uploads === 0 && (draft.text.trim() !== "" || draft.files.length > 0);
+  const isEmpty = draft.text.trim() === "" && draft.files.length === 0 && draft.references.length === 0;
+  const canSend = !isSending && uploads === 0 && !isEmpty;
 
   useEffect(() => {
     const focus = (): void => field.current?.focus();
@@ -58,6 +60,18 @@ export function Composer(props: Props) {
     if (editing) field.current?.focus();
   }, [editing]);
 
+  useEffect(() => {
+    if (editing) return;
+    return onReference((reference) => {
+      setDraft((was) => {
+        const next = { ...was, references: [...was.references, reference] };
+        writeDraft(place, next);
+        return next;
+      });
+      field.current?.focus();
+    });
+  }, [editing, place]);
+
   function change(next: Draft): void {
     setDraft(next);
     setMarked(0);
@@ -66,11 +80,12 @@ export function Composer(props: Props) {
 
   async function submit(behaviour: "queue" | "interrupt"): Promise<void> {
     if (!canSend) {
-      if (!draft.text.trim() && draft.files.length === 0) props.onEmptySend?.();
+      if (isEmpty) props.onEmptySend?.();
       return;
     }
     const sent = draft;
     const content: InputPart[] = [
+      ...sent.references.flatMap(partsOf),
       ...(sent.text.trim() ? [{ type: "text" as const, text: sent.text.trim() }] : []),
       ...sent.files.map((file) => ({ type: "file" as const, file_id: file.id })),
     ];
@@ -184,6 +199,10 @@ export function Composer(props: Props) {
         </div>
       )}
       <CommandList commands={offered} marked={marked} onChoose={choose} />
+      <References
+        references={draft.references}
+        onRemove={(place) => change({ ...draft, references: draft.references.toSpliced(place, 1) })}
+      />
       <Files files={draft.files} uploads={uploads} onRemove={(id) => change({ ...draft, files: draft.files.filter((each) => each.id !== id) })} />
       <div className="composer-grow" data-text={draft.text}>
         <textarea
@@ -260,6 +279,34 @@ function CommandList({ commands, marked, onChoose }: CommandListProps) {
           onChoose(each);
         }}>
           <code>/{each.name}</code> {each.hint}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function partsOf(reference: Reference): InputPart[] {
+  const { fileName, startLine, endLine, content, comment } = reference;
+  return [
+    { type: "file-reference", file_name: fileName, start_line: startLine, end_line: endLine, content },
+    ...(comment ? [{ type: "text" as const, text: comment }] : []),
+  ];
+}
+
+interface ReferencesProps {
+  references: readonly Reference[];
+  onRemove: (place: number) => void;
+}
+
+function References({ references, onRemove }: ReferencesProps) {
+  if (references.length === 0) return null;
+  return (
+    <ul className="attachments" aria-label="Comments on lines">
+      {references.map((each, place) => (
+        <li key={`${place}${referenceName(each)}`} className="file-chip">
+          <Icon name="chat" />
+          {referenceName(each)} <span className="card-note">{each.comment.slice(0, 60)}</span>
+          <IconButton icon="close" label={`Remove the comment on ${referenceName(each)}`} onClick={() => onRemove(place)} />
         </li>
       ))}
     </ul>

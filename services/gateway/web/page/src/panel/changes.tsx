@@ -3,18 +3,23 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
 import type { components } from "../api/schema.d.ts";
-import { Diff } from "../cards/diff.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
+import { useStored } from "../ui/stored.ts";
 import type { TabProps } from "./panel.tsx";
 import { NoWorkspace } from "./no-workspace.tsx";
+import { PatchView } from "./patch-view.tsx";
 import { patchesOf } from "./patches.ts";
+
+/** Of more files than these only the names are shown at first. */
+const OPEN_FILES_MAX = 20;
 
 type Repository = components["schemas"]["GitRepository"];
 
 export default function Changes({ chat }: TabProps) {
   // What the list of chats tells changes with every edit, so that the panel reads again.
+  const [look, setLook] = useStored<"unified" | "sides">("parley.diff", "unified");
   const seen = chat.diff_status?.refreshed_at ?? "";
   const git = useQuery(
     queryOptions({
@@ -30,8 +35,20 @@ export default function Changes({ chat }: TabProps) {
       {(data) =>
         data.repositories.length ? (
           <>
+            <div className="section-bar">
+              <Button small aria-pressed={look === "sides"} onClick={() => setLook(look === "sides" ? "unified" : "sides")}>
+                Side by side
+              </Button>
+            </div>
             {data.repositories.map((each) => (
-              <OneRepository key={each.repository} chatId={chat.id} repository={each} seen={seen} />
+              <OneRepository
+                key={each.repository}
+                chatId={chat.id}
+                repository={each}
+                seen={seen}
+                isSideBySide={look === "sides"}
+                canComment={!chat.archived}
+              />
             ))}
             <Button small onClick={() => void git.refetch()}>
               Read again
@@ -49,9 +66,11 @@ interface OneRepositoryProps {
   chatId: string;
   repository: Repository;
   seen: string;
+  isSideBySide: boolean;
+  canComment: boolean;
 }
 
-function OneRepository({ chatId, repository, seen }: OneRepositoryProps) {
+function OneRepository({ chatId, repository, seen, ...look }: OneRepositoryProps) {
   const diff = useQuery(
     queryOptions({
       queryKey: ["chat", chatId, "diff", repository.repository, seen],
@@ -83,10 +102,10 @@ function OneRepository({ chatId, repository, seen }: OneRepositoryProps) {
         <Loaded query={diff} what="difference">
           {(data) => (
             <>
-              {patchesOf(data.patch).map((each) => (
-                <details key={each.path} className="panel-file" open>
+              {patchesOf(data.patch).map((each, place) => (
+                <details key={each.path} className="panel-file" open={place < OPEN_FILES_MAX}>
                   <summary>{each.path}</summary>
-                  <Diff diff={each.patch} label={`Changes of ${each.path}`} />
+                  <PatchView path={[repository.repository, each.path].filter((part) => part && part !== ".").join("/")} patch={each.patch} {...look} />
                 </details>
               ))}
               {data.truncated && <p className="panel-note">The difference is longer than is shown here.</p>}

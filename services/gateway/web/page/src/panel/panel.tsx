@@ -1,5 +1,5 @@
 /** The panel beside a chat: its changes, files and processes, its workspace and what it cost. */
-import { type ComponentType, type KeyboardEvent, lazy, Suspense, useId, useState } from "react";
+import { type ComponentType, type KeyboardEvent, lazy, Suspense, useEffect, useId, useState } from "react";
 import type { Chat } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
 import { Skeleton } from "../ui/states.tsx";
@@ -12,6 +12,8 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "changes", title: "Changes", component: lazy(() => import("./changes.tsx")) },
   { name: "files", title: "Files", component: lazy(() => import("./files.tsx")) },
   { name: "processes", title: "Processes", component: lazy(() => import("./processes.tsx")) },
+  { name: "terminals", title: "Terminals", component: lazy(() => import("./terminals.tsx")) },
+  { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./checkpoints.tsx")) },
   { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },
   { name: "summary", title: "Summary", component: lazy(() => import("./summary.tsx")) },
 ];
@@ -21,6 +23,9 @@ export default function Panel({ chat, onClose }: TabProps & { onClose: () => voi
   const id = useId();
   const place = TABS.findIndex((each) => each.name === name);
   const Content = TABS[place]!.component;
+  useEffect(() => {
+    document.getElementById(`${id}-${name}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [id, name]);
 
   function move(event: KeyboardEvent): void {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;

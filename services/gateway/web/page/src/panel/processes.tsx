@@ -2,20 +2,21 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
-import { Problem } from "../api/problem.ts";
+import { Problem, wordsOf } from "../api/problem.ts";
 import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
+import { Output } from "../cards/execute.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Button } from "../ui/button.tsx";
 import { ago, duration } from "../ui/format.ts";
+import { Skeleton } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { useLiveOutput } from "./live-output.ts";
 import { NoWorkspace } from "./no-workspace.tsx";
 import type { TabProps } from "./panel.tsx";
 
 type Process = components["schemas"]["Process"];
-
-const OUTPUT_BYTES_MAX = 65_536;
 
 export default function Processes({ chat }: TabProps) {
   const [shown, setShown] = useState("");
@@ -52,7 +53,7 @@ export default function Processes({ chat }: TabProps) {
                 </Button>
                 {each.state === "running" && <Stop chatId={chat.id} processId={each.id} />}
               </div>
-              {shown === each.id && <Output chatId={chat.id} process={each} />}
+              {shown === each.id && <ProcessOutput chatId={chat.id} process={each} />}
             </section>
           ))}
         </>
@@ -88,30 +89,11 @@ function Stop({ chatId, processId }: { chatId: string; processId: string }) {
   );
 }
 
-function Output({ chatId, process }: { chatId: string; process: Process }) {
-  const output = useQuery(
-    queryOptions({
-      queryKey: ["chat", chatId, "output", process.id, process.output_bytes, process.state],
-      queryFn: ({ signal }) =>
-        answered(
-          api.GET("/api/v1/chats/{chat_id}/processes/{process_id}/output", {
-            params: {
-              path: { chat_id: chatId, process_id: process.id },
-              query: { until: "snapshot", max_bytes: OUTPUT_BYTES_MAX },
-            },
-            signal,
-          }),
-        ),
-      placeholderData: (before) => before,
-    }),
-  );
-  return (
-    <Loaded query={output} what="output">
-      {(data) => (
-        <pre className="preview" tabIndex={0}>
-          {data.text ? <Visible>{data.text}</Visible> : "No output."}
-        </pre>
-      )}
-    </Loaded>
-  );
+/** The output of a process: its end at first, then what comes, as it comes. */
+function ProcessOutput({ chatId, process }: { chatId: string; process: Process }) {
+  const { text, problem } = useLiveOutput(chatId, process.id);
+  const isRunning = process.state === "running" || process.state === "starting";
+  if (problem) return <p className="field-problem">{wordsOf(problem)}</p>;
+  if (text === null) return <Skeleton />;
+  return text || isRunning ? <Output text={text} isRunning={isRunning} /> : <p className="panel-note">No output.</p>;
 }

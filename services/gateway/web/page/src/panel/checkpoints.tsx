@@ -1,0 +1,148 @@
+/** The time line of the workspace: states that were kept, what changed since, and the way back. */
+import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { answered, api } from "../api/client.ts";
+import { Problem } from "../api/problem.ts";
+import { queryClient } from "../api/queries.ts";
+import type { components } from "../api/schema.d.ts";
+import { Loaded } from "../forms/loaded.tsx";
+import { Button } from "../ui/button.tsx";
+import { ago, plural } from "../ui/format.ts";
+import { complain, say } from "../ui/toasts.tsx";
+import { Visible } from "../ui/visible.tsx";
+import { NoWorkspace } from "./no-workspace.tsx";
+import type { TabProps } from "./panel.tsx";
+import { PatchView } from "./patch-view.tsx";
+import { patchesOf } from "./patches.ts";
+
+type Checkpoint = components["schemas"]["GitCheckpoint"];
+
+function labelNow(): string {
+  return `page-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`;
+}
+
+export default function Checkpoints({ chat }: TabProps) {
+  const [shown, setShown] = useState("");
+  const [previous, setPrevious] = useState<Checkpoint | null>(null);
+  const path = { chat_id: chat.id };
+  const list = useInfiniteQuery(
+    infiniteQueryOptions({
+      queryKey: ["chat", chat.id, "checkpoints"],
+      queryFn: ({ pageParam, signal }) =>
+        answered(
+          api.GET("/api/v1/chats/{chat_id}/checkpoints", {
+            params: { path, query: { limit: 50, ...(pageParam ? { cursor: pageParam } : {}) } },
+            signal,
+          }),
+        ),
+      initialPageParam: "",
+      getNextPageParam: (page) => page.next_cursor || undefined,
+    }),
+  );
+
+  async function changed(): Promise<void> {
+    await queryClient.invalidateQueries({ queryKey: ["chat", chat.id] });
+  }
+
+  async function keep(): Promise<void> {
+    try {
+      await answered(api.POST("/api/v1/chats/{chat_id}/checkpoints", { params: { path }, body: { label: labelNow() } }));
+      await changed();
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  async function restore(checkpoint: Checkpoint, isUndo: boolean): Promise<void> {
+    try {
+      const body = { ref: checkpoint.ref, repository: checkpoint.repository, remove_later_files: isUndo };
+      const done = await answered(api.POST("/api/v1/chats/{chat_id}/checkpoints/restore", { params: { path }, body }));
+      setPrevious(isUndo ? null : (done.previous ?? null));
+      say(`${plural(done.files.length, "file was", "files were")} put back.`);
+      await changed();
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  if (list.error instanceof Problem && list.error.status < 500) return <NoWorkspace problem={list.error} />;
+  return (
+    <Loaded query={list} what="list of checkpoints">
+      {({ pages }) => (
+        <>
+          <div className="section-bar">
+            <Button small icon="add" onClick={() => void keep()}>
+              Keep this state
+            </Button>
+            {previous && (
+              <Button small icon="undo" onClick={() => void restore(previous, true)}>
+                Undo the restore
+              </Button>
+            )}
+          </div>
+          {pages[0]?.items.length === 0 && (
+            <p className="panel-note">Nothing was kept yet. A kept state has all files that git does not ignore.</p>
+          )}
+          <ol className="time-line" aria-label="Checkpoints">
+            {pages.flatMap((page) => page.items).map((each) => (
+              <li key={each.ref} className="time-line-entry">
+                <div className="section-bar">
+                  <strong>{each.created_at ? ago(each.created_at, Date.now()) : "at an unknown time"}</strong>
+                  <span className="panel-note">
+                    <Visible>{each.label}</Visible>
+                  </span>
+                </div>
+                <div className="section-bar">
+                  <Button small aria-expanded={shown === each.ref} onClick={() => setShown(shown === each.ref ? "" : each.ref)}>
+                    What changed since
+                  </Button>
+                  <Button small onClick={() => void restore(each, false)}>
+                    Restore
+                  </Button>
+                </div>
+                {shown === each.ref && <Since chatId={chat.id} checkpoint={each} />}
+              </li>
+            ))}
+          </ol>
+          {list.hasNextPage && (
+            <Button small disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+              Show more
+            </Button>
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function Since({ chatId, checkpoint }: { chatId: string; checkpoint: Checkpoint }) {
+  const diff = useQuery(
+    queryOptions({
+      queryKey: ["chat", chatId, "diff", checkpoint.repository, checkpoint.commit],
+      queryFn: ({ signal }) =>
+        answered(
+          api.GET("/api/v1/chats/{chat_id}/diff", {
+            params: { path: { chat_id: chatId }, query: { repository: checkpoint.repository, base: checkpoint.ref } },
+            signal,
+          }),
+        ),
+      staleTime: 0,
+    }),
+  );
+  return (
+    <Loaded query={diff} what="difference">
+      {(data) => (
+        <>
+          {data.patch === "" && <p className="panel-note">Nothing changed since.</p>}
+          {patchesOf(data.patch).map((each) => (
+            <details key={each.path} className="panel-file" open>
+              <summary>{each.path}</summary>
+              <PatchView path={each.path} patch={each.patch} isSideBySide={false} canComment={false} />
+            </details>
+          ))}
+          {data.truncated && <p className="panel-note">The difference is longer than is shown here.</p>}
+        </>
+      )}
+    </Loaded>
+  );
+}
