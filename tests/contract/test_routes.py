@@ -19,6 +19,8 @@ from parley.api.chat.v1 import (
 from parley.api.identity.v1 import (
     api_key_service_pb2,
     group_service_pb2,
+    linked_identity_service_pb2,
+    oidc_issuer_service_pb2,
     second_factor_service_pb2,
     session_service_pb2,
     sign_in_service_pb2,
@@ -54,6 +56,8 @@ FILES: tuple[FileDescriptor, ...] = (
     sign_in_service_pb2.DESCRIPTOR,
     session_service_pb2.DESCRIPTOR,
     api_key_service_pb2.DESCRIPTOR,
+    linked_identity_service_pb2.DESCRIPTOR,
+    oidc_issuer_service_pb2.DESCRIPTOR,
     second_factor_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
