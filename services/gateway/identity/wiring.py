@@ -113,10 +113,7 @@ def open_identity(
     people, tokens = IdentityStore(database, audit_log), TokenStore(database, audit_log)
     group_store = GroupStore(database, audit_log)
     keys = ApiKeyCache(people.find_api_key, clock)
-    cors = Cors(settings.cors_origins)
-    authentication = Authentication(
-        people, keys, public_url=settings.public_url, clock=clock, cors=cors
-    )
+    authentication = _authentication(people, keys, settings, process)
     new_id, scopes = process.new_id, known_scopes()
     service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
     users = _users(UserStore(database, audit_log), people, keys, bus, process)
@@ -125,10 +122,8 @@ def open_identity(
     passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
     session_store, link_store = SessionStore(database, audit_log), LinkStore(database, audit_log)
     box = None if keyring is None else SecretBox(keyring)
-    factor_store, issuer_store = (
-        SecondFactorStore(database, box, audit_log),
-        IssuerStore(database, box, audit_log),
-    )
+    factor_store = SecondFactorStore(database, box, audit_log)
+    issuer_store = IssuerStore(database, box, audit_log)
     issuers = OidcIssuers(file_issuers, issuer_store, clock)
     export_store = ExportStore(database)
     factors = _factors(factor_store, users, attempts, settings, process)
@@ -169,16 +164,21 @@ def open_identity(
             SecondFactorServicer(factors, passkeys),
             audit.servicer,
             AccountExportServicer(exports, export_store),
-            OidcIssuerServicer(
-                OidcAdministration(issuers, issuer_store, clock=clock, new_id=new_id),
-                public_url=str(settings.public_url),
-            ),
-            LinkedIdentityServicer(
-                IdentityLinks(
-                    issuers, linked, unfinished=factor_store, clock=clock, token_bytes=os.urandom
-                )
-            ),
+            _issuer_servicer(issuers, issuer_store, settings, process),
+            _linked_identities(issuers, linked, factor_store, process),
         ),
+    )
+
+
+def _authentication(
+    people: IdentityStore, keys: ApiKeyCache, settings: GatewaySettings, process: Process
+) -> Authentication:
+    return Authentication(
+        people,
+        keys,
+        public_url=settings.public_url,
+        clock=process.clock,
+        cors=Cors(settings.cors_origins),
     )
 
 
@@ -267,6 +267,25 @@ def _oidc(
         new_id=process.new_id,
         token_bytes=os.urandom,
     )
+
+
+def _issuer_servicer(
+    issuers: OidcIssuers, store: IssuerStore, settings: GatewaySettings, process: Process
+) -> OidcIssuerServicer:
+    administration = OidcAdministration(issuers, store, clock=process.clock, new_id=process.new_id)
+    return OidcIssuerServicer(administration, public_url=str(settings.public_url))
+
+
+def _linked_identities(
+    issuers: OidcIssuers,
+    linked: LinkedIdentityStore,
+    unfinished: SecondFactorStore,
+    process: Process,
+) -> LinkedIdentityServicer:
+    links = IdentityLinks(
+        issuers, linked, unfinished=unfinished, clock=process.clock, token_bytes=os.urandom
+    )
+    return LinkedIdentityServicer(links)
 
 
 def _api_keys(

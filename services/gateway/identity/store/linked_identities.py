@@ -100,7 +100,6 @@ class LinkedIdentityStore:
                 for row in rows
             )
 
-    # May run: credential.
     async def link(
         self, user_id: str, *, issuer: str, subject: str, new_id: str, now: datetime
     ) -> None:

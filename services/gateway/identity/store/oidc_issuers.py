@@ -12,7 +12,7 @@ from gateway.audit_log.store.appending import UNSEALED, AuditLog
 from gateway.identity.domain import OidcIssuer, StoredIssuer
 from gateway.identity.errors import IssuerSecretsUnavailable, TooManyIssuers, VersionConflict
 from gateway.identity.store.schema import oidc_issuers
-from gateway.identity.store.second_factors import SEALED as TOTP_SECRETS
+from gateway.identity.store.second_factors import SEALED_TOTP_SECRETS
 from parley.audit_log import AuditAction, AuditEvent
 from parley.audit_log.event import DETAIL_CHARACTERS_MAX
 from parley.postgres import Database
@@ -23,7 +23,7 @@ TABLE: Final = "identity.oidc_issuers"
 COLUMN: Final = "client_secret"
 #: Everything of this schema that is encrypted with the master key.
 STORED_KEYS: Final = StoredKeys(
-    "identity.keys", (TOTP_SECRETS, SealedColumn(TABLE, COLUMN, "client_secret_key_id"))
+    "identity.keys", (SEALED_TOTP_SECRETS, SealedColumn(TABLE, COLUMN, "client_secret_key_id"))
 )
 STORED_MAX: Final = 32
 #: Held while issuers are counted and added.
@@ -46,12 +46,11 @@ class IssuerStore:
         self._box = box
         self._audit_log = audit_log
 
-    # May run: credential, user.
     async def all(self) -> tuple[OidcIssuer, ...]:
         """Return all of them, without their secrets."""
         return tuple(each.issuer for each in await self.stored())
 
-    # May run: administrator.
+    # May run: administrator, credential, user.
     async def stored(self) -> tuple[StoredIssuer, ...]:
         """Return all of them with their versions, ordered by name."""
         async with self._database.reading() as connection:
@@ -61,7 +60,6 @@ class IssuerStore:
                 for row in rows.mappings()
             )
 
-    # May run: credential, user.
     async def find(self, name: str) -> OidcIssuer | None:
         """Return one of them, with its secret."""
         async with self._database.reading() as connection:
@@ -137,6 +135,7 @@ class IssuerStore:
         return opened.decode()
 
 
+# May run: administrator, credential, user.
 async def _row(connection: AsyncConnection, name: str) -> Any:
     found = select(oidc_issuers).where(oidc_issuers.c.name == name)
     return (await connection.execute(found)).mappings().first()

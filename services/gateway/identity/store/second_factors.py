@@ -29,7 +29,7 @@ from parley.secrets import Sealed, SecretBox
 
 TABLE: Final = "identity.totp_secrets"
 COLUMN: Final = "secret"
-SEALED: Final = SealedColumn(TABLE, COLUMN, "secret_key_id")
+SEALED_TOTP_SECRETS: Final = SealedColumn(TABLE, COLUMN, "secret_key_id")
 PASSKEYS_MAX: Final = 20
 
 
