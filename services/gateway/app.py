@@ -19,12 +19,13 @@ from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
 from gateway.http.limits.rates import RateQuotas
 from gateway.http.server import serve_http
-from gateway.identity.engine.oidc_issuers import OidcIssuer, read_issuers
+from gateway.identity.domain import OidcIssuer
+from gateway.identity.engine.oidc_issuers import read_issuers
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
 from gateway.identity.problems import DOMAIN, ERRORS
+from gateway.identity.store.oidc_issuers import STORED_KEYS
 from gateway.identity.store.schema import MIGRATIONS, SCHEMA
-from gateway.identity.store.second_factors import STORED_KEYS
 from gateway.identity.wiring import Identity, open_identity
 from gateway.routes.table import routes
 from gateway.routes.wiring import Dependencies, Handlers, open_handlers

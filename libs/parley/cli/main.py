@@ -54,6 +54,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.administration.advisor",
         "Let agents ask a model without tools for advice.",
     ),
+    "issuers": (
+        "parley.cli.administration.issuers",
+        "Add identity providers that people sign in with.",
+    ),
     "retention": (
         "parley.cli.chats.retention",
         "Show what happens to old chats, done or to come.",

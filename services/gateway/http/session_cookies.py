@@ -59,8 +59,12 @@ class SessionCookies:
 
     def finish_state(self, response: Response, issuer: str) -> None:
         """Remove the cookie of a sign-in with an identity provider, and remember the provider."""
-        response.headers.append("set-cookie", self._cookie(STATE, "", timedelta()))
+        self.remove_state(response)
         response.headers.append("set-cookie", self._cookie(ISSUER, issuer, SESSION_LIFETIME))
+
+    def remove_state(self, response: Response) -> None:
+        """Remove the cookie of a sign-in with an identity provider."""
+        response.headers.append("set-cookie", self._cookie(STATE, "", timedelta()))
 
     def mcp_login_token(self, request: Request) -> str:
         """Return the token that binds logins at MCP servers to the browser; empty without one."""

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated, Literal
+
+import msgspec
 
 from parley.identity import Role, User, UserId
 
@@ -194,3 +197,58 @@ class RevokedSet:
 
     version: int
     tokens: tuple[RevokedToken, ...]
+
+
+class OidcIssuer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The configuration of an identity provider.
+
+    Attributes:
+        name: Its name in addresses.
+        display_name: What the button says.
+        issuer: The issuer, exactly as its documents and tokens say it.
+        client_id: The client that is registered there for this installation.
+        client_secret: Its secret; empty for a public client.
+        scopes: What is asked for.
+        creates_users: Whether a user is created at the first sign-in.
+        links_by_email: Whether a verified email address links a user who has no other way in.
+        role: The role of such users.
+        groups_claim: The claim with the groups of a user; empty for none.
+        groups: Group of the issuer -> group here, whose membership follows the claim.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern="^[a-z0-9-]{1,32}$")]
+    display_name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    issuer: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
+    client_id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
+    client_secret: str = ""
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    creates_users: bool = False
+    links_by_email: bool = False
+    role: Literal["member", "auditor"] = "member"
+    groups_claim: str = ""
+    groups: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIssuer:
+    """An identity provider as it is listed.
+
+    Attributes:
+        issuer: The issuer without its secret.
+        version: Counts changes; 0 if it comes from the file.
+        has_client_secret: Whether it has a secret.
+    """
+
+    issuer: OidcIssuer
+    version: int
+    has_client_secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedIdentity:
+    """A user of an identity provider who signs in as a user here."""
+
+    id: str
+    issuer: str
+    subject: str
+    linked_at: datetime

@@ -428,6 +428,54 @@ class IdentityNotKnown(IdentityError):
         super().__init__("you are not known here; ask an administrator for an invitation")
 
 
+class IssuerReadOnly(IdentityError):
+    """The identity provider comes from the file of the installation."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("the identity provider comes from a file, and is changed there only")
+        self.name = name
+
+
+class IssuerSecretsUnavailable(IdentityError):
+    """There is no master key to encrypt the secrets of clients with."""
+
+    def __init__(self) -> None:
+        super().__init__("secrets of identity providers cannot be stored without a master key")
+
+
+class TooManyIssuers(IdentityError):
+    """There are as many identity providers as there may be."""
+
+    def __init__(self, issuers_max: int) -> None:
+        super().__init__(f"there are {issuers_max} identity providers; delete one first")
+        self.issuers_max = issuers_max
+
+
+class LinkedIdentityNotFound(IdentityError):
+    """No such linked identity of the caller."""
+
+    def __init__(self, linked_identity_id: str) -> None:
+        super().__init__("you have no such linked identity; list them to see which there are")
+        self.linked_identity_id = linked_identity_id
+
+
+class LastWayToSignIn(IdentityError):
+    """The user could not sign in any more without the identity."""
+
+    def __init__(self) -> None:
+        super().__init__("set a password or add a passkey first; there is no other way to sign in")
+
+
+class IdentityNotLinked(IdentityError):
+    """The identity is that of another user, or the user has as many as they may."""
+
+    def __init__(self, identities_max: int) -> None:
+        super().__init__(
+            f"the identity is that of another user, or you have {identities_max} already"
+        )
+        self.identities_max = identities_max
+
+
 class FeedStopped(IdentityError):
     """This process stops and no longer publishes revocations."""
 

@@ -11,12 +11,17 @@ from gateway.identity.errors import (
     GroupNameTaken,
     GroupNotFound,
     IdentityNotKnown,
+    IdentityNotLinked,
     InvalidRequest,
     IsServiceAccount,
     IssuerNotFound,
+    IssuerReadOnly,
     IssuerRefused,
+    IssuerSecretsUnavailable,
     IssuerUnavailable,
     LastOwner,
+    LastWayToSignIn,
+    LinkedIdentityNotFound,
     LinkInvalid,
     LinkNotFound,
     LoginTaken,
@@ -38,6 +43,7 @@ from gateway.identity.errors import (
     TooManyApiKeys,
     TooManyAttempts,
     TooManyGroups,
+    TooManyIssuers,
     TooManyTokens,
     TotpEnabled,
     TotpNotEnabled,
@@ -133,6 +139,19 @@ ERRORS: ErrorTable = {
     ),
     IssuerRefused: _telling("ISSUER_REFUSED"),
     IdentityNotKnown: _telling("IDENTITY_NOT_KNOWN"),
+    IssuerReadOnly: _telling("ISSUER_READ_ONLY", lambda error: {"issuer": error.name}),
+    IssuerSecretsUnavailable: _telling("ISSUER_SECRETS_UNAVAILABLE"),
+    TooManyIssuers: _telling(
+        "TOO_MANY_ISSUERS", lambda error: {"issuers_max": str(error.issuers_max)}
+    ),
+    LinkedIdentityNotFound: _telling(
+        "LINKED_IDENTITY_NOT_FOUND",
+        lambda error: {"linked_identity_id": error.linked_identity_id},
+    ),
+    LastWayToSignIn: _telling("LAST_WAY_TO_SIGN_IN"),
+    IdentityNotLinked: _telling(
+        "IDENTITY_NOT_LINKED", lambda error: {"identities_max": str(error.identities_max)}
+    ),
     FeedStopped: lambda error: Problem.of("DRAINING", str(error), retry_after_s=1.0),
     DatabaseUnavailable: _store_unavailable,
 }

@@ -8,12 +8,15 @@ from gateway.audit_log.wiring import AuditComponents
 from gateway.http.authentication import Authentication
 from gateway.http.cors import Cors
 from gateway.http.sign_in_watch import SignInWatch
+from gateway.identity.domain import OidcIssuer
 from gateway.identity.engine.account_exports import AccountExports
 from gateway.identity.engine.api_key_cache import ApiKeyCache
 from gateway.identity.engine.api_keys import ApiKeys
 from gateway.identity.engine.attempts import Attempts
 from gateway.identity.engine.groups import Groups
-from gateway.identity.engine.oidc_issuers import OidcIssuer, OidcIssuers
+from gateway.identity.engine.identity_links import IdentityLinks
+from gateway.identity.engine.oidc_administration import OidcAdministration
+from gateway.identity.engine.oidc_issuers import OidcIssuers
 from gateway.identity.engine.oidc_sign_in import OidcSignIns
 from gateway.identity.engine.own_sessions import OwnSessions
 from gateway.identity.engine.passkeys import Passkeys
@@ -28,6 +31,7 @@ from gateway.identity.engine.users import Users
 from gateway.identity.rpc.account_exports import AccountExportServicer
 from gateway.identity.rpc.api_keys import ApiKeyServicer
 from gateway.identity.rpc.groups import GroupServicer
+from gateway.identity.rpc.oidc_issuers import LinkedIdentityServicer, OidcIssuerServicer
 from gateway.identity.rpc.second_factors import SecondFactorServicer
 from gateway.identity.rpc.service_tokens import ServiceTokenServicer
 from gateway.identity.rpc.sessions import SessionServicer, SignInLinkServicer
@@ -39,6 +43,7 @@ from gateway.identity.store.attempts import AttemptStore
 from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.groups import GroupStore
 from gateway.identity.store.linked_identities import LinkedIdentityStore
+from gateway.identity.store.oidc_issuers import IssuerStore
 from gateway.identity.store.second_factors import SecondFactorStore
 from gateway.identity.store.service_tokens import TokenStore
 from gateway.identity.store.sessions import SessionStore
@@ -66,6 +71,8 @@ class Servicers:
     second_factors: SecondFactorServicer
     audit_log: AuditLogServicer
     account_exports: AccountExportServicer
+    oidc_issuers: OidcIssuerServicer
+    linked_identities: LinkedIdentityServicer
 
     @property
     def all(self) -> tuple[object, ...]:
@@ -98,7 +105,7 @@ def open_identity(
     neighbours: Neighbours,
     process: Process,
     keyring: KeyringFile | None,
-    issuers: tuple[OidcIssuer, ...],
+    file_issuers: tuple[OidcIssuer, ...],
     audit: AuditComponents,
 ) -> Identity:
     """Return the identity components; the caller closes `passwords`."""
@@ -106,10 +113,7 @@ def open_identity(
     people, tokens = IdentityStore(database, audit_log), TokenStore(database, audit_log)
     group_store = GroupStore(database, audit_log)
     keys = ApiKeyCache(people.find_api_key, clock)
-    cors = Cors(settings.cors_origins)
-    authentication = Authentication(
-        people, keys, public_url=settings.public_url, clock=clock, cors=cors
-    )
+    authentication = _authentication(people, keys, settings, process)
     new_id, scopes = process.new_id, known_scopes()
     service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
     users = _users(UserStore(database, audit_log), people, keys, bus, process)
@@ -117,9 +121,10 @@ def open_identity(
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
     passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
     session_store, link_store = SessionStore(database, audit_log), LinkStore(database, audit_log)
-    factor_store = SecondFactorStore(
-        database, None if keyring is None else SecretBox(keyring), audit_log
-    )
+    box = None if keyring is None else SecretBox(keyring)
+    factor_store = SecondFactorStore(database, box, audit_log)
+    issuer_store = IssuerStore(database, box, audit_log)
+    issuers = OidcIssuers(file_issuers, issuer_store, clock)
     export_store = ExportStore(database)
     factors = _factors(factor_store, users, attempts, settings, process)
     passkeys = _passkeys(factor_store, users, settings, process)
@@ -159,7 +164,21 @@ def open_identity(
             SecondFactorServicer(factors, passkeys),
             audit.servicer,
             AccountExportServicer(exports, export_store),
+            _issuer_servicer(issuers, issuer_store, settings, process),
+            _linked_identities(issuers, linked, factor_store, process),
         ),
+    )
+
+
+def _authentication(
+    people: IdentityStore, keys: ApiKeyCache, settings: GatewaySettings, process: Process
+) -> Authentication:
+    return Authentication(
+        people,
+        keys,
+        public_url=settings.public_url,
+        clock=process.clock,
+        cors=Cors(settings.cors_origins),
     )
 
 
@@ -227,7 +246,7 @@ def _links(
 
 
 def _oidc(
-    issuers: tuple[OidcIssuer, ...],
+    issuers: OidcIssuers,
     sign_in: SignIns,
     unfinished: SecondFactorStore,
     users: Users,
@@ -237,7 +256,7 @@ def _oidc(
     process: Process,
 ) -> OidcSignIns:
     return OidcSignIns(
-        OidcIssuers(issuers, process.clock),
+        issuers,
         sign_in,
         unfinished=unfinished,
         links=linked,
@@ -248,6 +267,25 @@ def _oidc(
         new_id=process.new_id,
         token_bytes=os.urandom,
     )
+
+
+def _issuer_servicer(
+    issuers: OidcIssuers, store: IssuerStore, settings: GatewaySettings, process: Process
+) -> OidcIssuerServicer:
+    administration = OidcAdministration(issuers, store, clock=process.clock, new_id=process.new_id)
+    return OidcIssuerServicer(administration, public_url=str(settings.public_url))
+
+
+def _linked_identities(
+    issuers: OidcIssuers,
+    linked: LinkedIdentityStore,
+    unfinished: SecondFactorStore,
+    process: Process,
+) -> LinkedIdentityServicer:
+    links = IdentityLinks(
+        issuers, linked, unfinished=unfinished, clock=process.clock, token_bytes=os.urandom
+    )
+    return LinkedIdentityServicer(links)
 
 
 def _api_keys(

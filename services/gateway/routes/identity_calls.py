@@ -14,6 +14,8 @@ SERVICERS: Final[Mapping[str, str]] = {
     "parley.api.identity.v1.ApiKeyService": "api_keys",
     "parley.api.identity.v1.AuditLogService": "audit_log",
     "parley.api.identity.v1.GroupService": "groups",
+    "parley.api.identity.v1.LinkedIdentityService": "linked_identities",
+    "parley.api.identity.v1.OidcIssuerService": "oidc_issuers",
     "parley.api.identity.v1.SecondFactorService": "second_factors",
     "parley.api.identity.v1.ServiceTokenService": "tokens",
     "parley.api.identity.v1.SessionService": "sessions",

@@ -28,18 +28,23 @@ class OidcPages:
         self._authentication = authentication
         self._sign_ins = sign_ins
 
-    def links(self) -> str:
+    async def links(self) -> str:
         """Return the links to all issuers, as HTML."""
         return "".join(
             f'<p><a href="/login/oidc/{each.name}">Sign in with {escape(each.display_name)}</a></p>'
-            for each in self._sign_ins.issuers.all
+            for each in await self._sign_ins.issuers.all()
         )
 
     async def start(self, request: Request) -> Response:
-        """Send the browser to an issuer."""
-        read_query(request)
+        """Send the browser to an issuer, to sign in or to link an identity to its user."""
+        continuation = read_query(request, "continuation").get("continuation", "")
+        name = request.path_params["issuer"]
         try:
-            started = await self._sign_ins.start(request.path_params["issuer"])
+            if continuation:
+                user_id = await self._present_user_id(request)
+                started = await self._sign_ins.start_link(name, continuation, user_id or "")
+            else:
+                started = await self._sign_ins.start(name)
         except IdentityError as error:
             return _failed(request, error)
         response = RedirectResponse(started.url, status_code=HTTPStatus.SEE_OTHER)
@@ -57,13 +62,22 @@ class OidcPages:
                 answer,
                 expected_state=cookies.state_token(request),
                 origin=origin_of(request, cookies),
+                present_user_id=await self._present_user_id(request),
             )
         except IdentityError as error:
             return _failed(request, error)
+        if signed_in is None:
+            response = RedirectResponse("/settings/account", status_code=HTTPStatus.SEE_OTHER)
+            cookies.remove_state(response)
+            return response
         response = RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)
         cookies.write_session(response, signed_in.session_token, signed_in.device_token)
         cookies.finish_state(response, request.path_params["issuer"])
         return response
+
+    async def _present_user_id(self, request: Request) -> str | None:
+        principal = await self._authentication.principal(request)
+        return None if principal is None else principal.user.id
 
     async def sign_out_link(self, request: Request) -> str:
         """Return the link to sign out of the issuer that was used, as HTML; empty without one."""
@@ -71,7 +85,7 @@ class OidcPages:
         if not name:
             return ""
         try:
-            issuer = self._sign_ins.issuers.find(name)
+            issuer = await self._sign_ins.issuers.find(name)
             return_to = f"{self._sign_ins.public_url}/login"
             url = await self._sign_ins.issuers.sign_out_url(issuer, return_to)
         except IdentityError:

@@ -40,7 +40,7 @@ FORM_HEADERS: Final = {"referrer-policy": "same-origin"}
 class OtherWays(Protocol):
     """Other ways to sign in."""
 
-    def links(self) -> str:
+    async def links(self) -> str:
         """Return links to them, as HTML."""
         ...
 
@@ -76,7 +76,7 @@ class SignInPages:
 
     async def sign_in_form(self, request: Request) -> Response:
         """Show the form to sign in."""
-        return self._sign_in_form(request)
+        return await self._sign_in_form(request)
 
     async def sign_in(self, request: Request) -> Response:
         """Sign in by the form."""
@@ -88,7 +88,7 @@ class SignInPages:
                 origin_of(request, self._authentication.cookies),
             )
         except (HttpProblem, IdentityError) as error:
-            return self._sign_in_form(request, http_problem_of(error))
+            return await self._sign_in_form(request, http_problem_of(error))
         return self._entered(request, signed_in)
 
     async def second_factor(self, request: Request) -> Response:
@@ -101,7 +101,7 @@ class SignInPages:
             code = _field(form, "code", CODE_CHARACTERS_MAX)
             signed_in = await self._sign_ins.by_second_factor(continuation, code, origin)
         except (SignInNotBegun, SignInRefused) as error:
-            return self._sign_in_form(request, http_problem_of(error))
+            return await self._sign_in_form(request, http_problem_of(error))
         except (HttpProblem, IdentityError) as error:
             return self._code_form(request, continuation, http_problem_of(error))
         return self._entered(request, signed_in)
@@ -187,7 +187,7 @@ class SignInPages:
             )
         return form
 
-    def _sign_in_form(self, request: Request, problem: HttpProblem | None = None) -> Response:
+    async def _sign_in_form(self, request: Request, problem: HttpProblem | None = None) -> Response:
         fields = (
             '<p><label>Login<br><input name="login" autocomplete="username" autocapitalize="none" '
             f'required maxlength="{LOGIN_CHARACTERS_MAX}"></label></p>'
@@ -196,7 +196,7 @@ class SignInPages:
             "<p><button>Sign in</button></p>"
         )
         hint = "<p>New here, or password forgotten? Ask an administrator for a link.</p>"
-        hint += self._other_ways.links()
+        hint += await self._other_ways.links()
         return self._page(request, "Sign in", "/login", fields, hint, problem)
 
     def _code_form(

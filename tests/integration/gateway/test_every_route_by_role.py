@@ -37,6 +37,9 @@ ADMINISTRATORS: Final = """
     DELETE /api/v1/models/{model_id}
     PATCH /api/v1/models/{model_id}
     GET /api/v1/nodes
+    GET /api/v1/oidc-issuers
+    DELETE /api/v1/oidc-issuers/{name}
+    PUT /api/v1/oidc-issuers/{name}
     POST /api/v1/provider-keys
     DELETE /api/v1/provider-keys/{key_id}
     GET /api/v1/providers
@@ -110,6 +113,9 @@ EVERYONE: Final = """
     POST /api/v1/me/exports
     GET /api/v1/me/exports/{export_id}/archive
     GET /api/v1/me/groups
+    GET /api/v1/me/linked-identities
+    POST /api/v1/me/linked-identities
+    DELETE /api/v1/me/linked-identities/{linked_identity_id}
     POST /api/v1/me/passkeys
     POST /api/v1/me/passkeys/options
     DELETE /api/v1/me/passkeys/{passkey_id}

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 import jwt
 import msgspec
 
+from gateway.identity.domain import OidcIssuer
 from gateway.identity.errors import IssuerNotFound, IssuerRefused, IssuerUnavailable
 from parley.cache import BoundedCache
 from parley.clock import Clock
@@ -33,34 +34,6 @@ METADATA_TTL_S: Final = 600.0
 SKEW: Final = timedelta(seconds=60)
 TOKEN_AGE_MAX: Final = timedelta(minutes=10)
 ISSUERS_MAX: Final = 32
-
-
-class OidcIssuer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The configuration of an identity provider.
-
-    Attributes:
-        name: Its name in addresses.
-        display_name: What the button says.
-        issuer: The issuer, exactly as its documents and tokens say it.
-        client_id: The client that is registered there for this installation.
-        client_secret: Its secret; empty for a public client.
-        scopes: What is asked for.
-        creates_users: Whether a user is created at the first sign-in.
-        role: The role of such users.
-        groups_claim: The claim with the groups of a user; empty for none.
-        groups: Group of the issuer -> group here, whose membership follows the claim.
-    """
-
-    name: Annotated[str, msgspec.Meta(pattern="^[a-z0-9-]{1,32}$")]
-    display_name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-    issuer: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
-    client_id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
-    client_secret: str = ""
-    scopes: tuple[str, ...] = ("openid", "profile", "email")
-    creates_users: bool = False
-    role: Literal["member", "auditor"] = "member"
-    groups_claim: str = ""
-    groups: dict[str, str] = {}
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -110,18 +83,38 @@ def read_issuers(path: Path | None) -> tuple[OidcIssuer, ...]:
     if len({each.name for each in found}) != len(found) or len(found) > ISSUERS_MAX:
         raise ValueError(f"give at most {ISSUERS_MAX} issuers with different names")
     for each in found:
-        if not _is_safe(each.issuer):
+        if not is_safe_address(each.issuer):
             raise ValueError(f"the issuer {each.name} has no https address")
         if "openid" not in each.scopes:
             raise ValueError(f"the issuer {each.name} needs the scope openid")
     return found
 
 
-class OidcIssuers:
-    """Calls identity providers."""
+class StoredIssuers(Protocol):
+    """The issuers that administrators configured."""
 
-    def __init__(self, issuers: tuple[OidcIssuer, ...], clock: Clock) -> None:
-        self._issuers = {each.name: each for each in issuers}
+    async def all(self) -> tuple[OidcIssuer, ...]:
+        """Return them without their secrets."""
+
+    async def find(self, name: str) -> OidcIssuer | None:
+        """Return one of them with its secret."""
+
+
+class OidcIssuers:
+    """Calls identity providers.
+
+    Args:
+        issuers: Those of the file; they come before stored ones of the same name.
+        stored: Those that administrators configured; read for each sign-in, so that all
+            processes use the same.
+        clock: The clock.
+    """
+
+    def __init__(
+        self, issuers: tuple[OidcIssuer, ...], stored: StoredIssuers, clock: Clock
+    ) -> None:
+        self.of_file = {each.name: each for each in issuers}
+        self._stored = stored
         self._clock = clock
         self._metadata: BoundedCache[str, _Metadata] = BoundedCache(
             ISSUERS_MAX, clock=clock, ttl_of=lambda _: METADATA_TTL_S
@@ -130,20 +123,22 @@ class OidcIssuers:
             ISSUERS_MAX, clock=clock, ttl_of=lambda _: METADATA_TTL_S
         )
 
-    @property
-    def all(self) -> tuple[OidcIssuer, ...]:
-        """The configured issuers."""
-        return tuple(self._issuers.values())
+    async def all(self) -> tuple[OidcIssuer, ...]:
+        """Return all issuers: those of the file as they are there, then the others by name."""
+        stored = await self._stored.all()
+        others = (each for each in stored if each.name not in self.of_file)
+        return (*self.of_file.values(), *others)
 
-    def find(self, name: str) -> OidcIssuer:
+    async def find(self, name: str) -> OidcIssuer:
         """Return an issuer.
 
         Raises:
             IssuerNotFound: None has this name.
         """
-        if name not in self._issuers:
+        found = self.of_file.get(name) or await self._stored.find(name)
+        if found is None:
             raise IssuerNotFound(name)
-        return self._issuers[name]
+        return found
 
     async def authorization_url(self, issuer: OidcIssuer, asked: AuthorizationRequest) -> str:
         """Return the address at which a user signs in.
@@ -260,14 +255,14 @@ class OidcIssuers:
             if is_fresh:
                 # The issuer may have changed its keys since they were read.
                 self._keys.clear()
-            keys = await self._keys.get_or_read(issuer.name, lambda: _key_set(metadata.jwks_uri))
+            keys = await self._keys.get_or_read(issuer.issuer, lambda: _key_set(metadata.jwks_uri))
             named = [each for each in keys.keys if each.key_id == header.get("kid")]
             if len(named) == 1:
                 return named[0].key
         raise IssuerRefused("the issuer has no such key")
 
     async def _discovered(self, issuer: OidcIssuer) -> _Metadata:
-        return await self._metadata.get_or_read(issuer.name, lambda: _discovery(issuer))
+        return await self._metadata.get_or_read(issuer.issuer, lambda: _discovery(issuer))
 
 
 async def _discovery(issuer: OidcIssuer) -> _Metadata:
@@ -282,7 +277,7 @@ async def _discovery(issuer: OidcIssuer) -> _Metadata:
     if "S256" not in metadata.code_challenge_methods_supported:
         raise IssuerRefused("the issuer has no PKCE with S256")
     endpoints = (metadata.authorization_endpoint, metadata.token_endpoint, metadata.jwks_uri)
-    if not all(map(_is_safe, endpoints)):
+    if not all(map(is_safe_address, endpoints)):
         raise IssuerRefused("an endpoint of the issuer has no https address")
     return metadata
 
@@ -333,7 +328,7 @@ def _with_query(address: str, query: Mapping[str, str]) -> str:
     return f"{address}{joint}{urlencode(query)}"
 
 
-def _is_safe(address: str) -> bool:
+def is_safe_address(address: str) -> bool:
     """Return whether an address is served over TLS, or is on this machine."""
     try:
         parts = urlsplit(address)

@@ -10,12 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.identity.domain import UserKind, UserRecord, UserState
+from gateway.identity.domain import OidcIssuer, UserKind, UserRecord, UserState
 from gateway.identity.engine.groups import name_key
 from gateway.identity.engine.oidc_issuers import (
     AuthorizationRequest,
     OidcIdentity,
-    OidcIssuer,
     OidcIssuers,
 )
 from gateway.identity.engine.passkeys import CONTINUATION_LIFETIME
@@ -110,15 +109,31 @@ class OidcSignIns:
         self._new_id = new_id
         self._token_bytes = token_bytes
 
-    async def start(self, name: str) -> StartedOidc:
-        """Begin a sign-in.
+    async def start_link(self, name: str, continuation: str, user_id: str) -> StartedOidc:
+        """Begin to link an identity to a user whose browser this is.
+
+        Raises:
+            IssuerNotFound: There is no such issuer.
+            SignInNotBegun: This user did not ask for it, or it took too long.
+            IssuerUnavailable: It does not answer.
+            IssuerRefused: It is not what its configuration says.
+        """
+        asked = await self._unfinished.take(
+            digest_of(continuation), UnfinishedPurpose.OIDC_LINK, self._clock.now()
+        )
+        if asked is None or asked.user_id != user_id or asked.content.decode() != name:
+            raise SignInNotBegun
+        return await self.start(name, asked.user_id)
+
+    async def start(self, name: str, user_id: UserId | None = None) -> StartedOidc:
+        """Begin a sign-in, or the link of an identity to a user.
 
         Raises:
             IssuerNotFound: There is no such issuer.
             IssuerUnavailable: It does not answer.
             IssuerRefused: It is not what its configuration says.
         """
-        issuer = self.issuers.find(name)
+        issuer = await self.issuers.find(name)
         state, nonce, verifier = (new_token(self._token_bytes) for _ in range(3))
         digest = hashlib.sha256(verifier.encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -128,16 +143,24 @@ class OidcSignIns:
         await self._unfinished.begin(
             digest_of(state),
             UnfinishedPurpose.OIDC,
-            Unfinished(None, msgspec.json.encode(_Begun(name, nonce, verifier))),
+            Unfinished(user_id, msgspec.json.encode(_Begun(name, nonce, verifier))),
             now=now,
             expires_at=now + CONTINUATION_LIFETIME,
         )
         return StartedOidc(url, state)
 
     async def finish(
-        self, name: str, answer: Mapping[str, str], *, expected_state: str, origin: Origin
-    ) -> SignedIn:
+        self,
+        name: str,
+        answer: Mapping[str, str],
+        *,
+        expected_state: str,
+        origin: Origin,
+        present_user_id: str | None = None,
+    ) -> SignedIn | None:
         """Finish a sign-in with the parameters that the issuer sent the browser back with.
+
+        None if an identity was linked in place of a sign-in.
 
         Raises:
             IssuerNotFound: There is no such issuer.
@@ -146,8 +169,9 @@ class OidcSignIns:
             IssuerRefused: The issuer refused, or its answer is not valid for this sign-in.
             IdentityNotKnown: The user is not known here, and the issuer creates none.
             SignInRefused: The user is deactivated.
+            IdentityNotLinked: The identity is that of another user.
         """
-        issuer = self.issuers.find(name)
+        issuer = await self.issuers.find(name)
         state = answer.get("state", "")
         if not state or state != expected_state:
             raise SignInNotBegun
@@ -161,6 +185,9 @@ class OidcSignIns:
             raise SignInNotBegun
         try:
             identity = await self._identity(issuer, asked, answer)
+            if begun.user_id is not None:
+                await self._link(identity, begun.user_id, present_user_id)
+                return None
             user = await self._user_of(identity)
         except (IssuerRefused, IdentityNotKnown) as error:
             is_known = isinstance(error, IssuerRefused)
@@ -171,6 +198,20 @@ class OidcSignIns:
             raise SignInRefused
         await self._follow_groups(identity, user.id)
         return await self._sign_ins.by_issuer(user.id, origin)
+
+    async def _link(
+        self, identity: OidcIdentity, user_id: UserId, present_user_id: str | None
+    ) -> None:
+        # Somebody else may have signed in with this browser meanwhile.
+        if present_user_id != user_id:
+            raise SignInNotBegun
+        await self._links.link(
+            user_id,
+            issuer=identity.issuer.issuer,
+            subject=identity.subject,
+            new_id=self._new_id(),
+            now=self._clock.now(),
+        )
 
     async def _identity(
         self, issuer: OidcIssuer, asked: _Begun, answer: Mapping[str, str]
@@ -195,6 +236,17 @@ class OidcSignIns:
         known = await self._links.find(issuer.issuer, identity.subject)
         if known is not None:
             return known
+        email = _text(identity.claims, "email", EMAIL_CHARACTERS_MAX)
+        if issuer.links_by_email and email and identity.claims.get("email_verified") is True:
+            linked = await self._links.link_by_email(
+                email,
+                issuer=issuer.issuer,
+                subject=identity.subject,
+                new_id=self._new_id(),
+                now=self._clock.now(),
+            )
+            if linked is not None:
+                return linked
         if not issuer.creates_users:
             raise IdentityNotKnown
         wanted = _login_of(identity.claims)
@@ -206,6 +258,7 @@ class OidcSignIns:
                     user,
                     issuer=issuer.issuer,
                     subject=identity.subject,
+                    new_id=self._new_id(),
                     now=user.created_at,
                 )
             except LoginTaken:

@@ -5,7 +5,7 @@ from typing import Any
 import grpc
 
 from gateway.identity.domain import LinkPurpose, SessionRecord, SignInMethod
-from gateway.identity.engine.oidc_issuers import OidcIssuer
+from gateway.identity.engine.oidc_issuers import OidcIssuers
 from gateway.identity.engine.passkeys import Passkeys
 from gateway.identity.engine.sign_in import Origin, SecondFactorNeeded, SignedIn, SignIns
 from gateway.identity.rpc.service_tokens import timestamp
@@ -30,7 +30,7 @@ class SignInServicer(SignInServiceServicer):
     """Serves sign-ins."""
 
     def __init__(
-        self, sign_ins: SignIns, passkeys: Passkeys, issuers: tuple[OidcIssuer, ...], *, name: str
+        self, sign_ins: SignIns, passkeys: Passkeys, issuers: OidcIssuers, *, name: str
     ) -> None:
         self._sign_ins = sign_ins
         self._passkeys = passkeys
@@ -50,7 +50,7 @@ class SignInServicer(SignInServiceServicer):
                     display_name=each.display_name,
                     path=f"/login/oidc/{each.name}",
                 )
-                for each in self._issuers
+                for each in await self._issuers.all()
             ],
         )
 

@@ -16,7 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from gateway.audit_log.store.tables import SCHEMA, metadata
 from gateway.constraints import Constraint
@@ -296,7 +296,31 @@ linked_identities = Table(
     Column("subject", Text, primary_key=True),
     _user_id("user_id", Constraint.LINKED_IDENTITIES_USER_ID_FKEY, ondelete="CASCADE"),
     _time("linked_at"),
+    # What users name it by when they unlink it.
+    Column("id", UUID(as_uuid=False), nullable=False),
+    UniqueConstraint("id", name=Constraint.LINKED_IDENTITIES_ID_UNIQUE),
     Index("linked_identities_by_user", "user_id"),
+)
+
+# Identity providers that administrators configured; further ones are in a file.
+oidc_issuers = Table(
+    "oidc_issuers",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("name", Text, nullable=False),
+    # All but the name and the secret of the client.
+    Column("configuration", JSONB, nullable=False),
+    # Encrypted with the master key and bound to the row; NULL for a public client.
+    Column("client_secret", LargeBinary),
+    Column("client_secret_key_id", Text),
+    Column("version", BigInteger, nullable=False),
+    _time("created_at"),
+    _time("updated_at"),
+    UniqueConstraint("name", name=Constraint.OIDC_ISSUERS_NAME_UNIQUE),
+    CheckConstraint(
+        "(client_secret IS NULL) = (client_secret_key_id IS NULL)",
+        name=Constraint.OIDC_ISSUERS_SECRET_HAS_ITS_KEY,
+    ),
 )
 
 # What the second request of a sign-in continues; each is used once.
@@ -318,7 +342,7 @@ unfinished_sign_ins = Table(
     Column("content", LargeBinary, nullable=False),
     _time("expires_at"),
     CheckConstraint(
-        "purpose IN ('second_factor', 'passkey_sign_in', 'new_passkey', 'oidc')",
+        "purpose IN ('second_factor', 'passkey_sign_in', 'new_passkey', 'oidc', 'oidc_link')",
         name=Constraint.UNFINISHED_SIGN_INS_PURPOSE_KNOWN,
     ),
     Index("unfinished_sign_ins_by_expiry", "expires_at"),

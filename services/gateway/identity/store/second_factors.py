@@ -24,12 +24,12 @@ from gateway.identity.store.users import locked_user
 from parley.audit_log import AuditAction, AuditEvent
 from parley.identity import UserId
 from parley.postgres import Database
-from parley.process.stored_keys import SealedColumn, StoredKeys
+from parley.process.stored_keys import SealedColumn
 from parley.secrets import Sealed, SecretBox
 
 TABLE: Final = "identity.totp_secrets"
 COLUMN: Final = "secret"
-STORED_KEYS: Final = StoredKeys("identity.keys", (SealedColumn(TABLE, COLUMN, "secret_key_id"),))
+SEALED_TOTP_SECRETS: Final = SealedColumn(TABLE, COLUMN, "secret_key_id")
 PASSKEYS_MAX: Final = 20
 
 
@@ -40,6 +40,7 @@ class UnfinishedPurpose(StrEnum):
     PASSKEY_SIGN_IN = "passkey_sign_in"
     NEW_PASSKEY = "new_passkey"
     OIDC = "oidc"
+    OIDC_LINK = "oidc_link"
 
 
 @dataclass(frozen=True, slots=True)

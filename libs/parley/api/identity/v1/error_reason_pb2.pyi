@@ -116,6 +116,18 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """A user of an identity provider who is nobody here. Metadata: {}."""
     ERROR_REASON_ACCOUNT_EXPORT_NOT_FOUND: _ErrorReason.ValueType  # 46
     """No such export of the user, or it is not complete. Metadata: {"export_id": "..."}."""
+    ERROR_REASON_ISSUER_READ_ONLY: _ErrorReason.ValueType  # 47
+    """The identity provider comes from the file of the installation. Metadata: {"issuer": "corp"}."""
+    ERROR_REASON_ISSUER_SECRETS_UNAVAILABLE: _ErrorReason.ValueType  # 48
+    """There is no master key to encrypt client secrets with. Metadata: {}."""
+    ERROR_REASON_TOO_MANY_ISSUERS: _ErrorReason.ValueType  # 49
+    """There are as many identity providers as there may be. Metadata: {"issuers_max": "32"}."""
+    ERROR_REASON_LINKED_IDENTITY_NOT_FOUND: _ErrorReason.ValueType  # 50
+    """No such linked identity of this user. Metadata: {"linked_identity_id": "..."}."""
+    ERROR_REASON_LAST_WAY_TO_SIGN_IN: _ErrorReason.ValueType  # 51
+    """Without it the user could not sign in any more. Metadata: {}."""
+    ERROR_REASON_IDENTITY_NOT_LINKED: _ErrorReason.ValueType  # 52
+    """The identity is that of another user here, or the user has as many as one may. Metadata: {"identities_max": "20"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -214,4 +226,16 @@ ERROR_REASON_IDENTITY_NOT_KNOWN: ErrorReason.ValueType  # 45
 """A user of an identity provider who is nobody here. Metadata: {}."""
 ERROR_REASON_ACCOUNT_EXPORT_NOT_FOUND: ErrorReason.ValueType  # 46
 """No such export of the user, or it is not complete. Metadata: {"export_id": "..."}."""
+ERROR_REASON_ISSUER_READ_ONLY: ErrorReason.ValueType  # 47
+"""The identity provider comes from the file of the installation. Metadata: {"issuer": "corp"}."""
+ERROR_REASON_ISSUER_SECRETS_UNAVAILABLE: ErrorReason.ValueType  # 48
+"""There is no master key to encrypt client secrets with. Metadata: {}."""
+ERROR_REASON_TOO_MANY_ISSUERS: ErrorReason.ValueType  # 49
+"""There are as many identity providers as there may be. Metadata: {"issuers_max": "32"}."""
+ERROR_REASON_LINKED_IDENTITY_NOT_FOUND: ErrorReason.ValueType  # 50
+"""No such linked identity of this user. Metadata: {"linked_identity_id": "..."}."""
+ERROR_REASON_LAST_WAY_TO_SIGN_IN: ErrorReason.ValueType  # 51
+"""Without it the user could not sign in any more. Metadata: {}."""
+ERROR_REASON_IDENTITY_NOT_LINKED: ErrorReason.ValueType  # 52
+"""The identity is that of another user here, or the user has as many as one may. Metadata: {"identities_max": "20"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
