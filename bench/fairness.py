@@ -1,11 +1,13 @@
 """Figures of fairness: how much slower turns of one user are while another one takes what it can.
 
 Run it with `python bench/fairness.py`, or name ways: `python bench/fairness.py waits streams`. It
-starts one real stack with `parley up` and two chatd. A user has turns in a few chats all the time.
+starts one real stack with `parley up` and two chatd. A user has turns in a few chats all the time,
+in half of them over a connection that is kept, in the others over a new one for each message.
 A member, in a process of its own, is greedy in one way after the other; windows with and without it
-take turns, so that both see the same machine. It prints one JSON object: for each way the median
-and the 99th percentile of the user's turns with and without the member, and the ratio of the latter
-two. At most 1.5 is the aim, with no message of the user refused and no process started again.
+take turns, so that both see the same machine. It prints one JSON object: for each way and both
+kinds of connections the median and the 99th percentile of the user's turns with and without the
+member, and the ratio of the latter two. At most 1.5 is the aim, with no message of the user refused
+and no process started again.
 
     deletes      creates chats and deletes them while they are answered
     waits        waits for the output of a process and follows repositories, 390 times at once
@@ -44,6 +46,8 @@ from support.stack.faulty_stack import FaultyStack
 
 HERE = Path(__file__).resolve()
 CHATS = 6
+#: Whether the user connects anew for each message.
+CONNECTION_KINDS = {"kept": False, "anew": True}
 WINDOW_S = 6.0
 ROUNDS = 2
 #: What the member does before it is measured, and what it may leave behind afterwards.
@@ -82,11 +86,16 @@ class Api:
         head, answer = await self._requests.ask(self.target.request(method, path, encoded))
         return head.status, json.loads(answer) if answer else None
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._requests.close()
+
 
 class Talk:
     """One chat of the user, which notes how long each turn takes."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, *, connects_anew: bool = False) -> None:
+        self.connects_anew = connects_anew
         self._target = target
         self._api = Api(target)
         self._over = asyncio.Event()
@@ -105,7 +114,7 @@ class Talk:
             while True:
                 self._over.clear()
                 began_s = time.monotonic()
-                status, _ = await self._api.ask("POST", f"{path}/messages", HELLO)
+                status, _ = await self._send(f"{path}/messages")
                 if status not in (200, 201, 202):
                     self.refused[status] = self.refused.get(status, 0) + 1
                     await asyncio.sleep(AGAIN_S)
@@ -114,6 +123,15 @@ class Talk:
                 self.turns_ms.append((time.monotonic() - began_s) * 1000)
         finally:
             stream.cut()
+
+    async def _send(self, path: str) -> tuple[int, Any]:
+        if not self.connects_anew:
+            return await self._api.ask("POST", path, HELLO)
+        api = Api(self._target)
+        try:
+            return await api.ask("POST", path, HELLO)
+        finally:
+            api.close()
 
     def _take(self, frame: Frame) -> None:
         if frame.kind == "status" and b'"waiting"' in frame.data:
@@ -259,33 +277,44 @@ async def greedy(way: str, url: str, key: str) -> AsyncIterator[None]:
         await child.wait()
 
 
-async def window(talks: list[Talk], window_s: float) -> list[float]:
-    """Return how long the turns took that ended within a window."""
+Window = dict[str, list[float]]
+
+
+async def window(talks: list[Talk], window_s: float) -> Window:
+    """Return how long the turns took that ended within a window, by kind of connection."""
     for talk in talks:
         talk.turns_ms.clear()
     await asyncio.sleep(window_s)
-    return [each for talk in talks for each in talk.turns_ms]
+    return {
+        kind: [each for talk in talks if talk.connects_anew is is_new for each in talk.turns_ms]
+        for kind, is_new in CONNECTION_KINDS.items()
+    }
+
+
+def add(windows: Window, more: Window) -> None:
+    for kind, turns_ms in more.items():
+        windows[kind] += turns_ms
 
 
 async def measured(ways: Iterable[str], window_s: float, rounds: int) -> dict[str, Any]:
     ways = list(ways)
-    without: dict[str, list[float]] = {way: [] for way in ways}
-    during: dict[str, list[float]] = {way: [] for way in ways}
+    without: dict[str, Window] = {way: {kind: [] for kind in CONNECTION_KINDS} for way in ways}
+    during: dict[str, Window] = {way: {kind: [] for kind in CONNECTION_KINDS} for way in ways}
     async with paced_model() as model, stack_of(2, **model) as stack:
         url = f"http://{stack.stack.http}"
         member = await new_member(stack)
         owner = Target(url, stack.stack.home.api_key_file.read_text().strip())
         before = deaths(stack)
-        talks = [Talk(owner) for _ in range(CHATS)]
+        talks = [Talk(owner, connects_anew=bool(number % 2)) for number in range(CHATS)]
         async with asyncio.TaskGroup() as tasks:
             talking = [tasks.create_task(talk.run()) for talk in talks]
             await asyncio.sleep(SETTLE_S)
             for _ in range(rounds):
                 for way in ways:
-                    without[way] += await window(talks, window_s)
+                    add(without[way], await window(talks, window_s))
                     async with greedy(way, url, member):
                         await asyncio.sleep(SETTLE_S)
-                        during[way] += await window(talks, window_s)
+                        add(during[way], await window(talks, window_s))
                     await asyncio.sleep(SETTLE_S)
             for task in talking:
                 task.cancel()
@@ -293,7 +322,10 @@ async def measured(ways: Iterable[str], window_s: float, rounds: int) -> dict[st
     refused = Counter[int]()
     for talk in talks:
         refused.update(talk.refused)
-    found = {way: compared(without[way], during[way]) for way in ways}
+    found = {
+        way: {kind: compared(without[way][kind], during[way][kind]) for kind in CONNECTION_KINDS}
+        for way in ways
+    }
     return {"restarts": restarts, "refused": dict(refused), **found}
 
 

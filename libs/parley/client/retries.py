@@ -52,7 +52,7 @@ class Patience:
 
     deadline_s: float = LIMITS.unary_deadline_s
     calls: Backoff = Backoff(attempts_max=LIMITS.retry_attempts_max)
-    streams: Backoff = Backoff(attempts_max=12, last_s=LIMITS.reconnect_last_s)
+    streams: Backoff = Backoff(attempts_max=12, last_s=5.0)
 
 
 class Calls:

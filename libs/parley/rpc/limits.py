@@ -49,7 +49,7 @@ class Limits:
     retry_first_s: float = 0.1
     retry_last_s: float = 2.0
     reconnect_first_s: float = 0.1
-    reconnect_last_s: float = 5.0
+    reconnect_last_s: float = 1.0
     certificate_check_s: float = 30.0
     clock_offset_s_max: int = 2 * 3600
     problem_text_max: int = 1024
