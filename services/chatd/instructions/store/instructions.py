@@ -9,8 +9,9 @@ from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool
 
-# The version grows only if the files differ from the pinned ones.
-# May run: process, owner.
+# For the worker of a chat, or after its owner was checked. The version grows only if the files
+# differ from the pinned ones.
+# May run: process.
 PIN = """
     INSERT INTO chat.chat_instructions AS pinned (chat_id, version, digest, files, pinned_at)
     VALUES ($1, 1, $2, $3::text::json, clock_timestamp())
