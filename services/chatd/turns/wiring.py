@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from chatd.chats.domain.agents import AgentLimits
 from chatd.chats.domain.references import McpServers
-from chatd.chats.store.agents import Agents
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
 from chatd.content.domain.tools import Tools
@@ -102,8 +101,6 @@ async def open_worker(
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
     setups = _setups(catalogue, workspaces, suspension, instructions)
-    agents = Agents(resources.pool)
-    agent_tools = _agent_tools(resources, chats, agents)
     diffs = _diffs(resources, chats, workspaces)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
@@ -113,7 +110,7 @@ async def open_worker(
         resources,
         stack,
         locator=workspaces.locator,
-        local=(workspaces.tools, _advisor(catalogue, spend, side_calls), agent_tools),
+        local=(workspaces.tools, _advisor(catalogue, spend, side_calls), _agents(resources, chats)),
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -140,7 +137,7 @@ async def open_worker(
             ),
             tool_servers=offered.servers,
             reverted=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
-            agents=agents,
+            agents=chats.stores.agents,
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)
@@ -161,7 +158,7 @@ async def open_worker(
         open_calls,
         endings,
         quarantine,
-        AgentWaits(agents, chats.chats, worker, process.clock),
+        AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
     )
 
 
@@ -223,10 +220,10 @@ def _advisor(
     )
 
 
-def _agent_tools(resources: Resources, chats: ChatComponents, agents: Agents) -> NamedTools:
+def _agents(resources: Resources, chats: ChatComponents) -> NamedTools:
     settings = resources.settings
     return AgentTools(
-        agents,
+        chats.stores.agents,
         chats.stores.keys,
         started=chats.chats.publish_state,
         limits=AgentLimits(

@@ -1,0 +1,75 @@
+"""Agents in PostgreSQL: started once, by the owner of their parent, within their limits."""
+
+from dataclasses import replace
+
+import pytest
+
+from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.errors import FenceLost
+from chatd.chats.store.agents import Agents
+from chatd.content.domain.messages import ChatMode
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
+from parley.postgres import Pool
+from support.chatd.chats.chat_rows import insert_chat
+
+ANN = Owner(OwnerId("00000000-0000-0000-0000-0000000000a1"), "member")
+ROOT = ChatId("00000000-0000-0000-0000-000000000001")
+CLAIM = OwnerClaim(ROOT, 3)
+REQUEST = SpawnRequest(
+    chat_id=ChatId("00000000-0000-0000-0000-00000000000a"),
+    root_chat_id=ROOT,
+    depth=1,
+    owner=ANN,
+    title="First",
+    prompt="Look.",
+    mode=ChatMode.EXPLORE,
+    model_id="",
+    mcp_server_ids=None,
+)
+OTHER = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000b"))
+DEEP = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000c"), depth=2)
+
+
+@pytest.fixture
+async def agents(pool: Pool) -> Agents:
+    """The agents of a root chat whose owner has epoch 3."""
+    state = ChatState(ROOT, Status.RUNNING, 1, 1, 0, MessageId(1), owner_epoch=3)
+    await insert_chat(pool, state, ANN)
+    return Agents(pool)
+
+
+async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_nothing(
+    agents: Agents,
+) -> None:
+    state = await agents.spawn(CLAIM, REQUEST, AgentLimits())
+    assert state is not None
+    assert (state.chat_id, state.status, state.worker_id) == (
+        REQUEST.chat_id,
+        Status.RUNNING,
+        None,
+    )
+    assert await agents.spawn(CLAIM, REQUEST, AgentLimits()) is None
+    with pytest.raises(FenceLost):
+        await agents.spawn(OwnerClaim(ROOT, 2), OTHER, AgentLimits())
+    (child,) = await agents.children(ROOT, ROOT)
+    assert (child.chat_id, child.name, child.is_explorer, child.is_done) == (
+        REQUEST.chat_id,
+        "First",
+        True,
+        False,
+    )
+    assert await agents.below(ROOT) == (REQUEST.chat_id,)
+
+
+async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_started(
+    agents: Agents,
+) -> None:
+    limits = AgentLimits(depth_max=1, children_max=1)
+    with pytest.raises(AgentsRefused) as deep:
+        await agents.spawn(CLAIM, DEEP, limits)
+    await agents.spawn(CLAIM, REQUEST, limits)
+    with pytest.raises(AgentsRefused) as many:
+        await agents.spawn(CLAIM, OTHER, limits)
+    assert (deep.value.reason, many.value.reason) == ("AGENTS_TOO_DEEP", "AGENTS_TOO_MANY")
+    assert await agents.spawn(CLAIM, REQUEST, limits) is None
