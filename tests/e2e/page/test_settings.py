@@ -19,6 +19,7 @@ SETTINGS = (
     "Sign-in",
     "Sessions",
     "API keys",
+    "Access to your chats",
 )
 ADMINISTRATION = (
     "Users",
@@ -34,6 +35,9 @@ ADMINISTRATION = (
     "Workspaces",
     "Nodes",
     "Lifetimes",
+    "Retention",
+    "Audit log",
+    "Break-glass",
     "Service tokens",
 )
 
