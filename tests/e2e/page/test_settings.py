@@ -20,6 +20,7 @@ SETTINGS = (
     "Sign-in",
     "Sessions",
     "API keys",
+    "Access to your chats",
 )
 ADMINISTRATION = (
     "Users",
@@ -36,6 +37,9 @@ ADMINISTRATION = (
     "Workspaces",
     "Nodes",
     "Lifetimes",
+    "Retention",
+    "Audit log",
+    "Break-glass",
     "Service tokens",
 )
 

@@ -38,7 +38,7 @@ export default function AuditLogSection() {
   return (
     <>
       <Verification />
-      <div className="form-row">
+      <div className="form-row section-part">
         <TextField label="Action" value={action} onChange={setAction} placeholder="user.created" hint="Or its first word, such as user." />
         <SelectField
           label="Person"
@@ -48,9 +48,6 @@ export default function AuditLogSection() {
         />
         <TextField label="Not before" value={start} onChange={(day) => setStart(isDay(day) || !day ? day : start)} placeholder="2026-11-01" />
       </div>
-      <p>
-        <a className="button is-plain" href="/api/v1/audit-log/export" download="audit-log.jsonl">Export all as JSON lines</a>
-      </p>
       {query.error && query.data && <p className="field-problem" role="alert">{wordsOf(query.error)}</p>}
       <Loaded query={query} what="audit log">
         {(data) => (
@@ -107,9 +104,12 @@ function Verification() {
   const found = query.data;
   return (
     <div className="section-part">
-      <Button icon="shield" disabled={query.isFetching} onClick={() => void query.refetch()}>
-        {query.isFetching ? "Verifying…" : "Verify the log"}
-      </Button>
+      <div className="form-actions">
+        <Button icon="shield" disabled={query.isFetching} onClick={() => void query.refetch()}>
+          {query.isFetching ? "Verifying…" : "Verify the log"}
+        </Button>
+        <a className="button is-plain" href="/api/v1/audit-log/export" download="audit-log.jsonl">Export all as JSON lines</a>
+      </div>
       {query.error && <p className="field-problem" role="alert">{wordsOf(query.error)}</p>}
       {found && (
         <Notice kind={found.is_intact ? "plain" : "bad"} icon={found.is_intact ? "check" : "warn"} alert={!found.is_intact} title={found.is_intact ? "The log is intact" : "The log was changed"}>

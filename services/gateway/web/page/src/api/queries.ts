@@ -62,6 +62,16 @@ export function chatUsage(chatId: string) {
   });
 }
 
+/** The names of users, by id. */
+export function people(ids: readonly string[]) {
+  const id = [...new Set(ids)].toSorted();
+  return queryOptions({
+    queryKey: ["people", id],
+    enabled: id.length > 0,
+    queryFn: ({ signal }) => answered(api.GET("/api/v1/people", { params: { query: { id } }, signal })),
+  });
+}
+
 export interface ChatFilter {
   archived: boolean;
   shared: boolean;

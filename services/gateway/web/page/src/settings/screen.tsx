@@ -23,6 +23,7 @@ const SECTIONS: readonly Section[] = [
   { name: "security", title: "Sign-in", component: lazy(() => import("./security.tsx")) },
   { name: "sessions", title: "Sessions", component: lazy(() => import("./sessions.tsx")) },
   { name: "api-keys", title: "API keys", component: lazy(() => import("./api-keys.tsx")) },
+  { name: "access", title: "Access to your chats", component: lazy(() => import("./access.tsx")) },
 ];
 
 export default function SettingsScreen({ section }: { section: string | undefined }) {
