@@ -20,6 +20,7 @@ from mcp import Client
 from opentelemetry.metrics import NoOpMeter
 
 from mcpgateway.client.egress_policy import Policy
+from mcpgateway.client.questions import Answer, Question
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Server, ServerId, ServerSettings, Target
 from parley.clock import SystemClock
@@ -45,6 +46,11 @@ async def timed(call: Callable[[], Awaitable[object]]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+async def nobody(question: Question) -> Answer:
+    """Refuse to answer: these tools ask nothing."""
+    raise AssertionError(question)
+
+
 async def main(url: str, calls: int) -> None:
     """Print the medians."""
     supervision = Supervision.of(NoOpMeter("bench"), SystemClock(), random.Random(1))
@@ -56,7 +62,7 @@ async def main(url: str, calls: int) -> None:
                 return await client.call_tool(TOOL, ARGUMENTS)
 
             async def ours() -> object:
-                return await sessions.call_tool(target, TOOL, arguments, lambda _: None)
+                return await sessions.call_tool(target, TOOL, arguments, lambda _: None, nobody)
 
             for warm in (bare, ours, bare, ours):
                 await warm()

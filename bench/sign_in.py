@@ -188,10 +188,10 @@ async def measured(window_s: float, rounds: int) -> dict[str, Any]:
             talking = [tasks.create_task(talk.run()) for talk in talks]
             await asyncio.sleep(SETTLE_S)
             for _ in range(rounds):
-                without += await window(talks, window_s)
+                without += (await window(talks, window_s))["kept"]
                 async with signing_in(port, counts):
                     await asyncio.sleep(SETTLE_S)
-                    during += await window(talks, window_s)
+                    during += (await window(talks, window_s))["kept"]
                 await asyncio.sleep(SETTLE_S)
             for task in talking:
                 task.cancel()

@@ -38,12 +38,10 @@ from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
 from chatd.housekeeping import HousekeepingLoop
-from chatd.instructions.clients.files import NodeInstructionFiles
 from chatd.instructions.engine.pins import InstructionPins
 from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
-from chatd.instructions.store.instructions import PostgresInstructions
+from chatd.instructions.wiring import open_instructions
 from chatd.models.domain.preferences import InstallationSettings
-from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.rpc.servicer import ModelServicer
 from chatd.models.rpc.settings_servicer import SettingsServicer
 from chatd.models.store.preferences import Preferences
@@ -186,11 +184,7 @@ async def _open_components(
         metadata_changed=chats.notifier.metadata_changed,
     )
     approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
-    instructions = InstructionPins(
-        NodeInstructionFiles(resources.toolrunners, workspaces.locator),
-        PostgresInstructions(resources.pool),
-        changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
-    )
+    instructions = open_instructions(resources, catalogue, workspaces)
     worker = await open_worker(
         resources,
         faults,
@@ -347,7 +341,7 @@ def _action_ports(components: Components) -> ActionPorts:
         worker.worker,
         components.spend.groups,
         components.tasks,
-        changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+        changed=catalogue.chat_changed,
         remembered=components.approvals.rules.changed,
     )
 
@@ -392,7 +386,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             cursor_after=cursor_after,
             fork_workspace=workspaces.control.fork_of_chat,
             propose_title=worker.titles.title_writer.propose,
-            changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            changed=catalogue.chat_changed,
         ),
         RevertServicer(
             components.chats.stores,
@@ -400,7 +394,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             groups=spend.groups,
             tasks=components.tasks,
             previews=restores,
-            changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            changed=catalogue.chat_changed,
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),

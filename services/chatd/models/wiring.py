@@ -9,7 +9,7 @@ from chatd.bus_handlers import CONFIG_TOPIC
 from chatd.model_limits import silent_s
 from chatd.models.domain.language_model import ModelRequest, OnEvent
 from chatd.models.domain.price_book import PriceBook, shipped_book
-from chatd.models.engine.configuration import ConfigurationCache
+from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
 from chatd.models.rpc.ports import ModelPorts
 from chatd.models.store.catalogue import StoredCatalogue
 from chatd.models.store.config_version import Changed, ConfigChanges
@@ -63,6 +63,10 @@ class ModelComponents:
     ports: ModelPorts
     box: SecretBox
     key_rotation: KeyRotation
+
+    def chat_changed(self, chat_id: str) -> None:
+        """Notify every process, including this one, that the settings of a chat changed."""
+        self.changed(f"{CHAT_PREFIX}{chat_id}", 0)
 
 
 async def open_models(

@@ -12,7 +12,6 @@ from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
 from chatd.model_limits import retry_policy, turn_limits
-from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.ids import WorkerId
@@ -136,12 +135,11 @@ async def open_worker(
                 NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
             ),
             tool_servers=offered.servers,
-            reverted=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            reverted=catalogue.chat_changed,
             agents=chats.stores.agents,
         )
     )
-    workers = PostgresWorkers(resources.pool, resources.lease_session)
-    stack.callback(workers.close)
+    workers = _workers(resources, stack)
     endings = WorkerEndings(workers, chats.chats.publish_state)
     quarantine = _quarantine(resources, endings)
     worker = _worker(resources, faults, worker_id, chats, workers, turns, quarantine)
@@ -160,6 +158,12 @@ async def open_worker(
         quarantine,
         AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
     )
+
+
+def _workers(resources: Resources, stack: AsyncExitStack) -> PostgresWorkers:
+    workers = PostgresWorkers(resources.pool, resources.lease_session)
+    stack.callback(workers.close)
+    return workers
 
 
 def _diffs(

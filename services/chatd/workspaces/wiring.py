@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from chatd.bus_handlers import WORKSPACES_TOPIC
 from chatd.chats.store.stores import Stores
-from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
+from chatd.models.engine.configuration import ConfigurationCache
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.primitives.domain.ids import ChatId, WorkerId
@@ -91,7 +91,7 @@ def open_workspaces(
         resources.bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
 
     def bound(chat_id: ChatId) -> None:
-        catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
+        catalogue.chat_changed(chat_id)
         metadata_changed(chat_id)
 
     workspaces, nodes = (

@@ -141,5 +141,5 @@ def turn_ports(
         limits or TurnLimits(),
         restores or NoRestores(),
         tool_servers or NoToolServers(),
-        agents or NoAgents(),
+        agents=agents or NoAgents(),
     )
