@@ -211,7 +211,6 @@ async def _open_components(
         tasks=tasks,
     )
     _connect(chats, worker, streams)
-    retention = open_retention(resources, chats, catalogue)
     components = Components(
         resources,
         chats,
@@ -223,7 +222,7 @@ async def _open_components(
         worker,
         instructions,
         streams,
-        retention,
+        open_retention(resources, chats, catalogue),
         flush_timer,
         tasks,
     )
