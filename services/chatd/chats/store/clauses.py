@@ -60,18 +60,9 @@ class Clause:
     arguments: Sequence[object]
     message_count: int = 0
     is_choosing: bool = False  # Whether it returns the model of a turn as `chosen`.
+    is_setting_mode: bool = False  # Whether it returns the mode of the chat as `next_mode`.
 
 
-# The model of a turn is the choice of its message, completed by the chat's last one; the chat
-# stores it for the next one. The row of the chat is locked after its execution, as everywhere.
-REMEMBER = """
-    remembered AS (
-        UPDATE chat.chats c SET model_id = chosen.model_id,
-            reasoning_effort = chosen.reasoning_effort
-        FROM guard, chosen
-        WHERE c.id = guard.chat_id
-            AND (c.model_id, c.reasoning_effort) <> (chosen.model_id, chosen.reasoning_effort)),
-"""
 CHOICE = """
     json_build_object('model_id', chosen.model_id, 'reasoning_effort', chosen.reasoning_effort)
 """
@@ -109,7 +100,6 @@ APPEND_TURN = f"""
         SELECT coalesce(nullif({{p5}}::text, ''), c.model_id) AS model_id,
             coalesce(nullif({{p6}}::text, ''), c.reasoning_effort) AS reasoning_effort
         FROM guard JOIN chat.chats c ON c.id = guard.chat_id),
-    {REMEMBER}
     appended AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
             content_version, is_compressed, is_deleted, created_by, created_at, choice)
@@ -189,8 +179,7 @@ REMEMBER_CALL = """
             is_for_tainted = excluded.is_for_tainted, version = approval_rules.version + 1)
 """
 SET_MODE = """
-    moded AS (
-        UPDATE chat.chats c SET mode = {p1}::text FROM guard WHERE c.id = guard.chat_id)
+    next_mode AS (SELECT {p1}::text AS mode FROM guard)
 """
 ENQUEUE_MESSAGE = """
     enqueued AS (
@@ -245,7 +234,6 @@ PROMOTE_HEAD = f"""
             coalesce(nullif(head.choice ->> 'reasoning_effort', ''), c.reasoning_effort)
                 AS reasoning_effort
         FROM head, guard JOIN chat.chats c ON c.id = guard.chat_id),
-    {REMEMBER}
     promoted AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
             content_version, is_compressed, is_deleted, created_by, created_at, choice)
@@ -287,16 +275,13 @@ ACCEPTED_PLANS = """
 RECORD_REVERT_OF = {
     RevertKind.EDIT: RECORD_REVERT,
     RevertKind.HISTORY: f"""
-    unplanned AS (
-        UPDATE chat.chats c SET mode = plan.mode
-        FROM guard, LATERAL ({ACCEPTED_PLANS}
-            AND m.id >= {{p3}}::bigint AND NOT m.is_deleted ORDER BY m.id LIMIT 1) plan
-        WHERE c.id = guard.chat_id),
+    next_mode AS (
+        SELECT plan.mode FROM guard, LATERAL ({ACCEPTED_PLANS}
+            AND m.id >= {{p3}}::bigint AND NOT m.is_deleted ORDER BY m.id LIMIT 1) plan),
     {RECORD_REVERT}""",
     RevertKind.UNDO: f"""
-    planned AS (
-        UPDATE chat.chats c SET mode = '' FROM guard
-        WHERE c.id = guard.chat_id AND EXISTS ({ACCEPTED_PLANS}
+    next_mode AS (
+        SELECT ''::text AS mode FROM guard WHERE EXISTS ({ACCEPTED_PLANS}
             AND m.is_deleted AND m.revision = {{p6}}::bigint)),
     {RECORD_REVERT}""",
 }
@@ -350,6 +335,7 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
                     pending_to_json(revert.open_calls),
                     report,
                 ),
+                is_setting_mode=revert.kind is not RevertKind.EDIT,
             )
         case EnterBill(entry):
             return Clause(ENTER_BILL, entry_arguments(entry))
@@ -449,7 +435,7 @@ def _action_clause(
                 ),
             )
         case SetMode(mode):
-            return Clause(SET_MODE, (mode,))
+            return Clause(SET_MODE, (mode,), is_setting_mode=True)
         case _:
             assert_never(write)
 

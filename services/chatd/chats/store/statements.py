@@ -51,6 +51,36 @@ GUARD = """
             deadline_at)
 """
 
+# The model of a turn is the choice of its message, completed by the chat's last one; the chat
+# stores it for the next one. PostgreSQL executes only one of two updates of a row in one statement,
+# so there is one for the model and the mode. The row is locked after its execution, as everywhere.
+REMEMBER_MODEL = """
+    remembered AS (
+        UPDATE chat.chats c SET model_id = chosen.model_id,
+            reasoning_effort = chosen.reasoning_effort
+        FROM guard, chosen
+        WHERE c.id = guard.chat_id
+            AND (c.model_id, c.reasoning_effort) <> (chosen.model_id, chosen.reasoning_effort))
+"""
+STORE_MODE = """
+    moded AS (
+        UPDATE chat.chats c SET mode = next_mode.mode FROM guard, next_mode
+        WHERE c.id = guard.chat_id)
+"""
+STORE_BOTH = """
+    remembered AS (
+        UPDATE chat.chats c SET model_id = chosen.model_id,
+            reasoning_effort = chosen.reasoning_effort, mode = coalesce(next_mode.mode, c.mode)
+        FROM guard CROSS JOIN chosen LEFT JOIN next_mode ON true
+        WHERE c.id = guard.chat_id)
+"""
+CHANGES_OF_CHAT = {
+    (True, False): (REMEMBER_MODEL,),
+    (False, True): (STORE_MODE,),
+    (True, True): (STORE_BOTH,),
+    (False, False): (),
+}
+
 # The data for the response to a repeated request: the turn's message, and whether the queue changed
 # instead. The time is that of all rows that the statement writes.
 _STORE_KEY = """
@@ -102,7 +132,8 @@ def decision_statement(
         clauses.append(Clause(store_key, (client_key.key, client_key.body_hash, answered)))
     shape = tuple((clause.text, len(clause.arguments)) for clause in clauses)
     is_choosing = any(clause.is_choosing for clause in clauses)
-    text = _text(shape, len(arguments), is_choosing=is_choosing)
+    is_setting_mode = any(clause.is_setting_mode for clause in clauses)
+    text = _text(shape, len(arguments), is_choosing=is_choosing, is_setting_mode=is_setting_mode)
     for clause in clauses:
         arguments.extend(clause.arguments)
     return Statement(text, tuple(arguments))
@@ -111,12 +142,19 @@ def decision_statement(
 # There are few shapes, and a cache of prepared statements finds an identical string faster than an
 # equal one.
 @lru_cache(maxsize=256)
-def _text(shape: tuple[tuple[str, int], ...], offset: int, *, is_choosing: bool) -> str:
+def _text(
+    shape: tuple[tuple[str, int], ...],
+    offset: int,
+    *,
+    is_choosing: bool,
+    is_setting_mode: bool,
+) -> str:
     """Return the statement of clauses with these texts and numbers of arguments."""
     clauses = [GUARD]
     for clause, count in shape:
         clauses.append(numbered(clause, count, offset))
         offset += count
+    clauses += CHANGES_OF_CHAT[is_choosing, is_setting_mode]
     choice = f"(SELECT {CHOICE} FROM chosen)" if is_choosing else "NULL"
     answer = f"SELECT changed_at, deadline_at, {choice}::text AS choice FROM guard"
     return ",".join(clauses) + answer

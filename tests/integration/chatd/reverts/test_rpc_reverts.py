@@ -103,6 +103,22 @@ async def test_going_back_before_an_accepted_plan_is_plan_mode_again_until_it_is
     assert chat.mode != chat_pb2.CHAT_MODE_PLAN
 
 
+async def test_a_revert_restores_the_mode_also_if_a_queued_message_chooses_another_model(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id))
+    await served.ann.ask(revert_of(chat.id, 3, restore_files=True))
+    await served.ann.send(chat.id, reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH)
+
+    command = FinishRevert(fence_of(await served.state(chat.id)), REPORT.SerializeToString())
+    await served.stores.chats.apply(ChatId(chat.id), command)
+
+    found = await served.ann.get(chat.id)
+    assert found.mode == chat_pb2.CHAT_MODE_PLAN
+    assert found.reasoning_effort == chat_pb2.REASONING_EFFORT_HIGH
+
+
 async def test_with_files_the_chat_runs_until_its_worker_has_restored_them(
     served: ServedChats,
 ) -> None:

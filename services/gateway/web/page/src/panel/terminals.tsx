@@ -131,7 +131,7 @@ function GiveBack({ chatId, process, onClose, onDone }: GiveBackProps) {
   async function giveBack(): Promise<void> {
     const text = `I typed into the terminal of process ${process.id} and give it back to you. ${note.trim()}`.trim();
     try {
-      await post({ chatId, content: [{ type: "text", text }], busy: "queue", modelId: null, effort: null });
+      await post({ chatId, content: [{ type: "text", text }], busy: "queue", modelId: null, effort: null, mcpServerIds: null });
       onDone();
     } catch (error) {
       complain(error);
