@@ -25,7 +25,7 @@ def built(tmp_path: Path) -> Path:
     (tmp_path / "index.html").write_text("<!doctype html><title>Parley</title>")
     (tmp_path / "terminal.html").write_text("<!doctype html><title>Terminal</title>")
     (tmp_path / "assets" / "main-1a2b.js").write_bytes(SCRIPT)
-    (tmp_path / "assets" / "main-1a2b.js.gz").write_bytes(gzip.compress(SCRIPT))
+    (tmp_path / "assets" / "main-1a2b.js.gz").write_bytes(gzip.compress(SCRIPT, mtime=0))
     (tmp_path / "assets" / "main-1a2b.js.br").write_bytes(b"as brotli")
     return tmp_path
 
@@ -39,7 +39,7 @@ def asked(name: str = "", **headers: str) -> Request:
     ("accepted", "encoding", "body"),
     [
         ("gzip, deflate, br, zstd", "br", b"as brotli"),
-        ("gzip, br;q=0", "gzip", gzip.compress(SCRIPT)),
+        ("gzip, br;q=0", "gzip", gzip.compress(SCRIPT, mtime=0)),
         ("identity", None, SCRIPT),
     ],
 )
