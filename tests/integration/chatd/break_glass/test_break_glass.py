@@ -173,7 +173,7 @@ async def passing(served: ServedChats) -> AsyncIterator[None]:
 
 async def test_the_user_sees_who_may_read_their_chats(served: ServedChats, passing: None) -> None:
     chat, bob = await served.ann.create(), administrator(served)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with acting_for(User(UserId(ANN_ID), Role.MEMBER)):
             feed = served.ann.streams.WatchChats(streams_api.WatchChatsRequest())
         cursor = ""

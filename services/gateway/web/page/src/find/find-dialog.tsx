@@ -22,6 +22,7 @@ interface Found {
   choose: () => void;
 }
 
+const SEARCH_AGAIN_MS = 2_000;
 const SHOWN_MAX = 8;
 
 export default function FindDialog({ onClose }: { onClose: () => void }) {
@@ -136,6 +137,8 @@ function useMessages(words: string): Results {
     queryKey: ["find", "messages", words],
     enabled: words.length > 1,
     queryFn: ({ signal }) => answered(api.GET("/api/v1/search", { params: { query: { q: words, limit: SHOWN_MAX } }, signal })),
+    // What was just written is found once the index has it.
+    refetchInterval: (searched) => (searched.state.data?.items.length ? false : SEARCH_AGAIN_MS),
   });
   const hits = words.length > 1 ? (query.data?.items ?? []) : [];
   const found = hits.filter((hit) => hit.message_id !== null).map((hit): Found => ({
@@ -152,7 +155,7 @@ function useMessages(words: string): Results {
       dispatchEvent(new HashChangeEvent("hashchange"));
     },
   }));
-  return { found, error: query.error, isBusy: query.isFetching };
+  return { found, error: query.error, isBusy: query.isLoading };
 }
 
 function useFiles(words: string): Results {
