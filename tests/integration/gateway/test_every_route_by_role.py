@@ -170,10 +170,11 @@ OPEN: Final = """
     GET /settings
     GET /settings/{section}
     GET /sign-in
+    GET /terminal
     GET /waiting
 """
 #: All other routes are for those who work in chats.
-MEMBERS_COUNT: Final = 104
+MEMBERS_COUNT: Final = 107
 
 ABSENT: Final = "00000000-0000-0000-0000-00000000dead"
 SCOPED_KEY: Final = """

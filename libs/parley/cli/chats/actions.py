@@ -10,6 +10,8 @@ from parley.cli.chats.listing import PAGE_MAX, chat_path, one_line
 
 ACTIONS = "/api/v1/actions"
 CLIENT_TOOL = "client_tool"
+#: Waits for agents end by themselves.
+AGENTS = "agents"
 Action = Mapping[str, Any]
 
 
@@ -26,10 +28,9 @@ def list_actions(api: Api) -> list[dict[str, Any]]:
 
 
 def open_actions(api: Api, chat_id: str) -> list[dict[str, Any]]:
-    """Return what one chat waits for; nothing if it does not wait."""
+    """Return what one chat waits for; nothing if it goes on by itself, as after its agents."""
     waiting = api.call("GET", chat_path(chat_id), needs="id").get("required_action") or {}
-    actions: list[dict[str, Any]] = waiting.get("actions") or []
-    return actions
+    return [each for each in waiting.get("actions") or [] if each.get("kind") != AGENTS]
 
 
 def action_path(chat_id: str, action_id: str) -> str:
@@ -61,7 +62,7 @@ def summary_of(action: Action) -> str:
         case "plan":
             plan = _arguments(action)
             return str(plan.get("title") or next(iter(str(plan.get("plan")).splitlines()), ""))
-        case "login" | "elicitation" | "agents":
+        case "login" | "elicitation":
             return f"{action.get('tool_name')} asks: {_arguments(action).get('message')}"
         case _:
             return _call_words(action)

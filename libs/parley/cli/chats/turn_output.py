@@ -10,6 +10,7 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.events import ServerEvent, follow
+from parley.cli.chats.actions import open_actions
 from parley.cli.chats.answer import Answer, Ending, Note, Text
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, NeedsAction, TimedOut
@@ -58,9 +59,8 @@ def show_turn(
     try:
         for event in follow(api, path, deadline=patience.deadline, pause=patience.pause):
             show(event, answer, as_json=as_json)
-            is_waiting = answer.ending is Ending.REQUIRES_ACTION
-            if is_waiting and (
-                _waits_for_agents(api, chat_id) or (waiting is not None and waiting(chat_id))
+            if answer.ending is Ending.REQUIRES_ACTION and (
+                waiting(chat_id) if waiting is not None else not open_actions(api, chat_id)
             ):
                 answer.ending = None
             if answer.ending is not None:
@@ -82,12 +82,6 @@ def show_turn(
                 f"chat {chat_id} waits: `parley answer {chat_id}` answers what it asks, and "
                 "results of tools that run elsewhere come from their programs"
             )
-
-
-def _waits_for_agents(api: Api, chat_id: str) -> bool:
-    """Return whether nobody has to answer: the chat waits for its agents, or goes on already."""
-    actions = (api.call("GET", chat_path(chat_id)).get("required_action") or {}).get("actions")
-    return all(action.get("kind") == "agents" for action in actions or ())
 
 
 def _last_error(api: Api, chat_id: str) -> str:

@@ -103,8 +103,18 @@ def test_a_failed_turn_is_exit_code_1_with_its_reason(capsys: pytest.CaptureFixt
 
 
 def test_a_chat_that_requires_action_is_exit_code_3() -> None:
-    with fake_api(CREATED, Answer(stream=status("requires_action", "1"))) as api:
+    waits = {"id": "chat-1", "required_action": {"actions": [{"kind": "client_tool"}]}}
+    with fake_api(
+        CREATED, Answer(stream=status("requires_action", "1")), Answer(200, waits)
+    ) as api:
         assert parley(api, "run", "hi") == 3
+
+
+def test_a_chat_that_waits_for_its_agents_is_followed_on() -> None:
+    waits = {"id": "chat-1", "required_action": {"actions": [{"kind": "agents"}]}}
+    stream = status("requires_action", "1") + status("running", "2") + status("waiting", "3")
+    with fake_api(CREATED, Answer(stream=stream), Answer(200, waits)) as api:
+        assert parley(api, "run", "hi") == 0
 
 
 def test_a_turn_that_takes_too_long_is_exit_code_124(capsys: pytest.CaptureFixture[str]) -> None:
