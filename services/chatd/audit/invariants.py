@@ -208,10 +208,11 @@ STATES = (
     ),
     SqlInvariant(
         "answers_are_stored",
-        "An action that was answered says by whom and when; one that did not end says nothing.",
+        "An action that was answered says by whom, unless it waited for agents, which end by "
+        "themselves; one that did not end says nothing.",
         """
         SELECT chat_id::text || '/' || id::text FROM chat.chat_actions
-        WHERE (outcome = 'answered') <> (ended_by <> '')
+        WHERE (outcome = 'answered' AND kind <> 'agents') <> (ended_by <> '')
             OR (ended_at IS NULL AND (answer IS NOT NULL OR result IS NOT NULL))
         """,
     ),
