@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from mcp import Client
 from opentelemetry.metrics import NoOpMeter
 
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.questions import Answer, Question
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Server, ServerId, ServerSettings, Target
 from parley.clock import SystemClock
+from parley.egress.policy import Policy
 from parley.tasks import Supervision
 
 TOOL, ARGUMENTS = "get_current_time", {"timezone": "UTC"}

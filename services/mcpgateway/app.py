@@ -11,7 +11,6 @@ from mcpgateway.admin.notices import SERVERS_TOPIC, Notices
 from mcpgateway.admin.probing import Probing
 from mcpgateway.admin.servicer import Governance, ServerServicer
 from mcpgateway.admin.tool_servicer import ToolServicer
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.oauth.errors import LOGIN_ERRORS
 from mcpgateway.oauth.rpc.servicer import AuthorizationServicer
@@ -41,6 +40,7 @@ from mcpgateway.servers.user_values import UserValues
 from mcpgateway.settings import Settings
 from parley.audit_log.delivery import AuditDelivery
 from parley.bus import Notice, PostgresBus
+from parley.egress.policy import Policy
 from parley.identity import ServiceName
 from parley.postgres import Database, migrate
 from parley.process import KeyRotation, Neighbours, Process

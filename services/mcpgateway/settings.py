@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from mcpgateway.client.egress_policy import Policy
+from parley.egress.policy import Policy
 from parley.process import ServiceSettings
 from parley.rpc import Address
 from parley.settings import Secret, setting

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.probe import Probe, ProbeReport
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.convert import reason_to_proto
@@ -22,6 +21,7 @@ from mcpgateway.servers.health import ServerHealth, state_of
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.clock import Clock
+from parley.egress.policy import Policy
 
 OF_USER = frozenset({Reason.NEEDS_CONNECT, Reason.NEEDS_RECONNECT, Reason.MISSING_USER_VALUES})
 

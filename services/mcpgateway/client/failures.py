@@ -5,10 +5,10 @@ from typing import Final
 import httpx2
 from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 
-from mcpgateway.client.egress import NOT_SENT, Exchange, ResponseTooLarge
-from mcpgateway.client.egress_policy import AddressBlocked
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
+from parley.egress.policy import AddressBlocked
+from parley.egress.transport import NOT_SENT, Exchange, ResponseTooLarge
 
 RETRY_AFTER_S_MAX: Final = 3600
 

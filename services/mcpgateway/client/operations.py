@@ -21,11 +21,11 @@ from pydantic import TypeAdapter
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
-from mcpgateway.client.egress import EXCHANGE
 from mcpgateway.client.failures import is_refusal
 from mcpgateway.client.questions import Ask, answer_all, elicitations_of
 from mcpgateway.client.translation import clean_text, cut_text, tool_answer, usable_tools
 from mcpgateway.servers.domain import Catalogue
+from parley.egress.transport import EXCHANGE
 
 PAGES_MAX: Final = 100
 TOOLS_MAX: Final = 2000

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import httpcore2
 import httpx2
 
-from mcpgateway.client.egress import resolved
-from mcpgateway.client.egress_policy import DEFAULT_PORTS, AddressBlocked, Policy
 from mcpgateway.servers.domain import AuthKind, Catalogue, Reason, Server, Target
 from mcpgateway.servers.errors import McpError, MissingUserValues, NeedsConnect, UpstreamFailed
 from parley.clock import Clock
+from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
+from parley.egress.transport import resolved
 
 T = TypeVar("T")
 

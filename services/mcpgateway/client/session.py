@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from mcp import Client
 
-from mcpgateway.client.egress import EXCHANGE, IDENTITY, Exchange, Identity
 from mcpgateway.client.failures import failed_exchange, lost_session
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.clock import Clock
+from parley.egress.transport import EXCHANGE, IDENTITY, Exchange, Identity
 from parley.tasks import Overtaken, run_unless
 
 T = TypeVar("T")

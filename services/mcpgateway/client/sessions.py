@@ -26,14 +26,14 @@ from mcpgateway.client import references as asking_references
 from mcpgateway.client.breaker import Breakers
 from mcpgateway.client.call import OnProgress
 from mcpgateway.client.content import Part, ToolAnswer
-from mcpgateway.client.egress import Identity, guarded_client
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.client.questions import Ask, Elicitations
 from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
 from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
 from mcpgateway.servers.domain import AuthKind, Catalogue, Reason, Target, Transport
 from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 from parley.clock import Clock
+from parley.egress.policy import Policy
+from parley.egress.transport import Identity, guarded_client
 from parley.tasks import BackgroundTasks, Starter, Supervision
 
 LISTING_BYTES_MAX: Final = 8 * 1024 * 1024

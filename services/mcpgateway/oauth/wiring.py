@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.oauth.engine.discovery import Discovery
 from mcpgateway.oauth.engine.grants import UserGrants
 from mcpgateway.oauth.engine.issuer_http import IssuerHttp
@@ -17,6 +16,7 @@ from mcpgateway.oauth.store.clients import Clients
 from mcpgateway.oauth.store.flows import Flows
 from mcpgateway.oauth.store.grants import GrantStore
 from mcpgateway.servers.store import Servers
+from parley.egress.policy import Policy
 from parley.postgres import Database
 from parley.process import Process
 from parley.secrets import SecretBox

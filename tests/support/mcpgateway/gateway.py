@@ -10,13 +10,13 @@ from pathlib import Path
 import grpc
 
 from mcpgateway.app import mcpgateway
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.settings import HttpUrl, Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceStub
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceStub
 from parley.api.mcp.v1.tool_service_pb2_grpc import McpToolServiceStub
 from parley.clock import Clock, SystemClock
+from parley.egress.policy import Policy
 from parley.identity import Role, ServiceName, Signer, SigningKey, TrustFile, User, UserId
 from parley.process import Environment, OpenFiles, Process, TimeOrderedIds
 from parley.rpc import Address, connect

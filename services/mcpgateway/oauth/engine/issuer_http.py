@@ -1,6 +1,5 @@
 """HTTP to authorization servers: guarded, small, short, without redirects and cookies."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -8,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import httpx2
-
-from mcpgateway.client.egress import IDENTITY, Identity, guarded_client
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.oauth.errors import IssuerFailed
+from parley.egress import GuardedSender, Policy, SendFailed
 
 ANSWER_BYTES_MAX: Final = 256 * 1024
 REQUEST_S_MAX: Final = 10.0
@@ -37,10 +33,8 @@ class Answer:
 class IssuerHttp:
     """Sends requests to authorization servers, and to resources without credentials."""
 
-    def __init__(self, policy: Policy, client: httpx2.AsyncClient, request_s_max: float) -> None:
-        self._policy = policy
-        self._client = client
-        self._request_s_max = request_s_max
+    def __init__(self, sender: GuardedSender) -> None:
+        self._sender = sender
 
     @classmethod
     @asynccontextmanager
@@ -48,10 +42,10 @@ class IssuerHttp:
         cls, policy: Policy, request_s_max: float = REQUEST_S_MAX
     ) -> "AsyncIterator[IssuerHttp]":
         """Yield it; its connections are closed at the end."""
-        timeout = httpx2.Timeout(request_s_max)
-        client = guarded_client(policy, response_bytes_max=ANSWER_BYTES_MAX, timeout=timeout)
-        async with client:
-            yield cls(policy, client, request_s_max)
+        async with GuardedSender.open(
+            policy, answer_bytes_max=ANSWER_BYTES_MAX, request_s_max=request_s_max
+        ) as sender:
+            yield cls(sender)
 
     def check(self, url: str) -> None:
         """Refuse a URL that must not be used, such as one over plain HTTP.
@@ -60,11 +54,8 @@ class IssuerHttp:
             IssuerFailed: It is no URL, or the policy forbids it.
         """
         try:
-            parsed = httpx2.URL(url)
-            if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
-                raise IssuerFailed("", "one of its addresses is not an http or https URL")
-            self._policy.check_request(parsed.scheme, parsed.host, parsed.port)
-        except (httpx2.InvalidURL, httpx2.TransportError) as error:
+            self._sender.check(url)
+        except SendFailed as error:
             raise IssuerFailed("", str(error)) from error
 
     async def get(self, url: str) -> Answer:
@@ -119,38 +110,12 @@ class IssuerHttp:
         *,
         reads_body: bool = True,
     ) -> Answer:
-        self.check(url)
-        # Compressed answers could become any size.
-        sent = {**headers, "Accept-Encoding": "identity"}
-        token = IDENTITY.set(Identity.at(url, {}))
         try:
-            async with (
-                asyncio.timeout(self._request_s_max),
-                self._client.stream(
-                    method, url, headers=sent, content=body, follow_redirects=False
-                ) as response,
-            ):
-                content = await _read(response) if reads_body else b""
-                challenge = ", ".join(response.headers.get_list("www-authenticate"))
-                return Answer(response.status_code, _document(content), challenge[:8192])
-        except TimeoutError as error:
-            raise IssuerFailed("", f"it did not answer within {self._request_s_max:g} s") from error
-        except httpx2.TransportError as error:
-            raise IssuerFailed("", str(error) or type(error).__name__) from error
-        finally:
-            IDENTITY.reset(token)
-
-
-async def _read(response: httpx2.Response) -> bytes:
-    if response.headers.get("content-encoding", "identity") != "identity":
-        return b""
-    pieces, count = [], 0
-    async for piece in response.aiter_raw():
-        pieces.append(piece)
-        count += len(piece)
-        if count > ANSWER_BYTES_MAX:
-            raise IssuerFailed("", f"its answer exceeds {ANSWER_BYTES_MAX} bytes")
-    return b"".join(pieces)
+            answer = await self._sender.send(method, url, headers, body, reads_body=reads_body)
+        except SendFailed as error:
+            raise IssuerFailed("", str(error)) from error
+        challenge = ", ".join(answer.headers.get_list("www-authenticate"))
+        return Answer(answer.status, _document(answer.content), challenge[:8192])
 
 
 def _document(content: bytes) -> Any:

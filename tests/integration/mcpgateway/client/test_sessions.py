@@ -6,18 +6,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx2
 import msgspec
 import pytest
 
 from mcpgateway.client.call import Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
-from mcpgateway.client.egress import IDENTITY, Identity, ResponseTooLarge, guarded_client
-from mcpgateway.client.egress_policy import AddressBlocked, Policy
 from mcpgateway.client.questions import Answer, AnswerAction, Question
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
+from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision
 from support.mcpgateway.servers import (
@@ -250,69 +248,6 @@ async def test_a_refusal_by_status_says_why(status: bytes, reason: Reason) -> No
     assert caught.value.reason is reason
 
 
-async def test_cookies_of_one_request_are_not_sent_with_the_next() -> None:
-    port = free_port()
-    requests: list[bytes] = []
-
-    def bake(request: bytes) -> bytes:
-        requests.append(request.lower())
-        return b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
-
-    async with raw_server(port, bake), client_of(port) as client:
-        await client.get("/")
-        await client.get("/")
-
-    assert [b"\r\ncookie:" in request for request in requests] == [False, False]
-
-
-async def test_a_response_that_is_too_long_is_not_read_to_its_end() -> None:
-    port = free_port()
-    response = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + b"x" * 99
-
-    async with raw_server(port, lambda _: response), client_of(port) as client:
-        with pytest.raises(ResponseTooLarge):
-            await client.get("/")
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [b"".join(b"X-%d: a\r\n" % number for number in range(201)), b"X: " + b"a" * 65_536 + b"\r\n"],
-    ids=["too many", "too large"],
-)
-async def test_a_response_with_too_many_or_too_large_headers_is_refused(headers: bytes) -> None:
-    port = free_port()
-    response = b"HTTP/1.1 200 OK\r\n" + headers + b"Content-Length: 0\r\n\r\n"
-
-    async with raw_server(port, lambda _: response), client_of(port) as client:
-        with pytest.raises(ResponseTooLarge):
-            await client.get("/")
-
-
-async def test_a_redirect_to_another_origin_gets_no_request_and_no_credential() -> None:
-    port, elsewhere = free_port(), free_port()
-    url = f"http://127.0.0.1:{port}"
-    location = f"Location: http://127.0.0.1:{elsewhere}/\r\n".encode()
-    response = b"HTTP/1.1 307 Temporary Redirect\r\n" + location + b"Content-Length: 0\r\n\r\n"
-    strayed: list[bytes] = []
-
-    def stray(request: bytes) -> bytes:
-        strayed.append(request)
-        return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-
-    # Both places may be reached: what stops the second request is its origin.
-    policy = Policy().with_url(url).with_url(f"http://127.0.0.1:{elsewhere}")
-    async with (
-        raw_server(port, lambda _: response),
-        raw_server(elsewhere, stray),
-        guarded_client(policy, response_bytes_max=98, timeout=httpx2.Timeout(5)) as client,
-    ):
-        IDENTITY.set(Identity.at(url, {"Authorization": "Bearer secret"}))
-        with pytest.raises(AddressBlocked):
-            await client.post(url, content=b"body", follow_redirects=True)
-
-    assert strayed == []
-
-
 async def test_loopback_is_refused_unless_it_is_named(demo_url: str) -> None:
     async with Sessions.open(Policy(), supervision()) as sessions:
         with pytest.raises(UpstreamFailed) as caught:
@@ -327,19 +262,6 @@ async def test_a_name_that_resolves_to_loopback_is_refused_over_tls() -> None:
             await sessions.list_tools(target_of("https://localhost:1/mcp"))
 
     assert caught.value.reason is Reason.ADDRESS_BLOCKED
-
-
-@asynccontextmanager
-async def client_of(port: int) -> AsyncIterator[httpx2.AsyncClient]:
-    """Give a guarded client that takes at most 98 bytes."""
-    url = f"http://127.0.0.1:{port}"
-    client = guarded_client(
-        Policy().with_url(url), response_bytes_max=98, timeout=httpx2.Timeout(5)
-    )
-    client.base_url = url
-    IDENTITY.set(Identity.at(url, {}))
-    async with asyncio.timeout(5), client:
-        yield client
 
 
 async def counted(sessions: Sessions, target: Target, what: str) -> int:

@@ -6,9 +6,9 @@ import grpc
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from mcpgateway.client.egress_policy import Policy
 from mcpgateway.oauth.engine.issuer_http import IssuerHttp
 from mcpgateway.oauth.errors import IssuerFailed
+from parley.egress.policy import Policy
 from parley.postgres import Database
 from parley.rpc import problem_of
 from support.host.ports import free_port

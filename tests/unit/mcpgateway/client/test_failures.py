@@ -4,10 +4,10 @@ import httpx2
 import pytest
 from mcp_types import CONNECTION_CLOSED
 
-from mcpgateway.client.egress import Exchange, ResponseTooLarge
-from mcpgateway.client.egress_policy import AddressBlocked
 from mcpgateway.client.failures import failed_exchange
 from mcpgateway.servers.domain import Reason
+from parley.egress.policy import AddressBlocked
+from parley.egress.transport import Exchange, ResponseTooLarge
 
 
 class ProtocolFault(Exception):

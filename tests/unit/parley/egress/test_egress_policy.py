@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpgateway.client.egress_policy import AddressBlocked, Policy
+from parley.egress.policy import AddressBlocked, Policy
 
 
 def test_plain_http_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""HTTP to MCP servers: only where the policy allows it, with the identity of each request.
+"""HTTP to untrusted servers: only where the policy allows it, with the identity of each request.
 
 A host is checked twice. Before a request its scheme and port are checked; when a connection is
 opened, every address that its name resolves to is checked, and the connection goes to a checked
@@ -9,7 +9,7 @@ users: the headers of a request are those of the identity in its context, never 
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -18,12 +18,15 @@ from typing import Final
 import httpcore2
 import httpx2
 
-from mcpgateway.client.egress_policy import DEFAULT_PORTS, AddressBlocked, Policy
+from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
 
 CONNECTIONS_MAX: Final = 100
 KEEPALIVE_S: Final = 60.0
 HEADERS_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 64 * 1024
+
+#: Returns the addresses of a host and port.
+Resolve = Callable[[str, int], Awaitable[tuple[str, ...]]]
 
 
 class ResponseTooLarge(httpx2.TransportError):
@@ -80,17 +83,35 @@ class Identity:
         request.headers.update(self.headers)
 
 
-EXCHANGE: ContextVar[Exchange | None] = ContextVar("mcpgateway_exchange", default=None)
-IDENTITY: ContextVar[Identity | None] = ContextVar("mcpgateway_identity", default=None)
+EXCHANGE: ContextVar[Exchange | None] = ContextVar("egress_exchange", default=None)
+IDENTITY: ContextVar[Identity | None] = ContextVar("egress_identity", default=None)
+
+
+async def resolved(host: str, port: int) -> tuple[str, ...]:
+    """Return the addresses of a host.
+
+    Raises:
+        httpcore2.ConnectError: It has none.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise httpcore2.ConnectError(f"{host} cannot be resolved: {error.strerror}") from error
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def guarded_client(
-    policy: Policy, *, response_bytes_max: int, timeout: httpx2.Timeout
+    policy: Policy,
+    *,
+    response_bytes_max: int,
+    timeout: httpx2.Timeout,
+    resolve: Resolve = resolved,
 ) -> httpx2.AsyncClient:
     """Return a client for one server, without credentials, cookies and proxy settings."""
     return httpx2.AsyncClient(
         timeout=timeout,
-        transport=GuardedTransport(policy, response_bytes_max),
+        transport=GuardedTransport(policy, response_bytes_max, resolve),
         # One client serves many users, whose cookies must not be shared.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         trust_env=False,
@@ -100,7 +121,7 @@ def guarded_client(
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Sends requests that the policy allows, and records their outcome."""
 
-    def __init__(self, policy: Policy, response_bytes_max: int) -> None:
+    def __init__(self, policy: Policy, response_bytes_max: int, resolve: Resolve) -> None:
         self._policy = policy
         self._response_bytes_max = response_bytes_max
         self._pool = httpcore2.AsyncConnectionPool(
@@ -108,7 +129,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             max_connections=CONNECTIONS_MAX,
             max_keepalive_connections=CONNECTIONS_MAX,
             keepalive_expiry=KEEPALIVE_S,
-            network_backend=_GuardedBackend(policy),
+            network_backend=_GuardedBackend(policy, resolve),
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -192,8 +213,9 @@ class _BoundedStream(httpx2.AsyncByteStream):
 class _GuardedBackend(httpcore2.AsyncNetworkBackend):
     """Opens connections only to checked addresses."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, resolve: Resolve) -> None:
         self._policy = policy
+        self._resolve = resolve
         self._inner = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
@@ -205,7 +227,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Resolve the host, check its addresses, and connect to the first one that accepts."""
-        addresses = await resolved(host, port)
+        addresses = await self._resolve(host, port)
         self._policy.check_addresses(host, port, addresses)
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
         for address in addresses:
@@ -223,7 +245,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 (the base class's signature)
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Reject: MCP servers are not reached over Unix sockets."""
+        """Reject: nothing is reached over Unix sockets."""
         raise AddressBlocked(path, "is a socket of this machine")
 
     async def sleep(self, seconds: float) -> None:
@@ -242,20 +264,6 @@ NOT_SENT: Final = (
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int]:
     return (url.scheme, url.host, url.port or DEFAULT_PORTS.get(url.scheme, 0))
-
-
-async def resolved(host: str, port: int) -> tuple[str, ...]:
-    """Return the addresses of a host.
-
-    Raises:
-        httpcore2.ConnectError: It has none.
-    """
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise httpcore2.ConnectError(f"{host} cannot be resolved: {error.strerror}") from error
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from parley.public_addresses import is_public
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LINK_LOCAL: Final = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"))
-#: Ports from 1024 on where other protocols are spoken than HTTP for MCP.
+#: Ports from 1024 on where other protocols are spoken than HTTP.
 DENIED_PORTS: Final = frozenset(
     {1433, 1521, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 5432, 5672, 5900, 6379, 6443, 9042, 9092}
     | {9200, 9300, 10250, 11211, 27017}
@@ -38,7 +38,7 @@ class AddressBlocked(httpx2.TransportError):
         host_port: str,
         problem: str,
         *,
-        remedy: str = "; the operator can name it in MCPGATEWAY_ALLOWED_HOSTS",
+        remedy: str = "; the operator can name it in ALLOWED_HOSTS of the service",
     ) -> None:
         super().__init__(f"{host_port} {problem}{remedy}")
         self.host_port = host_port
