@@ -22,6 +22,7 @@ from gateway.http.server import serve_http
 from gateway.identity.domain import OidcIssuer
 from gateway.identity.engine.oidc_issuers import read_issuers
 from gateway.identity.engine.revocation_feed import RevocationFeed
+from gateway.identity.engine.user_names import UserNames
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
 from gateway.identity.problems import DOMAIN, ERRORS
 from gateway.identity.store.oidc_issuers import STORED_KEYS
@@ -32,6 +33,7 @@ from gateway.routes.wiring import Dependencies, Handlers, open_handlers
 from gateway.settings import GatewaySettings
 from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
+from gateway.streams.frames import Frames
 from gateway.streams.links import Links
 from gateway.streams.open_streams import OpenStreams
 from gateway.streams.replica_watch import ReplicaWatch
@@ -136,9 +138,7 @@ async def gateway(
             )
         )
         await stack.enter_async_context(
-            _running(
-                identity, audit, behind.streams, bus, process, handlers.export_runner, rotation
-            )
+            _running(behind, audit, bus, process, handlers.export_runner, rotation)
         )
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
@@ -160,7 +160,10 @@ async def _open_dependencies(
     )
     streams = OpenStreams(process.clock)
     streams.measure(process.telemetry.meter)
-    links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
+    names = UserNames(identity.people)
+    await names.load()
+    frames = Frames(names.name_of)
+    links = await stack.enter_async_context(_linked(channels, neighbours.signer, process, frames))
     return Dependencies(
         identity=identity,
         chatd=ChatdClient(channels, links),
@@ -172,6 +175,7 @@ async def _open_dependencies(
         ),
         streams=streams,
         draining=asyncio.Event(),
+        names=names,
     )
 
 
@@ -234,11 +238,20 @@ def _application(
 
 
 @asynccontextmanager
-async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
+async def _linked(
+    channels: Channels, signer: Signer, process: Process, frames: Frames
+) -> AsyncIterator[Links]:
     """Run the shared streams to chatd until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
         replicas = ReplicaWatch(channels, clock=process.clock, changed=lambda: links.rebalance())
-        links = Links(channels, signer, tasks=tasks, clock=process.clock, is_live=replicas.is_live)
+        links = Links(
+            channels,
+            signer,
+            tasks=tasks,
+            clock=process.clock,
+            frames=frames,
+            is_live=replicas.is_live,
+        )
         tasks.keep("streams.renew", links.run)
         tasks.keep("replicas.follow", replicas.run)
         try:
@@ -249,22 +262,23 @@ async def _linked(channels: Channels, signer: Signer, process: Process) -> Async
 
 @asynccontextmanager
 async def _running(
-    identity: Identity,
+    behind: Dependencies,
     audit: AuditComponents,
-    streams: OpenStreams,
     bus: Bus,
     process: Process,
     exports: ExportRunner,
     rotation: KeyRotation | None,
 ) -> AsyncIterator[None]:
     """Run the background tasks until the context ends."""
+    identity = behind.identity
     async with BackgroundTasks(process.supervision) as tasks:
         if rotation is not None:
             tasks.keep("master_keys.follow", rotation.run)
         tasks.keep("revocations.read", identity.feed.run)
         tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
+        tasks.keep("names.follow", lambda: behind.names.follow(bus, USERS_TOPIC))
         tasks.keep("sign_ins.check", identity.sign_ins.run)
-        tasks.keep("streams.time", streams.run)
+        tasks.keep("streams.time", behind.streams.run)
         if audit.signer is not None:
             tasks.keep("audit_log.sign", audit.signer.run)
         tasks.keep("exports.run", exports.run)

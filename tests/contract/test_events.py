@@ -31,12 +31,16 @@ def examples_of(part: str) -> list[tuple[str, Any]]:
     ]
 
 
+def name_of(user_id: str) -> str:
+    return f"Name of {user_id}"
+
+
 def sent(kind: str) -> Any:
     """Return the document of an event with every field that it can have."""
     event = event_pb2.ChatEvent(cursor="x")
     payload = getattr(event, kind)
     filled(payload).SetInParent()
-    shown = event_to_json("c", event)
+    shown = event_to_json("c", event, name_of)
     assert shown is not None
     return json.loads(msgspec.json.encode(shown[1]))
 
@@ -46,7 +50,7 @@ def sent_to_feed(kind: str) -> Any:
     event = event_pb2.FeedEvent(cursor="x", change=change)
     filled(event.chat)
     filled(event.break_glass)
-    return json.loads(msgspec.json.encode(feed_event_to_json(event)[1]))
+    return json.loads(msgspec.json.encode(feed_event_to_json(event, name_of)[1]))
 
 
 def document_of(frame: bytes) -> Any:

@@ -7,6 +7,7 @@ from typing import Final
 from google.protobuf.descriptor import FileDescriptor
 
 from gateway.api.transcoded_route import Calls, TranscodedRoute
+from gateway.api.user_names import NameOf
 from gateway.http.application import UserRoute
 from gateway.http.limits.admission import Duration
 from gateway.http.route_access import PAGES, Access, Need
@@ -116,23 +117,26 @@ def access_table() -> Mapping[tuple[str, str], Access]:
 
 
 def contract_routes(
-    calls: Mapping[str, Calls], *, new_id: Callable[[], str]
+    calls: Mapping[str, Calls], *, new_id: Callable[[], str], name_of: NameOf
 ) -> tuple[UserRoute, ...]:
     """Return the routes that are one call.
 
     Args:
         calls: How the methods of a service are called, by its full name.
         new_id: Generates the ids of requests without an Idempotency-Key.
+        name_of: Returns the names of users that answers show.
     """
     return tuple(
-        _route(binding, calls[binding.method.containing_service.full_name], new_id)
+        _route(binding, calls[binding.method.containing_service.full_name], new_id, name_of)
         for binding in bindings()
         if not binding.options.served_by_gateway
     )
 
 
-def _route(binding: HttpBinding, calls: Calls, new_id: Callable[[], str]) -> UserRoute:
-    handler = TranscodedRoute(binding, calls, new_id=new_id)
+def _route(
+    binding: HttpBinding, calls: Calls, new_id: Callable[[], str], name_of: NameOf
+) -> UserRoute:
+    handler = TranscodedRoute(binding, calls, new_id=new_id, name_of=name_of)
     return UserRoute(
         binding.verb,
         binding.path,

@@ -25,6 +25,7 @@ from gateway.api.parameters import (
     query_parameters,
     read_query_into,
 )
+from gateway.api.user_names import NameOf, name_fields
 from gateway.http.authentication import Principal
 from gateway.http.preconditions import (
     conditional,
@@ -89,11 +90,14 @@ class Calls(Protocol):
 class TranscodedRoute:
     """The handler of one binding."""
 
-    def __init__(self, binding: HttpBinding, calls: Calls, *, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, binding: HttpBinding, calls: Calls, *, new_id: Callable[[], str], name_of: NameOf
+    ) -> None:
         """Compile the binding."""
         self._binding = binding
         self._calls = calls
         self._new_id = new_id
+        self._name_of = name_of
         options, message = binding.options, binding.method.input_type
         self._request_type = GetMessageClass(message)
         self._constants = tuple(
@@ -102,6 +106,7 @@ class TranscodedRoute:
         self.body = body_type_of(binding)
         self.query = query_of(binding)
         self._convert = converter_of(_answer_type(binding))
+        self._names = name_fields(_answer_type(binding))
         self._answer = attrgetter(binding.response_body) if binding.response_body else _itself
         self._etag = attrgetter(options.etag_field) if options.etag_field else None
         self._replayed = attrgetter(options.replayed_field) if options.replayed_field else None
@@ -183,7 +188,9 @@ class TranscodedRoute:
         status = options.status or 200
         if status == NO_CONTENT:
             return Response(status_code=status)
-        document = self._convert(self._answer(response)) or {}
+        answer = self._answer(response)
+        self._names.fill(answer, self._name_of)
+        document = self._convert(answer) or {}
         etag = "" if self._etag is None else str(self._etag(response))
         if request.method in READING:
             if options.etag_of_content:

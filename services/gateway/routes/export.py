@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from gateway.api.export_formats import ExportFormat, ExportWriter, writer_for
 from gateway.api.parameters import path_id
+from gateway.api.user_names import NameOf, name_fields
 from gateway.http.authentication import Principal
 from gateway.http.request_body import invalid_parameter, read_query
 from gateway.streams.chatd_client import ChatdClient
@@ -24,8 +25,9 @@ class ExportCutOff(Exception):
 class ExportRoutes:
     """The route /chats/{chat_id}/export."""
 
-    def __init__(self, chatd: ChatdClient) -> None:
+    def __init__(self, chatd: ChatdClient, name_of: NameOf) -> None:
         self._chatd = chatd
+        self._name_of = name_of
 
     async def export(self, request: Request, principal: Principal) -> Response:
         """Export a whole chat."""
@@ -41,7 +43,7 @@ class ExportRoutes:
         writer = writer_for(wanted)
         name = f"chat-{chat_id}.{wanted}"
         return StreamingResponse(
-            _written(call, first, writer),
+            _written(call, first, writer, self._name_of),
             media_type=writer.media_type,
             headers={"content-disposition": f'attachment; filename="{name}"'},
         )
@@ -55,11 +57,14 @@ async def _begun(call: Any) -> tuple[Any, api.ExportChatResponse]:
 
 
 async def _written(
-    call: Any, first: api.ExportChatResponse, writer: ExportWriter
+    call: Any, first: api.ExportChatResponse, writer: ExportWriter, name_of: NameOf
 ) -> AsyncIterator[bytes]:
+    names = name_fields(first.DESCRIPTOR)
     try:
+        names.fill(first, name_of)
         yield writer.head(first.chat)
         async for piece in _rest(call):
+            names.fill(piece, name_of)
             match piece.WhichOneof("piece"):
                 case "message":
                     yield writer.message(piece.message)

@@ -9,6 +9,7 @@ from gateway.api.transcoded_route import Calls
 from gateway.exports.collection import Collection
 from gateway.exports.runner import ExportRunner
 from gateway.http.application import UserRoute
+from gateway.identity.engine.user_names import UserNames
 from gateway.identity.wiring import Identity
 from gateway.routes.account_exports import AccountExportRoutes
 from gateway.routes.audit_log import AuditLogRoutes
@@ -52,6 +53,7 @@ class Dependencies:
         mcpgateways: Channels to the processes of mcpgateway.
         streams: The open streams of clients.
         draining: Set once the gateway stops.
+        names: The names that users show.
     """
 
     identity: Identity
@@ -61,6 +63,7 @@ class Dependencies:
     mcpgateways: Channels
     streams: OpenStreams
     draining: asyncio.Event
+    names: UserNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def open_handlers(
         identity.authentication, identity.sign_in, identity.own_sessions, oidc_pages
     )
     return Handlers(
-        declared=contract_routes(calls, new_id=new_id),
+        declared=contract_routes(calls, new_id=new_id, name_of=behind.names.name_of),
         pages=PageRoutes(
             identity.authentication,
             identity.people,
@@ -130,7 +133,7 @@ def open_handlers(
         ),
         sign_in=SignInRoutes(identity_calls, identity.authentication),
         events=events,
-        export=ExportRoutes(chatd),
+        export=ExportRoutes(chatd, behind.names.name_of),
         processes=ProcessRoutes(workspaces, draining=behind.draining),
         terminal=TerminalRoutes(
             chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from gateway.streams.event_source import Ending
-from gateway.streams.frames import Frames, feed_frame
+from gateway.streams.frames import Frames
 from gateway.streams.subscription import LinkSubscription
 from gateway.streams.tunnel import CallTunnel, LinkLost
 from parley.api.chat.v1 import stream_service_pb2 as api
@@ -242,7 +242,7 @@ class Link:
             subscription.take(self._frames.of(subscription.chat_id, encoded, is_shared=is_shared))
         for encoded in delivery.feed_events:
             subscription.received_bytes += len(encoded)
-            subscription.take(feed_frame(encoded))
+            subscription.take(self._frames.of_feed(encoded))
         if delivery.HasField("closed"):
             self._closed(subscription, delivery.closed.reason)
 

@@ -49,6 +49,7 @@ class Links:
         *,
         tasks: Starter,
         clock: Clock,
+        frames: Frames,
         is_live: Callable[[Address], bool] = lambda address: True,
     ) -> None:
         """Use the processes of `channels`.
@@ -58,6 +59,7 @@ class Links:
             signer: Signs tokens for the users.
             tasks: Owns the tasks between requests.
             clock: The clock.
+            frames: Converts events for clients.
             is_live: Returns whether a process is to be tried first.
         """
         self._channels = channels
@@ -65,7 +67,7 @@ class Links:
         self._tasks = tasks
         self._clock = clock
         self._is_live = is_live
-        self._frames = Frames()
+        self._frames = frames
         self._links: dict[Address, Link] = {}
         self._ids = itertools.count(1)
         self._readers: dict[str, int] = {}

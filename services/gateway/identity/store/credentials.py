@@ -190,6 +190,16 @@ class IdentityStore:
             rows = await connection.execute(select(users).where(users.c.id.in_(user_ids)))
             return tuple(user_of_table(row) for row in rows.mappings())
 
+    # May run: process.
+    async def names(self, user_ids: Sequence[str] | None) -> Mapping[str, str]:
+        """Return the names of these users, or of all, deleted ones included, by their ids."""
+        named = select(users.c.id, users.c.display_name)
+        if user_ids is not None:
+            named = named.where(users.c.id.in_(user_ids))
+        async with self._database.reading() as connection:
+            rows = await connection.execute(named)
+            return {str(row.id): row.display_name for row in rows}
+
     # May run: user.
     async def find_people(self, query: str, limit: int) -> tuple[UserRecord, ...]:
         """Return active users whose login or shown name contains a text; never by email address."""

@@ -19,6 +19,7 @@ QUEUED_JSON = {
     "model_id": None,
     "reasoning_effort": "low",
     "created_by": None,
+    "created_by_name": None,
     "created_at": None,
 }
 NEW_MESSAGE_JSON = {
@@ -26,6 +27,7 @@ NEW_MESSAGE_JSON = {
     "content": HELLO_JSON,
     "revision": 0,
     "created_by": None,
+    "created_by_name": None,
     "model_id": None,
     "created_at": None,
     "usage": None,
@@ -155,6 +157,7 @@ async def test_words_are_searched_in_all_chats_or_in_one(stack: GatewayStack) ->
                 "chat_id": chat_id,
                 "root_chat_id": chat_id,
                 "owner_id": "o",
+                "owner_name": None,
                 "title": "A chat",
                 "archived": False,
                 "message_id": None,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.streams.event_source import Ending
+from gateway.streams.frames import Frames
 from gateway.streams.links import MOVE_BATCH, Links
 from gateway.streams.subscription import LinkSubscription
 from parley.api.chat.v1 import chat_pb2, event_pb2
@@ -99,7 +100,14 @@ async def two_processes(directory: Path) -> AsyncIterator[Gateway]:
         stack.push_async_callback(channels.close)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         live = set(fakes)
-        links = Links(channels, signer, tasks=tasks, clock=clock, is_live=live.__contains__)
+        links = Links(
+            channels,
+            signer,
+            tasks=tasks,
+            clock=clock,
+            frames=Frames(lambda _: ""),
+            is_live=live.__contains__,
+        )
         stack.callback(links.close)
         yield Gateway(links, fakes, live)
 

@@ -88,6 +88,7 @@ LOOPS = {
         "exports.run",
         "keys.follow",
         "master_keys.follow",
+        "names.follow",
         "replicas.follow",
         "revocations.read",
         "sign_ins.check",

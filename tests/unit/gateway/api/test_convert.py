@@ -16,6 +16,10 @@ def timestamp(second: int) -> Timestamp:
     return moment
 
 
+def name_of(user_id: str) -> str:
+    return ""
+
+
 def as_sent(document: object) -> Any:
     return json.loads(msgspec.json.encode(document))
 
@@ -61,6 +65,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "id": "c",
         "etag": "7-ab",
         "owner_id": "u",
+        "owner_name": None,
         "title": "Greetings",
         "status": "requires_action",
         "archived": False,
@@ -231,21 +236,21 @@ def test_every_kind_of_event_is_shown_under_its_own_name() -> None:
         getattr(event, field.name).SetInParent()
         if field.name == "message_part":
             event.message_part.part.text.text = "x"
-        shown = event_to_json("c", event)
+        shown = event_to_json("c", event, name_of)
 
         assert shown is not None, field.name
         assert (shown[0], shown[1]["type"], shown[1]["chat_id"]) == (field.name, field.name, "c")
 
 
 def test_an_event_of_a_later_version_is_left_out() -> None:
-    assert event_to_json("c", event_pb2.ChatEvent(cursor="1")) is None
+    assert event_to_json("c", event_pb2.ChatEvent(cursor="1"), name_of) is None
 
 
 def test_the_queue_comes_whole() -> None:
     queued = chat_pb2.QueuedMessage(id="q", created_at=timestamp(4))
     event = event_pb2.ChatEvent(queue_update=event_pb2.QueueEvent(queued_messages=[queued]))
 
-    assert event_to_json("c", event) == (
+    assert event_to_json("c", event, name_of) == (
         "queue_update",
         {
             "type": "queue_update",
@@ -257,6 +262,7 @@ def test_the_queue_comes_whole() -> None:
                     "model_id": None,
                     "reasoning_effort": None,
                     "created_by": None,
+                    "created_by_name": None,
                     "created_at": "2026-01-01T00:00:04Z",
                 }
             ],

@@ -200,7 +200,7 @@ def test_what_a_route_answers_satisfies_its_schema(binding: HttpBinding) -> None
 def test_an_event_of_a_chat_satisfies_its_schema(kind: str) -> None:
     event = event_pb2.ChatEvent(cursor="x")
     filled(getattr(event, kind)).SetInParent()
-    shown = event_to_json(CHAT_ID, event)
+    shown = event_to_json(CHAT_ID, event, str)
     assert shown is not None
 
     assert errors_of(sent(shown[1]), schema("ChatEvent")) == []
@@ -212,7 +212,7 @@ def test_an_event_of_the_feed_satisfies_its_schema(kind: str) -> None:
     event = event_pb2.FeedEvent(cursor="x", change=change)
     filled(event.chat)
 
-    assert errors_of(sent(feed_event_to_json(event)[1]), schema("FeedEvent")) == []
+    assert errors_of(sent(feed_event_to_json(event, str)[1]), schema("FeedEvent")) == []
 
 
 @pytest.mark.parametrize("kind", ["workspace", "log_line", "autostop_warning"])

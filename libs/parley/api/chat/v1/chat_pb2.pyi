@@ -306,6 +306,7 @@ class QueuedMessage(_message.Message):
     REASONING_EFFORT_FIELD_NUMBER: _builtins.int
     CREATED_BY_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    CREATED_BY_NAME_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id of the queue entry, a UUID."""
     model_id: _builtins.str
@@ -314,6 +315,8 @@ class QueuedMessage(_message.Message):
     """How hard it will think."""
     created_by: _builtins.str
     """Who sent it."""
+    created_by_name: _builtins.str
+    """Name that its sender shows."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """What the user wrote."""
@@ -331,10 +334,11 @@ class QueuedMessage(_message.Message):
         reasoning_effort: Global___ReasoningEffort.ValueType = ...,
         created_by: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        created_by_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "created_by", b"created_by", "id", b"id", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "created_by", b"created_by", "created_by_name", b"created_by_name", "id", b"id", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -550,6 +554,7 @@ class Chat(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     OWNER_ID_FIELD_NUMBER: _builtins.int
+    OWNER_NAME_FIELD_NUMBER: _builtins.int
     TITLE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     ARCHIVED_FIELD_NUMBER: _builtins.int
@@ -588,6 +593,8 @@ class Chat(_message.Message):
     """Id, a UUIDv7."""
     owner_id: _builtins.str
     """User whose credentials its turns spend."""
+    owner_name: _builtins.str
+    """Name that its owner shows; absent if there is no such user any more."""
     title: _builtins.str
     """Title, 1 to 200 characters."""
     status: Global___ChatStatus.ValueType
@@ -687,6 +694,7 @@ class Chat(_message.Message):
         *,
         id: _builtins.str = ...,
         owner_id: _builtins.str = ...,
+        owner_name: _builtins.str = ...,
         title: _builtins.str = ...,
         status: Global___ChatStatus.ValueType = ...,
         archived: _builtins.bool = ...,
@@ -724,7 +732,7 @@ class Chat(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["archives_at", b"archives_at", "created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "purges_at", b"purges_at", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "owner_name", b"owner_name", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

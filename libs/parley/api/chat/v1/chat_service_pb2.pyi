@@ -881,6 +881,7 @@ class SearchHit(_message.Message):
     CHAT_ID_FIELD_NUMBER: _builtins.int
     ROOT_CHAT_ID_FIELD_NUMBER: _builtins.int
     OWNER_ID_FIELD_NUMBER: _builtins.int
+    OWNER_NAME_FIELD_NUMBER: _builtins.int
     TITLE_FIELD_NUMBER: _builtins.int
     ARCHIVED_FIELD_NUMBER: _builtins.int
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
@@ -893,6 +894,8 @@ class SearchHit(_message.Message):
     """Root of its tree; its own id for a root."""
     owner_id: _builtins.str
     """Who owns the chat."""
+    owner_name: _builtins.str
+    """Name that its owner shows."""
     title: _builtins.str
     """Title of the chat."""
     archived: _builtins.bool
@@ -915,6 +918,7 @@ class SearchHit(_message.Message):
         chat_id: _builtins.str = ...,
         root_chat_id: _builtins.str = ...,
         owner_id: _builtins.str = ...,
+        owner_name: _builtins.str = ...,
         title: _builtins.str = ...,
         archived: _builtins.bool = ...,
         message_id: _builtins.int = ...,
@@ -924,7 +928,7 @@ class SearchHit(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "at", b"at", "chat_id", b"chat_id", "excerpt", b"excerpt", "message_id", b"message_id", "owner_id", b"owner_id", "role", b"role", "root_chat_id", b"root_chat_id", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "at", b"at", "chat_id", b"chat_id", "excerpt", b"excerpt", "message_id", b"message_id", "owner_id", b"owner_id", "owner_name", b"owner_name", "role", b"role", "root_chat_id", b"root_chat_id", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -656,6 +656,7 @@ class Message(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     CREATED_BY_FIELD_NUMBER: _builtins.int
+    CREATED_BY_NAME_FIELD_NUMBER: _builtins.int
     MODEL_ID_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
@@ -673,6 +674,8 @@ class Message(_message.Message):
     """Snapshot of the chat at which it last changed."""
     created_by: _builtins.str
     """User who sent it; empty for the model's."""
+    created_by_name: _builtins.str
+    """Name that its sender shows; absent for the model's."""
     model_id: _builtins.str
     """Model that produced it or was asked for; may be empty."""
     runtime_ms: _builtins.int
@@ -704,6 +707,7 @@ class Message(_message.Message):
         content: _abc.Iterable[Global___Part] | None = ...,
         revision: _builtins.int = ...,
         created_by: _builtins.str = ...,
+        created_by_name: _builtins.str = ...,
         model_id: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         usage: Global___Usage | None = ...,
@@ -714,7 +718,7 @@ class Message(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "compressed", b"compressed", "content", b"content", "created_at", b"created_at", "created_by", b"created_by", "finish_reason", b"finish_reason", "id", b"id", "model_id", b"model_id", "model_runtime_ms", b"model_runtime_ms", "revision", b"revision", "role", b"role", "runtime_ms", b"runtime_ms", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "compressed", b"compressed", "content", b"content", "created_at", b"created_at", "created_by", b"created_by", "created_by_name", b"created_by_name", "finish_reason", b"finish_reason", "id", b"id", "model_id", b"model_id", "model_runtime_ms", b"model_runtime_ms", "revision", b"revision", "role", b"role", "runtime_ms", b"runtime_ms", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -104,6 +104,7 @@ class JsonField(_message.Message):
     TYPE_TAG_FIELD_NUMBER: _builtins.int
     UTF8_TEXT_FIELD_NUMBER: _builtins.int
     OCTAL_DIGITS_FIELD_NUMBER: _builtins.int
+    USER_NAME_OF_FIELD_NUMBER: _builtins.int
     public: _builtins.bool
     """Whether HTTP clients see or set the field. Fields without this option are internal."""
     name: _builtins.str
@@ -136,6 +137,8 @@ class JsonField(_message.Message):
     """Whether the bytes of a request are text in JSON, which is sent as UTF-8; otherwise they are base64."""
     octal_digits: _builtins.int
     """Digits of a number that is written as an octal text, as permission bits are; 0 for other numbers."""
+    user_name_of: _builtins.str
+    """Field of the same message with the id of a user whose name this field shows. The gateway fills it in; it is empty in gRPC."""
     def __init__(
         self,
         *,
@@ -154,10 +157,11 @@ class JsonField(_message.Message):
         type_tag: _builtins.str = ...,
         utf8_text: _builtins.bool = ...,
         octal_digits: _builtins.int = ...,
+        user_name_of: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_json", b"any_json", "decimal_max", b"decimal_max", "default_value", b"default_value", "embedded_json", b"embedded_json", "flatten", b"flatten", "name", b"name", "not_found_reason", b"not_found_reason", "null_if_empty", b"null_if_empty", "octal_digits", b"octal_digits", "omit_if_empty", b"omit_if_empty", "pattern_description", b"pattern_description", "public", b"public", "resource", b"resource", "type_tag", b"type_tag", "utf8_text", b"utf8_text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_json", b"any_json", "decimal_max", b"decimal_max", "default_value", b"default_value", "embedded_json", b"embedded_json", "flatten", b"flatten", "name", b"name", "not_found_reason", b"not_found_reason", "null_if_empty", b"null_if_empty", "octal_digits", b"octal_digits", "omit_if_empty", b"omit_if_empty", "pattern_description", b"pattern_description", "public", b"public", "resource", b"resource", "type_tag", b"type_tag", "user_name_of", b"user_name_of", "utf8_text", b"utf8_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -58,7 +58,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
           {chat && isMine && !chat.archived && (
             <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
           )}
-          {chat && !isMine && <ReadOnly icon="users" text="Shared with you. Its owner writes here; you can read along." />}
+          {chat && !isMine && <ReadOnly icon="users" text={`Shared with you by ${chat.owner_name ?? "its owner"}, who writes here; you can read along.`} />}
           {chat?.archived && isMine && <Archived chat={chat} />}
         </div>
         {reverting && (

@@ -48,7 +48,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
           {ago(chat.updated_at, now)}
         </time>
         <SecondLine chat={chat} />
-        <Facts chat={chat} />
+        <Facts chat={chat} isMine={isMine} />
       </Link>
       <div className="chat-row-menu">
         {chat.child_count > 0 && (
@@ -88,7 +88,7 @@ function SecondLine({ chat }: { chat: Chat }) {
   return line ? <span className="chat-row-line">{line}</span> : null;
 }
 
-function Facts({ chat }: { chat: Chat }) {
+function Facts({ chat, isMine }: { chat: Chat; isMine: boolean }) {
   const diff = chat.diff_status;
   const hasDiff = diff && (diff.changed_files > 0 || diff.branch);
   if (!hasDiff && chat.queue_length === 0 && !chat.shared) return null;
@@ -102,7 +102,7 @@ function Facts({ chat }: { chat: Chat }) {
         </span>
       )}
       {chat.queue_length > 0 && <span>{chat.queue_length} queued</span>}
-      {chat.shared && <span>shared</span>}
+      {chat.shared && <span>{isMine || !chat.owner_name ? "shared" : <>shared by <Visible>{chat.owner_name}</Visible></>}</span>}
     </span>
   );
 }
