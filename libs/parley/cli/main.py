@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fork": ("parley.cli.chats.fork", "Copy a chat up to a message into a new one."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "context": ("parley.cli.commands.context", "Tell what the prompt of a chat consists of."),
+    "todos": ("parley.cli.chats.todos", "Show the to-do list of a chat."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
     "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
     "logout": ("parley.cli.accounts.login", "Sign out of it."),

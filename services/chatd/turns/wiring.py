@@ -25,6 +25,7 @@ from chatd.tools.advisor.tool import AdvisorTools
 from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
+from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import open_tools
 from chatd.turns.domain.ports import Approvals, Setups
 from chatd.turns.engine.chat_run import TurnRunner
@@ -109,7 +110,12 @@ async def open_worker(
         resources,
         stack,
         locator=workspaces.locator,
-        local=(workspaces.tools, _advisor(catalogue, spend, side_calls), _agents(resources, chats)),
+        local=(
+            workspaces.tools,
+            _advisor(catalogue, spend, side_calls),
+            _agents(resources, chats),
+            TodoTools(chats.stores.reading),
+        ),
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(

@@ -109,3 +109,19 @@ async def test_older_messages_come_in_above_without_moving_what_is_read(
     await page.find("#m3.is-target")
 
     assert abs(moved) < 1
+
+
+async def test_the_to_do_list_is_shown_while_items_are_open(stack: LocalStack, page: Page) -> None:
+    await written(page, 'call: todo {"items": [{"text": "look"}, {"text": "leap"}]}')
+    await page.see("0 of 2 done")
+    await idle(page)
+    await written(page, 'call: todo {"updates": [{"id": 1, "status": "in_progress"}]}')
+    await page.until(
+        "document.querySelector('.todo-section summary').innerText === '0 of 2 done look'"
+    )
+    await idle(page)
+    await written(
+        page,
+        'call: todo {"updates": [{"id": 1, "status": "done"}, {"id": 2, "status": "cancelled"}]}',
+    )
+    await page.until("document.querySelector('.todo-section') === null")

@@ -82,6 +82,11 @@ class FakeChatMethods(ChatServiceServicer):
         self._fake.take(request)
         return chats_api.ListPromptsResponse(prompts=[chats_api.Prompt(id=7, text="again")])
 
+    async def ListTodos(self, request: Any, context: Any) -> chats_api.ListTodosResponse:  # noqa: N802
+        self._fake.take(request)
+        item = chats_api.Todo(id=1, text="look", status=chats_api.TODO_STATUS_IN_PROGRESS)
+        return chats_api.ListTodosResponse(items=[item])
+
     async def SearchMessages(  # noqa: N802
         self, request: Any, context: Any
     ) -> chats_api.SearchMessagesResponse:

@@ -10,6 +10,7 @@ from chatd.chats.rpc.methods import ChatMethods, Context
 from chatd.chats.rpc.search import searched
 from chatd.chats.store.listing import Filter, Source
 from chatd.chats.store.reading import Bounds, Page
+from chatd.content.domain.todos import TodoStatus
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from chatd.primitives.domain.requests import ADMINISTRATORS, Reader
@@ -21,6 +22,12 @@ from parley.contract.rules import JSON_INTEGER_MAX
 
 PAGE_LENGTH = 50
 PROMPTS = 100
+TODO_STATUSES = {
+    TodoStatus.PENDING: api.TODO_STATUS_PENDING,
+    TodoStatus.IN_PROGRESS: api.TODO_STATUS_IN_PROGRESS,
+    TodoStatus.DONE: api.TODO_STATUS_DONE,
+    TodoStatus.CANCELLED: api.TODO_STATUS_CANCELLED,
+}
 
 
 class ReadMethods(ChatMethods):
@@ -93,6 +100,19 @@ class ReadMethods(ChatMethods):
         )
         return api.ListPromptsResponse(
             prompts=[api.Prompt(id=id_, text=text) for id_, text in prompts]
+        )
+
+    async def ListTodos(
+        self, request: api.ListTodosRequest, context: Context
+    ) -> api.ListTodosResponse:
+        """Return the to-do list of a chat."""
+        reader = await caller_as_reader(self._groups)
+        todos = await self._stores.reading.todos(fields.chat_id_of(request.chat_id), reader)
+        return api.ListTodosResponse(
+            items=[
+                api.Todo(id=todo.id, text=todo.text, status=TODO_STATUSES[todo.status])
+                for todo in todos
+            ]
         )
 
     async def GetMessage(

@@ -11,6 +11,7 @@ from chatd.chats.store.codec import original_text
 from chatd.chats.store.queries import MESSAGE_COLUMNS
 from chatd.chats.store.rows import message_of, queue_column, queue_of
 from chatd.chats.store.view_rows import ASKING, CHATS, READABLE, VIEW_COLUMNS, asking_of, view_of
+from chatd.content.domain.todos import Todo, todos_from_result
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from chatd.primitives.domain.requests import Reader
@@ -90,6 +91,22 @@ SELECT_PROMPTS = f"""
             AND part ->> 'type' = 'text'
         GROUP BY message.id ORDER BY message.id DESC LIMIT $4) said ON true
     ORDER BY said.id DESC
+"""
+
+# The result of the newest call of the tool `todo`, for a reader: no row means no chat, and null no
+# list.
+# May run: reader.
+SELECT_TODOS = f"""
+    WITH readable AS (SELECT c.id FROM chat.chats c WHERE c.id = $1 AND {READABLE})
+    SELECT newest.result FROM readable LEFT JOIN LATERAL (
+        SELECT part.value ->> 'result_json' AS result
+        FROM chat.chat_messages message
+        CROSS JOIN LATERAL json_array_elements(message.content) WITH ORDINALITY part (value, place)
+        WHERE message.chat_id = readable.id AND message.role = 'tool' AND NOT message.is_deleted
+            AND message.visibility <> 'model' AND message.content_version = 1
+            AND part.value ->> 'type' = 'tool-result' AND part.value ->> 'tool_name' = 'todo'
+            AND part.value ->> 'outcome' = 'done' AND part.value ->> 'mcp_server_id' IS NULL
+        ORDER BY message.id DESC, part.place DESC LIMIT 1) newest ON true
 """
 
 # The messages that one change deleted, for the owner.
@@ -240,6 +257,17 @@ class Reading:
             for row in rows
             if row["id"] is not None
         )
+
+    async def todos(self, chat_id: ChatId, reader: Reader) -> tuple[Todo, ...]:
+        """Return the to-do list of a chat.
+
+        Raises:
+            ChatNotFound: There is no such chat for this reader.
+        """
+        row = await self._pool.fetchrow(SELECT_TODOS, chat_id, reader.id, reader.group_ids)
+        if row is None:
+            raise ChatNotFound(chat_id)
+        return () if row["result"] is None else todos_from_result(original_text(row["result"]))
 
     async def deleted_at(
         self, chat_id: ChatId, *, owner_id: OwnerId, snapshot_version: int

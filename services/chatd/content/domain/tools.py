@@ -43,6 +43,7 @@ BUILT_IN_TOOL_NAMES = frozenset(
         SPAWN_AGENT,
         "start_workspace",
         "stop_workspace",
+        "todo",
         "undo_edit",
         WAIT_AGENTS,
         "write_file",

@@ -22,6 +22,7 @@ from chatd.content.domain.parts import (
     ToolResult,
 )
 from chatd.content.domain.prompts import PromptMessage
+from chatd.content.domain.todos import Todo, open_todos_text
 from chatd.content.domain.truncation import truncated, truncated_json
 from chatd.models.domain.estimates import estimated_tokens
 from chatd.models.domain.price import ModelUse
@@ -195,9 +196,14 @@ def stored_summary(
     summary: str,
     use: ModelUse,
     finish_reason: FinishReason | None = None,
+    todos: Sequence[Todo] = (),
 ) -> tuple[NewMessage, ...]:
-    """Return the rows of a summary: the boundary, the call and its result, all compressed."""
-    boundary = (Text(f"{SUMMARY_PREFIX}\n\n{summary}"),)
+    """Return the rows of a summary: the boundary, the call and its result, all compressed.
+
+    The to-do list is part of the boundary, because the calls that made it are before it.
+    """
+    blocks = (SUMMARY_PREFIX, summary, open_todos_text(todos))
+    boundary = (Text("\n\n".join(block for block in blocks if block)),)
     return (
         NewMessage(Role.USER, boundary, visibility=Visibility.MODEL, is_compressed=True),
         NewMessage(

@@ -9,6 +9,7 @@ from chatd.chats.domain.pieces import interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
 from chatd.content.domain.parts import Text, ToolCall
 from chatd.content.domain.prompts import PromptMessage
+from chatd.content.domain.todos import newest_todos
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.models.domain.profile import ModelProfile
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose
@@ -106,7 +107,8 @@ class Summariser:
         bill = session.billed(CallOutcome.DONE)
         assert bill is not None  # A call that was answered is always billed.
         reason = None if answer.finished is None else answer.finished.reason
-        rows = stored_summary(call, result, summary, bill.use, reason)
+        todos = newest_todos(message.content for message in session.history.messages)
+        rows = stored_summary(call, result, summary, bill.use, reason, todos)
         await session.apply(CommitCompaction(session.fence, rows, bill), rows)
         return Stepped()
 

@@ -21,7 +21,7 @@ METHODS = [
 ]
 WITHOUT_CHAT = {"CreateChat", "ListChats", "SearchMessages"}
 ABOUT_CHAT = [name for name in METHODS if name not in WITHOUT_CHAT]
-READS = {"GetChat", "GetMessage", "ListMessages", "ListPrompts", "ExportChat"}
+READS = {"GetChat", "GetMessage", "ListMessages", "ListPrompts", "ListTodos", "ExportChat"}
 CHANGES = [
     name for name in METHODS if name not in READS | {"ListChats", "SearchMessages", "GetShares"}
 ]

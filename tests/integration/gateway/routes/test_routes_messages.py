@@ -128,6 +128,15 @@ async def test_earlier_prompts_are_read(stack: GatewayStack) -> None:
     assert reply.json() == {"prompts": [{"id": 7, "text": "again"}]}
 
 
+async def test_the_to_do_list_is_read(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+
+    reply = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/todos")
+
+    assert last_request(stack) == api.ListTodosRequest(chat_id=chat_id)
+    assert reply.json() == {"items": [{"id": 1, "text": "look", "status": "in_progress"}]}
+
+
 async def test_words_are_searched_in_all_chats_or_in_one(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
     hit = api.SearchHit(

@@ -52,6 +52,38 @@ BUSY_BEHAVIOR_INTERRUPT: BusyBehavior.ValueType  # 2
 """Interrupt the turn and go next."""
 Global___BusyBehavior: _TypeAlias = BusyBehavior  # noqa: Y015
 
+class _TodoStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TodoStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TodoStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TODO_STATUS_UNSPECIFIED: _TodoStatus.ValueType  # 0
+    """Unknown; never sent."""
+    TODO_STATUS_PENDING: _TodoStatus.ValueType  # 1
+    """Not begun."""
+    TODO_STATUS_IN_PROGRESS: _TodoStatus.ValueType  # 2
+    """Being worked on."""
+    TODO_STATUS_DONE: _TodoStatus.ValueType  # 3
+    """Done."""
+    TODO_STATUS_CANCELLED: _TodoStatus.ValueType  # 4
+    """Not to be done any more."""
+
+class TodoStatus(_TodoStatus, metaclass=_TodoStatusEnumTypeWrapper):
+    """How far an item of a to-do list is."""
+
+TODO_STATUS_UNSPECIFIED: TodoStatus.ValueType  # 0
+"""Unknown; never sent."""
+TODO_STATUS_PENDING: TodoStatus.ValueType  # 1
+"""Not begun."""
+TODO_STATUS_IN_PROGRESS: TodoStatus.ValueType  # 2
+"""Being worked on."""
+TODO_STATUS_DONE: TodoStatus.ValueType  # 3
+"""Done."""
+TODO_STATUS_CANCELLED: TodoStatus.ValueType  # 4
+"""Not to be done any more."""
+Global___TodoStatus: _TypeAlias = TodoStatus  # noqa: Y015
+
 class _ForkWorkspaceUse:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -811,6 +843,82 @@ class ListPromptsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListPromptsResponse: _TypeAlias = ListPromptsResponse  # noqa: Y015
+
+@_typing.final
+class ListTodosRequest(_message.Message):
+    """Asks for the to-do list of a chat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTodosRequest: _TypeAlias = ListTodosRequest  # noqa: Y015
+
+@_typing.final
+class Todo(_message.Message):
+    """An item of a to-do list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Its place in the list, from 1."""
+    text: _builtins.str
+    """What is to do, at most 200 characters."""
+    status: Global___TodoStatus.ValueType
+    """How far it is."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        text: _builtins.str = ...,
+        status: Global___TodoStatus.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "status", b"status", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Todo: _TypeAlias = Todo  # noqa: Y015
+
+@_typing.final
+class ListTodosResponse(_message.Message):
+    """The to-do list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___Todo]:
+        """The items in their order; none if the model has made no list."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[Global___Todo] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTodosResponse: _TypeAlias = ListTodosResponse  # noqa: Y015
 
 @_typing.final
 class SearchMessagesRequest(_message.Message):

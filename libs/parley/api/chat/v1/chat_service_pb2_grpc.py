@@ -85,6 +85,11 @@ class ChatServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsResponse.FromString,
                 _registered_method=True)
+        self.ListTodos = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/ListTodos',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListTodosRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListTodosResponse.FromString,
+                _registered_method=True)
         self.SearchMessages = channel.unary_unary(
                 '/parley.api.chat.v1.ChatService/SearchMessages',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SearchMessagesRequest.SerializeToString,
@@ -231,6 +236,13 @@ class ChatServiceServicer:
 
     def ListPrompts(self, request, context):
         """Read what its owner wrote in a chat, newest first, to write it again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTodos(self, request, context):
+        """Read the to-do list of a chat: the result of the newest call of the tool `todo` in its history.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -394,6 +406,11 @@ def add_ChatServiceServicer_to_server(servicer, server):
                     servicer.ListPrompts,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsResponse.SerializeToString,
+            ),
+            'ListTodos': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTodos,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListTodosRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListTodosResponse.SerializeToString,
             ),
             'SearchMessages': grpc.unary_unary_rpc_method_handler(
                     servicer.SearchMessages,
@@ -742,6 +759,33 @@ class ChatService:
             '/parley.api.chat.v1.ChatService/ListPrompts',
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListPromptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTodos(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/ListTodos',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListTodosRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListTodosResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -35,6 +35,8 @@ class ChatServiceStub:
     """Read one message of the history."""
     ListPrompts: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListPromptsRequest, _chat_service_pb2.ListPromptsResponse]
     """Read what its owner wrote in a chat, newest first, to write it again."""
+    ListTodos: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListTodosRequest, _chat_service_pb2.ListTodosResponse]
+    """Read the to-do list of a chat: the result of the newest call of the tool `todo` in its history."""
     SearchMessages: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SearchMessagesRequest, _chat_service_pb2.SearchMessagesResponse]
     """Find words in titles and in what users and models wrote, newest first."""
     SendMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]
@@ -140,6 +142,13 @@ class ChatServiceServicer:
         context: _aio.ServicerContext[_chat_service_pb2.ListPromptsRequest, _abc.Awaitable[_chat_service_pb2.ListPromptsResponse]],
     ) -> _abc.Awaitable[_chat_service_pb2.ListPromptsResponse]:
         """Read what its owner wrote in a chat, newest first, to write it again."""
+
+    def ListTodos(
+        self,
+        request: _chat_service_pb2.ListTodosRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.ListTodosRequest, _abc.Awaitable[_chat_service_pb2.ListTodosResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ListTodosResponse]:
+        """Read the to-do list of a chat: the result of the newest call of the tool `todo` in its history."""
 
     def SearchMessages(
         self,

@@ -52,6 +52,14 @@ export function childrenOf(chatId: string) {
   });
 }
 
+export function todos(chatId: string) {
+  return queryOptions({
+    queryKey: ["todos", chatId],
+    queryFn: ({ signal }) =>
+      answered(api.GET("/api/v1/chats/{chat_id}/todos", { params: { path: { chat_id: chatId } }, signal })),
+  });
+}
+
 export function chatUsage(chatId: string) {
   return queryOptions({
     queryKey: ["chat-usage", chatId],

@@ -8,6 +8,7 @@ import { AdvisorCard } from "./advisor.tsx";
 import { Card } from "./card.tsx";
 import { ExecuteCard, Output, Problem } from "./execute.tsx";
 import { ChangeCard, LookCard } from "./files.tsx";
+import { TodoCard } from "./todos.tsx";
 import { argsOf, type CardProps, record, string } from "./outcome.ts";
 
 type ToolCardProps = CardProps & { chatId: string };
@@ -38,6 +39,8 @@ export const ToolCard = memo(function ToolCard(props: ToolCardProps) {
       return <PlanResultCard {...props} />;
     case "advisor":
       return <AdvisorCard {...props} />;
+    case "todo":
+      return <TodoCard {...props} />;
     case "chat_summarized":
       return <SummaryLine {...props} />;
     default:

@@ -29,6 +29,7 @@ import { Visible } from "../ui/visible.tsx";
 import { ContextRing } from "./context-ring.tsx";
 import { Queue } from "./queue.tsx";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
+import { TodoSection } from "./todo-list.tsx";
 
 const Panel = lazy(() => import("../panel/panel.tsx"));
 
@@ -54,6 +55,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
         <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
         <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
         <div className="chat-foot">
+          <TodoSection chatId={chatId} chat={view.chat} />
           {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
           {chat && isMine && !chat.archived && (
             <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
