@@ -4,6 +4,7 @@ import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
+import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
 import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
 import type { Chat, InputPart, Message } from "../api/types.ts";
@@ -131,6 +132,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
   const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
   const { status, queue, messages } = view.chat;
   const isBusy = status === "running" || status === "interrupting";
+  const asksPerson = status === "requires_action" && !waitsForAgents(view.chat.required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
 
@@ -180,7 +182,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
       <Queue chatId={chat.id} queue={queue} outgoing={waiting} />
       <Composer
         place={chat.id}
-        placeholder={status === "requires_action" ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
+        placeholder={asksPerson ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
         isBusy={isBusy}
         earlier={messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean)}
         commands={commands}
@@ -330,10 +332,13 @@ const ANNOUNCED: Record<string, string> = {
 function useAnnouncements(view: ChatView): void {
   const before = useRef<string | null>(null);
   const { status } = view.chat;
+  const isForAgents = waitsForAgents(view.chat.required);
   useEffect(() => {
-    if (before.current && status && status !== before.current) announce(ANNOUNCED[status] ?? "");
+    if (before.current && status && status !== before.current) {
+      announce(isForAgents ? "The agent waits for its agents." : (ANNOUNCED[status] ?? ""));
+    }
     before.current = status;
-  }, [status]);
+  }, [status, isForAgents]);
 }
 
 /** Tell the server how far the owner has read. */

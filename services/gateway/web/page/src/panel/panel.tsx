@@ -14,6 +14,7 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "processes", title: "Processes", component: lazy(() => import("./processes.tsx")) },
   { name: "terminals", title: "Terminals", component: lazy(() => import("./terminals.tsx")) },
   { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./checkpoints.tsx")) },
+  { name: "agents", title: "Agents", component: lazy(() => import("../agents/tab.tsx")) },
   { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },
   { name: "summary", title: "Summary", component: lazy(() => import("./summary.tsx")) },
 ];

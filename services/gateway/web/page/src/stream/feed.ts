@@ -67,7 +67,7 @@ export function upsert(chat: Chat): void {
     was ? { ...was, ...chat, required_action: was.required_action, children: was.children } : was,
   );
   if (chat.parent_chat_id) {
-    queryClient.setQueryData<Chat[]>(["children", chat.parent_chat_id], (was) =>
+    queryClient.setQueryData<Chat[]>(["below", chat.root_chat_id], (was) =>
       was?.some((each) => each.id === chat.id)
         ? was.map((each) => (each.id === chat.id ? { ...each, ...chat } : each))
         : was && [...was, chat],
