@@ -2,7 +2,7 @@
 import "./chat.css";
 import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
@@ -24,6 +24,7 @@ import { announce } from "../ui/announce.tsx";
 import { Button, IconButton } from "../ui/button.tsx";
 import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
+import { usePane } from "../ui/splitter.tsx";
 import { Failure, Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
@@ -41,6 +42,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const [reverting, setReverting] = useState<Message | null>(null);
   const [undoable, setUndoable] = useState<string | null>(null);
   const isPanelOpen = useSyncExternalStore(panelOpen.subscribe, panelOpen.get);
+  const pane = usePane("parley.panel.width");
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
   useAnnouncements(view);
   useReadMark(chat, view, isMine);
@@ -50,7 +52,10 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
     return <Failure error={view.problem} what="chat" onRetry={() => store.retry()} />;
   }
   return (
-    <div className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}>
+    <div
+      className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}
+      style={pane.width ? ({ "--panel-width": `${pane.width}px` } as CSSProperties) : undefined}
+    >
       <main className="chat">
         <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
         <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
@@ -68,7 +73,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
       </main>
       {isPanelOpen && chat && (
         <Suspense>
-          <Panel chat={chat} onClose={() => showPanel(false)} />
+          <Panel chat={chat} pane={pane} onClose={() => showPanel(false)} />
         </Suspense>
       )}
     </div>
