@@ -103,7 +103,7 @@ async def test_a_state_of_the_files_is_kept_compared_restored_and_the_restore_un
     await page.click("button", "Keep this state")
     await page.find(".time-line-entry")
     await written(page, "run: echo later > a.txt")
-    await page.until("document.querySelectorAll('.user-bubble').length === 2")
+    await page.until("document.querySelectorAll('.assistant-message .prose').length === 2")
     await idle(page)
     await page.click("button", "What changed since")
     await page.find(".diff .is-added", "later")

@@ -36,6 +36,8 @@ KEYS: Mapping[str, tuple[int, str]] = {
     "Escape": (27, ""),
     "ArrowUp": (38, ""),
     "ArrowDown": (40, ""),
+    "ArrowLeft": (37, ""),
+    "ArrowRight": (39, ""),
     "Tab": (9, ""),
 }
 #: Bits of held keys, as the protocol has them.

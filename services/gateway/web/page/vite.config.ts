@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -5,7 +6,17 @@ import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vitest/config";
 
 const BUILT = "../built";
-const COMPRESSED = /\.(css|html|js|svg)$/;
+const COMPRESSED = /\.(css|html|js|svg|webmanifest)$/;
+const MANIFEST = {
+  name: "Parley",
+  short_name: "Parley",
+  description: "Chats with agents.",
+  start_url: "/",
+  scope: "/",
+  display: "standalone",
+  background_color: "#f6f4ee",
+  theme_color: "#2a6454",
+};
 
 /** Write .br and .gz files beside those that shrink; the gateway chooses between them. */
 function compress(): Plugin {
@@ -26,8 +37,31 @@ function compress(): Plugin {
   };
 }
 
+/** Write the manifest with the hashed name of the icon, and name it in the document. */
+function manifest(): Plugin {
+  const made = { name: "", text: "" };
+  return {
+    name: "manifest",
+    apply: "build",
+    transformIndexHtml: {
+      order: "post",
+      handler(_html, { bundle, path }) {
+        const icon = Object.keys(bundle ?? {}).find((name) => /mark-[^/]*\.svg$/.test(name));
+        if (!icon || path !== "/index.html") return [];
+        const icons = [{ src: `/${icon}`, sizes: "any", type: "image/svg+xml", purpose: "any" }];
+        made.text = JSON.stringify({ ...MANIFEST, icons });
+        made.name = `page-${createHash("sha256").update(made.text).digest("hex").slice(0, 8)}.webmanifest`;
+        return [{ tag: "link", attrs: { rel: "manifest", href: `/assets/${made.name}` }, injectTo: "head" as const }];
+      },
+    },
+    closeBundle() {
+      if (made.name) writeFileSync(join(import.meta.dirname, BUILT, "assets", made.name), made.text);
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [react(), compress()],
+  plugins: [react(), manifest(), compress()],
   build: {
     outDir: BUILT,
     emptyOutDir: true,

@@ -41,13 +41,13 @@ export function chat(chatId: string) {
   });
 }
 
-/** The chats directly below a chat. */
-export function childrenOf(chatId: string) {
+/** All chats below a root, which the feed keeps current. */
+export function below(rootId: string) {
   return queryOptions({
-    queryKey: ["children", chatId],
+    queryKey: ["below", rootId],
     queryFn: async ({ signal }) => {
-      const found = await answered(api.GET("/api/v1/chats/{chat_id}", { params: { path: { chat_id: chatId } }, signal }));
-      return found.children.filter((each) => each.parent_chat_id === chatId);
+      const root = await answered(api.GET("/api/v1/chats/{chat_id}", { params: { path: { chat_id: rootId } }, signal }));
+      return root.children;
     },
   });
 }

@@ -1,5 +1,6 @@
 /** What a chat asks of a person: questions, plans, and permission for exactly one call. */
 import { useId, useState } from "react";
+import { AgentsWait } from "../agents/cards.tsx";
 import { answered, api } from "../api/client.ts";
 import { wordsOf } from "../api/problem.ts";
 import { queryClient } from "../api/queries.ts";
@@ -47,6 +48,8 @@ export function ActionCard({ action }: { action: Action }) {
     case "approval":
     case "loop":
       return <ApprovalCard action={action} />;
+    case "agents":
+      return <AgentsWait action={action} />;
     default:
       return <ClientToolCard action={action} />;
   }

@@ -1,5 +1,6 @@
 /** The card of a tool call, by its tool. A tool without a card of its own has the generic one. */
 import { memo } from "react";
+import { AgentCard } from "../agents/cards.tsx";
 import { bytes } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { McpCard } from "../mcp/tool-card.tsx";
@@ -37,6 +38,12 @@ export const ToolCard = memo(function ToolCard(props: ToolCardProps) {
       return <AnsweredCard {...props} />;
     case "propose_plan":
       return <PlanResultCard {...props} />;
+    case "spawn_agent":
+    case "wait_agents":
+    case "message_agent":
+    case "interrupt_agent":
+    case "list_agents":
+      return <AgentCard {...props} />;
     case "advisor":
       return <AdvisorCard {...props} />;
     case "todo":

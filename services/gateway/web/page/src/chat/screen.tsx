@@ -2,8 +2,9 @@
 import "./chat.css";
 import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
+import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
 import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
 import type { Chat, InputPart, Message } from "../api/types.ts";
@@ -23,6 +24,7 @@ import { announce } from "../ui/announce.tsx";
 import { Button, IconButton } from "../ui/button.tsx";
 import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
+import { usePane } from "../ui/splitter.tsx";
 import { Failure, Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
@@ -41,6 +43,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const [reverting, setReverting] = useState<Message | null>(null);
   const [undoable, setUndoable] = useState<string | null>(null);
   const isPanelOpen = useSyncExternalStore(panelOpen.subscribe, panelOpen.get);
+  const pane = usePane("parley.panel.width");
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
   useAnnouncements(view);
   useReadMark(chat, view, isMine);
@@ -50,7 +53,10 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
     return <Failure error={view.problem} what="chat" onRetry={() => store.retry()} />;
   }
   return (
-    <div className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}>
+    <div
+      className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}
+      style={pane.width ? ({ "--panel-width": `${pane.width}px` } as CSSProperties) : undefined}
+    >
       <main className="chat">
         <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
         <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
@@ -69,7 +75,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
       </main>
       {isPanelOpen && chat && (
         <Suspense>
-          <Panel chat={chat} onClose={() => showPanel(false)} />
+          <Panel chat={chat} pane={pane} onClose={() => showPanel(false)} />
         </Suspense>
       )}
     </div>
@@ -133,6 +139,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
   const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
   const { status, queue, messages } = view.chat;
   const isBusy = status === "running" || status === "interrupting";
+  const asksPerson = status === "requires_action" && !waitsForAgents(view.chat.required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
 
@@ -182,7 +189,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
       <Queue chatId={chat.id} queue={queue} outgoing={waiting} />
       <Composer
         place={chat.id}
-        placeholder={status === "requires_action" ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
+        placeholder={asksPerson ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
         isBusy={isBusy}
         earlier={messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean)}
         commands={commands}
@@ -332,10 +339,13 @@ const ANNOUNCED: Record<string, string> = {
 function useAnnouncements(view: ChatView): void {
   const before = useRef<string | null>(null);
   const { status } = view.chat;
+  const isForAgents = waitsForAgents(view.chat.required);
   useEffect(() => {
-    if (before.current && status && status !== before.current) announce(ANNOUNCED[status] ?? "");
+    if (before.current && status && status !== before.current) {
+      announce(isForAgents ? "The agent waits for its agents." : (ANNOUNCED[status] ?? ""));
+    }
     before.current = status;
-  }, [status]);
+  }, [status, isForAgents]);
 }
 
 /** Tell the server how far the owner has read. */

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { models } from "../api/queries.ts";
 import type { Model, ReasoningEffort } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
+import { useRemembered } from "../ui/remembered.ts";
 import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
 
 const EFFORTS: readonly ReasoningEffort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -27,7 +28,8 @@ export function ModelPicker({ choice, onChoose }: Props) {
   const all = (query.data?.items ?? []).filter((each) => each.enabled);
   const chosen = all.find((each) => each.id === choice.modelId) ?? all.find((each) => each.is_default);
   const efforts = effortsOf(chosen);
-  const name = chosen ? chosen.display_name || chosen.name : "Demo model";
+  const known = chosen ? chosen.display_name || chosen.name : "Demo model";
+  const name = useRemembered(`parley.model.${choice.modelId ?? "default"}`, query.data ? known : undefined) ?? "Model";
   const effort = choice.effort ?? chosen?.default_effort;
   return (
     <Menu

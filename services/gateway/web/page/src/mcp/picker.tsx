@@ -5,6 +5,7 @@ import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Menu, MenuHeading } from "../ui/menu.tsx";
+import { useRemembered } from "../ui/remembered.ts";
 import { Notice } from "../ui/states.tsx";
 import { ConnectButton } from "./login.tsx";
 import { isUsed, type Selection, type Server, stateOf, toggled } from "./selection.ts";
@@ -16,15 +17,18 @@ interface Props {
 }
 
 export function ServerPicker({ selection, onChoose }: Props) {
-  const all = (useQuery(servers).data?.items ?? []).filter((each) => each.is_enabled);
-  if (all.length === 0) return null;
+  const query = useQuery(servers);
+  const all = (query.data?.items ?? []).filter((each) => each.is_enabled);
   const used = all.filter((each) => isUsed(each, selection));
+  const known = all.length > 0 ? plural(used.length, "server") : "";
+  const words = useRemembered("parley.servers", query.data ? known : undefined);
+  if (!words) return null;
   return (
     <Menu
       label="MCP servers"
       button={(attributes) => (
         <Button look="quiet" small icon="tool" {...attributes} title="MCP servers of this chat, from this message on">
-          {plural(used.length, "server")}
+          {words}
         </Button>
       )}
     >

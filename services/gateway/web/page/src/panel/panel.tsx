@@ -1,8 +1,10 @@
 /** The panel beside a chat: its changes, files and processes, its workspace and what it cost. */
-import { type ComponentType, type KeyboardEvent, lazy, Suspense, useEffect, useId, useState } from "react";
+import { type ComponentType, type KeyboardEvent, lazy, Suspense, useEffect, useId } from "react";
 import type { Chat } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
+import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
+import { useStored } from "../ui/stored.ts";
 
 export interface TabProps {
   chat: Chat;
@@ -14,14 +16,22 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "processes", title: "Processes", component: lazy(() => import("./processes.tsx")) },
   { name: "terminals", title: "Terminals", component: lazy(() => import("./terminals.tsx")) },
   { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./checkpoints.tsx")) },
+  { name: "agents", title: "Agents", component: lazy(() => import("../agents/tab.tsx")) },
+  { name: "context", title: "Context", component: lazy(() => import("./context.tsx")) },
   { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },
   { name: "summary", title: "Summary", component: lazy(() => import("./summary.tsx")) },
 ];
 
-export default function Panel({ chat, onClose }: TabProps & { onClose: () => void }) {
-  const [name, setName] = useState(TABS[0]!.name);
+interface PanelProps extends TabProps {
+  pane: Pane;
+  onClose: () => void;
+}
+
+export default function Panel({ chat, pane, onClose }: PanelProps) {
+  const [stored, setName] = useStored("parley.panel.tab", TABS[0]!.name);
   const id = useId();
-  const place = TABS.findIndex((each) => each.name === name);
+  const place = Math.max(0, TABS.findIndex((each) => each.name === stored));
+  const { name } = TABS[place]!;
   const Content = TABS[place]!.component;
   useEffect(() => {
     document.getElementById(`${id}-${name}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -38,6 +48,7 @@ export default function Panel({ chat, onClose }: TabProps & { onClose: () => voi
 
   return (
     <aside className="panel" aria-label="Workspace of the chat">
+      <Splitter label="Width of the panel" pane={pane} least={320} most={1200} side="left" />
       <div className="panel-head">
         <div className="tabs" role="tablist" aria-label="Parts of the workspace" onKeyDown={move}>
           {TABS.map((each) => (

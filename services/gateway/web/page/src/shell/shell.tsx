@@ -1,6 +1,6 @@
 /** The frame of all screens: the sidebar, the place of the screen, and the keys. */
 import { useQuery } from "@tanstack/react-query";
-import { lazy, type ReactNode, Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, lazy, type ReactNode, Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { me } from "../api/queries.ts";
 import { isAbsent } from "../api/problem.ts";
@@ -8,6 +8,7 @@ import { BreakGlassBanner } from "../break-glass/banner.tsx";
 import { Sidebar } from "../sidebar/sidebar.tsx";
 import { useFeed } from "../stream/feed.ts";
 import { Icon } from "../ui/icon.tsx";
+import { usePane } from "../ui/splitter.tsx";
 import { Failure } from "../ui/states.tsx";
 import { KeysDialog } from "./keys-dialog.tsx";
 import { FIND, KEYS_SHOWN, useShellKeys } from "./keys.ts";
@@ -23,6 +24,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const isClosed = useSyncExternalStore(sideClosed.subscribe, sideClosed.get);
   const isShown = useSyncExternalStore(sideShown.subscribe, sideShown.get);
   const isOffline = useOffline();
+  const pane = usePane("parley.side.width");
   useFeed(who.data?.id);
   useShellKeys(() => showKeys(true));
   useSignal(FIND, () => setFinding(true));
@@ -33,11 +35,14 @@ export function Shell({ children }: { children: ReactNode }) {
     return <Failure error={who.error} what="page" onRetry={() => void who.refetch()} />;
   }
   return (
-    <div className={`shell${isClosed ? " is-side-closed" : ""}${isShown ? " is-side-shown" : ""}`}>
+    <div
+      className={`shell${isClosed ? " is-side-closed" : ""}${isShown ? " is-side-shown" : ""}`}
+      style={pane.width ? ({ "--side-width": `${pane.width}px` } as CSSProperties) : undefined}
+    >
       <a className="skip-link button" href="#main">
         Skip to the content
       </a>
-      <Sidebar />
+      <Sidebar pane={pane} />
       <div className="shell-main" id="main" tabIndex={-1}>
         {isOffline && (
           <div className="shell-offline" role="status">

@@ -1,27 +1,29 @@
 /** The chats that an agent started below a chat: each with its status and its cost. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "wouter";
-import { chatUsage, childrenOf } from "../api/queries.ts";
+import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
+import { below, chatUsage } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { ago, money } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
 import { Visible } from "../ui/visible.tsx";
-import { dotOf, STATUS_WORDS } from "./row.tsx";
 
 interface Props {
-  parentId: string;
+  parent: Chat;
   openId: string | null;
   now: number;
 }
 
-export function Children({ parentId, openId, now }: Props) {
-  const query = useQuery(childrenOf(parentId));
+export function Children({ parent, openId, now }: Props) {
+  const query = useQuery(below(parent.root_chat_id));
   if (query.isPending) return <Skeleton rows={1} label="Loading chats below" />;
   return (
     <ul className="side-rows is-below" aria-label="Chats below">
-      {(query.data ?? []).map((child) => (
-        <Child key={child.id} chat={child} openId={openId} now={now} />
-      ))}
+      {(query.data ?? [])
+        .filter((each) => each.parent_chat_id === parent.id)
+        .map((child) => (
+          <Child key={child.id} chat={child} openId={openId} now={now} />
+        ))}
     </ul>
   );
 }
@@ -29,7 +31,8 @@ export function Children({ parentId, openId, now }: Props) {
 function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: number }) {
   const search = useSearch();
   const usage = useQuery(chatUsage(chat.id)).data?.totals;
-  const words = STATUS_WORDS[chat.status ?? ""];
+  const waits = useWaitsForAgents(chat);
+  const words = wordsOfStatus(chat, waits);
   return (
     <li className="chat-row">
       <Link
@@ -37,7 +40,7 @@ function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: 
         href={`/chats/${chat.id}${search ? `?${search}` : ""}`}
         {...(chat.id === openId ? { "aria-current": "page" as const } : {})}
       >
-        <span className={`status-dot ${dotOf(chat, false)}`} aria-hidden="true" />
+        <span className={`status-dot ${dotOf(chat, false, waits)}`} aria-hidden="true" />
         <span className="chat-row-title">
           <Visible>{chat.title || "Untitled"}</Visible>
           {words && <span className="visually-hidden"> ({words})</span>}
@@ -45,7 +48,7 @@ function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: 
         <time className="chat-row-time" dateTime={chat.updated_at ?? ""}>{ago(chat.updated_at, now)}</time>
         {usage && usage.priced_calls > 0 && <span className="chat-row-facts">{money(usage.cost_micros)}</span>}
       </Link>
-      {chat.child_count > 0 && <Children parentId={chat.id} openId={openId} now={now} />}
+      {chat.child_count > 0 && <Children parent={chat} openId={openId} now={now} />}
     </li>
   );
 }

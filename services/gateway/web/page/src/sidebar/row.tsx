@@ -1,19 +1,13 @@
 /** One chat of the list, with its menu. */
 import { memo, useState } from "react";
 import { Link, useSearch } from "wouter";
+import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
 import type { Chat } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
 import { ago, plural } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { ChatMenu } from "./chat-menu.tsx";
 import { Children } from "./children.tsx";
-
-export const STATUS_WORDS: Record<string, string> = {
-  running: "is working",
-  interrupting: "is stopping",
-  requires_action: "waits for you",
-  error: "stopped with an error",
-};
 
 interface RowProps {
   chat: Chat;
@@ -29,7 +23,8 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
   const isExpanded = chosen ?? openId !== null;
   const search = useSearch();
   const isUnread = chat.has_unread && !isOpen;
-  const words = [isUnread ? "unread" : "", STATUS_WORDS[chat.status ?? ""] ?? ""].filter(Boolean);
+  const waits = useWaitsForAgents(chat);
+  const words = [isUnread ? "unread" : "", wordsOfStatus(chat, waits)].filter(Boolean);
   return (
     <li className={`chat-row${isUnread ? " is-unread" : ""}`}>
       <Link
@@ -39,7 +34,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
         draggable={isMine && !chat.archived}
         onDragStart={(event) => event.dataTransfer.setData("application/x-parley-chat", chat.id)}
       >
-        <span className={`status-dot ${dotOf(chat, isUnread)}`} aria-hidden="true" />
+        <span className={`status-dot ${dotOf(chat, isUnread, waits)}`} aria-hidden="true" />
         <span className="chat-row-title">
           <Visible>{chat.title || "Untitled"}</Visible>
           {words.length > 0 && <span className="visually-hidden"> ({words.join(", ")})</span>}
@@ -47,7 +42,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
         <time className="chat-row-time" dateTime={chat.updated_at ?? ""}>
           {ago(chat.updated_at, now)}
         </time>
-        <SecondLine chat={chat} />
+        <SecondLine chat={chat} waitsForAgents={waits} />
         <Facts chat={chat} isMine={isMine} />
       </Link>
       <div className="chat-row-menu">
@@ -62,19 +57,13 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
         )}
         {isMine && <ChatMenu chat={chat} isOpen={isOpen} />}
       </div>
-      {isExpanded && chat.child_count > 0 && <Children parentId={chat.id} openId={openId} now={now} />}
+      {isExpanded && chat.child_count > 0 && <Children parent={chat} openId={openId} now={now} />}
     </li>
   );
 });
 
-export function dotOf(chat: Chat, isUnread: boolean): string {
-  if (chat.status === "running" || chat.status === "interrupting") return "is-running";
-  if (chat.status === "requires_action") return "is-waiting-for-me";
-  if (chat.status === "error") return "is-error";
-  return isUnread ? "is-unread" : "";
-}
-
-function SecondLine({ chat }: { chat: Chat }) {
+function SecondLine({ chat, waitsForAgents }: { chat: Chat; waitsForAgents: boolean }) {
+  if (waitsForAgents) return <span className="chat-row-line">Waits for its agents</span>;
   if (chat.status === "error" && chat.last_error) {
     return <span className="chat-row-line is-bad">{chat.last_error.message}</span>;
   }

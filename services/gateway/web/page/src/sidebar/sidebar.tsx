@@ -13,6 +13,7 @@ import { Button, IconButton } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import mark from "../ui/mark.svg";
+import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { searchOf, useFilters } from "./filters.ts";
@@ -22,13 +23,14 @@ import { UserMenu } from "./user-menu.tsx";
 
 const TICK_MS = 60_000;
 
-export function Sidebar() {
+export function Sidebar({ pane }: { pane: Pane }) {
   const [filters, setFilters] = useFilters();
   const [, navigate] = useLocation();
   const waiting = useQuery(actions).data?.items.length ?? 0;
 
   return (
     <nav className="side" aria-label="Chats">
+      <Splitter label="Width of the list of chats" pane={pane} least={200} most={560} side="right" />
       <div className="side-head">
         <Link className="side-mark" href="/">
           <img src={mark} alt="" />

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ChatEvent, Message, Part } from "../api/types.ts";
 import { itemsOf } from "../timeline/items.ts";
-import { applyAll, type ChatState, EMPTY, settle, withOlder } from "./chat-state.ts";
+import { applyAll, type ChatState, EMPTY, settle, withAround, withGapFilled, withOlder } from "./chat-state.ts";
 
 const CHAT = "d54ac2ca-6657-5cfa-94f3-26d7ff2c992d";
 
@@ -144,6 +144,35 @@ test("older messages come before the known ones, each once", () => {
   const all = withOlder(known, older, true);
   expect(all.messages.map((each) => each.id)).toEqual([1, 2, 3, 4]);
   expect(all.hasOlder).toBe(true);
+});
+
+function stored(...ids: number[]): Message[] {
+  return ids.map((id) => (message(id, "user") as { message: Message }).message);
+}
+
+function ids(state: ChatState): number[] {
+  return state.messages.map((each) => each.id);
+}
+
+test("what is around a linked message is before the newest messages, and the gap closes from both sides", () => {
+  const newest = { ...EMPTY, messages: stored(90, 91), hasOlder: true };
+  const linked = withAround(newest, stored(12, 11, 10), true, true);
+  const above = withGapFilled(linked, stored(13, 14), "older", true);
+  const both = withGapFilled(above, stored(89, 88), "newer", true);
+  const closed = withGapFilled(both, stored(15, 88, 89), "older", true);
+  expect([ids(linked), linked.gapAfter]).toEqual([[10, 11, 12, 90, 91], 12]);
+  expect([ids(above), above.gapAfter]).toEqual([[10, 11, 12, 13, 14, 90, 91], 14]);
+  expect([ids(both), both.gapAfter]).toEqual([[10, 11, 12, 13, 14, 88, 89, 90, 91], 14]);
+  expect([ids(closed), closed.gapAfter]).toEqual([[10, 11, 12, 13, 14, 15, 88, 89, 90, 91], null]);
+});
+
+test("pages around messages that meet leave no gap, and another link takes the place of the first", () => {
+  const newest = { ...EMPTY, messages: stored(90, 91), hasOlder: true };
+  const linked = withAround(newest, stored(12, 11, 10), true, true);
+  const other = withAround(linked, stored(51, 50), true, true);
+  expect(withAround(newest, stored(90, 89, 88), true, true)).toEqual({ ...newest, messages: stored(88, 89, 90, 91) });
+  expect([ids(other), other.gapAfter]).toEqual([[50, 51, 90, 91], 51]);
+  expect(applyAll(other, [{ type: "history_reset", chat_id: CHAT, history_reset: { truncated: false } } as ChatEvent, message(1, "user"), status("waiting")]).gapAfter).toBeNull();
 });
 
 test("resync forgets everything, an end is for good, and unknown events change nothing", () => {

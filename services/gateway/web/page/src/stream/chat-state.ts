@@ -39,6 +39,8 @@ export interface Tail {
 export interface ChatState {
   messages: readonly Message[];
   hasOlder: boolean;
+  /** The id after which messages are missing: what is around a linked message was read alone. */
+  gapAfter: number | null;
   /** Messages that take the place of all others once they are complete. */
   replacement: readonly Message[] | null;
   tail: Tail | null;
@@ -55,6 +57,7 @@ export interface ChatState {
 export const EMPTY: ChatState = {
   messages: [],
   hasOlder: false,
+  gapAfter: null,
   replacement: null,
   tail: null,
   queue: [],
@@ -105,7 +108,8 @@ export function apply(state: ChatState, event: ChatEvent): ChatState {
 
 /** Put collected messages in place of the known ones; nothing comes after them for now. */
 export function settle(state: ChatState): ChatState {
-  return state.replacement ? { ...state, messages: state.replacement, replacement: null } : state;
+  if (!state.replacement) return state;
+  return { ...state, messages: state.replacement, replacement: null, gapAfter: null };
 }
 
 /** Put older messages before the known ones. */
@@ -113,6 +117,59 @@ export function withOlder(state: ChatState, older: readonly Message[], hasOlder:
   const first = state.messages[0]?.id ?? Number.POSITIVE_INFINITY;
   const before = older.filter((each) => each.id < first).toSorted((a, b) => a.id - b.id);
   return { ...state, messages: [...before, ...state.messages], hasOlder };
+}
+
+/** Return where the messages begin from which on none is missing. */
+export function afterGap(state: ChatState): number {
+  const { gapAfter, messages } = state;
+  if (gapAfter === null) return 0;
+  const at = messages.findIndex((each) => each.id > gapAfter);
+  return at === -1 ? messages.length : at;
+}
+
+/** Put the page around a linked message before the newest ones; an earlier such page is left. */
+export function withAround(
+  state: ChatState,
+  around: readonly Message[],
+  hasOlder: boolean,
+  hasNewer: boolean,
+): ChatState {
+  const newest = state.messages.slice(afterGap(state));
+  const first = newest[0]?.id ?? Number.POSITIVE_INFINITY;
+  const before = around.filter((each) => each.id < first).toSorted((a, b) => a.id - b.id);
+  const last = before.at(-1);
+  // A page without a message before the newest ones is a part of them.
+  if (!last) return state;
+  const meets = !hasNewer || before.length < around.length;
+  return {
+    ...state,
+    messages: [...before, ...newest],
+    hasOlder,
+    gapAfter: meets ? null : last.id,
+  };
+}
+
+/** Put messages into the gap, from its older side or from its newer one. */
+export function withGapFilled(
+  state: ChatState,
+  page: readonly Message[],
+  side: "older" | "newer",
+  hasMore: boolean,
+): ChatState {
+  const { gapAfter } = state;
+  if (gapAfter === null) return state;
+  const at = afterGap(state);
+  const end = state.messages[at]?.id ?? Number.POSITIVE_INFINITY;
+  const within = page
+    .filter((each) => each.id > gapAfter && each.id < end)
+    .toSorted((a, b) => a.id - b.id);
+  const isClosed = !hasMore || within.length < page.length || within.length === 0;
+  const older = side === "older" ? (within.at(-1)?.id ?? gapAfter) : gapAfter;
+  return {
+    ...state,
+    messages: state.messages.toSpliced(at, 0, ...within),
+    gapAfter: isClosed ? null : older,
+  };
 }
 
 function withMessage(state: ChatState, message: Message): ChatState {

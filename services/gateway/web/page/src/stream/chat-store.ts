@@ -7,12 +7,28 @@ import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import type { ChatEvent, ListMessagesResponse, Message } from "../api/types.ts";
 import { createStore, type Store } from "../ui/store.ts";
-import { applyAll, type ChatState, EMPTY, settle, upserted, withOlder } from "./chat-state.ts";
+import {
+  afterGap,
+  applyAll,
+  type ChatState,
+  EMPTY,
+  settle,
+  upserted,
+  withAround,
+  withGapFilled,
+  withOlder,
+} from "./chat-state.ts";
 import { connect, type Connection, type Link } from "./connection.ts";
 
 const PAGE = 50;
 const HIDDEN_MS = 3_000;
 const SETTLED_MS = 150;
+
+interface Bounds {
+  before_id?: number;
+  after_id?: number;
+  around_id?: number;
+}
 
 export interface ChatView {
   chat: ChatState;
@@ -41,6 +57,7 @@ export class ChatStore {
   #scheduled = false;
   #isClosed = false;
   #loading: Promise<void> | null = null;
+  #filling: Promise<void> | null = null;
   #settling = 0;
   #hiding = 0;
 
@@ -72,11 +89,24 @@ export class ChatStore {
     return this.#loading;
   }
 
-  /** Read older pages until a message is there; tell whether it is. */
-  async reach(messageId: number): Promise<boolean> {
-    const has = (): boolean => this.view.get().chat.messages.some((each) => each.id === messageId);
-    while (!has() && this.view.get().chat.hasOlder) await this.loadOlder();
-    return has();
+  /** Read a page of what is missing after a linked message, from the side on which the reader is. */
+  fillGap(side: "older" | "newer"): Promise<void> {
+    this.#filling ??= this.#readGap(side).finally(() => {
+      this.#filling = null;
+    });
+    return this.#filling;
+  }
+
+  /** Have a message of the history, with those around it. */
+  async reach(messageId: number): Promise<void> {
+    const { messages } = this.view.get().chat;
+    if (messages.some((each) => each.id === messageId)) return;
+    const page = await this.#page({ around_id: messageId });
+    if (this.#isClosed) return;
+    this.#change((view) => ({
+      ...view,
+      chat: withAround(view.chat, page.messages, page.has_more, page.has_newer),
+    }));
   }
 
   /** Show a message that the server stored, before the stream tells of it. */
@@ -96,9 +126,7 @@ export class ChatStore {
     try {
       const path = { chat_id: this.chatId };
       const [page, chat] = await Promise.all([
-        answered(
-          api.GET("/api/v1/chats/{chat_id}/messages", { params: { path, query: { limit: PAGE } } }),
-        ),
+        this.#page({}),
         answered(api.GET("/api/v1/chats/{chat_id}", { params: { path } })),
       ]);
       if (this.#isClosed) return;
@@ -202,13 +230,30 @@ export class ChatStore {
   async #readOlder(): Promise<void> {
     const first = this.view.get().chat.messages[0]?.id;
     if (!first || !this.view.get().chat.hasOlder) return;
-    const page = await answered(
-      api.GET("/api/v1/chats/{chat_id}/messages", {
-        params: { path: { chat_id: this.chatId }, query: { limit: PAGE, before_id: first } },
-      }),
-    );
+    const page = await this.#page({ before_id: first });
     if (this.#isClosed) return;
     this.#change((view) => ({ ...view, chat: withOlder(view.chat, page.messages, page.has_more) }));
+  }
+
+  async #readGap(side: "older" | "newer"): Promise<void> {
+    const { chat } = this.view.get();
+    const end = chat.messages[afterGap(chat)]?.id;
+    if (chat.gapAfter === null || !end) return;
+    const page = await this.#page(side === "older" ? { after_id: chat.gapAfter } : { before_id: end });
+    // An answer for a gap that is not there any more belongs nowhere.
+    if (this.#isClosed || this.view.get().chat.gapAfter !== chat.gapAfter) return;
+    this.#change((view) => ({
+      ...view,
+      chat: withGapFilled(view.chat, page.messages, side, page.has_more),
+    }));
+  }
+
+  #page(bounds: Bounds): Promise<ListMessagesResponse> {
+    return answered(
+      api.GET("/api/v1/chats/{chat_id}/messages", {
+        params: { path: { chat_id: this.chatId }, query: { limit: PAGE, ...bounds } },
+      }),
+    );
   }
 
   #onVisibility = (): void => {

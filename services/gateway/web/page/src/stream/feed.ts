@@ -75,7 +75,7 @@ export function upsert(chat: Chat): void {
       : was,
   );
   if (chat.parent_chat_id) {
-    queryClient.setQueryData<Chat[]>(["children", chat.parent_chat_id], (was) =>
+    queryClient.setQueryData<Chat[]>(["below", chat.root_chat_id], (was) =>
       was?.some((each) => each.id === chat.id)
         ? was.map((each) => (each.id === chat.id && !isBefore(chat, each) ? { ...each, ...chat } : each))
         : was && [...was, chat],

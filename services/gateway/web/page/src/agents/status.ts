@@ -1,0 +1,34 @@
+/** How a chat stands, and whether it waits for a person or for chats below it. */
+import { useQuery } from "@tanstack/react-query";
+import { actions } from "../api/queries.ts";
+import type { Chat, RequiredAction } from "../api/types.ts";
+
+const STATUS_WORDS: Record<string, string> = {
+  running: "is working",
+  interrupting: "is stopping",
+  requires_action: "waits for you",
+  error: "stopped with an error",
+};
+
+/** Whether what a chat waits for is the end of its agents, which a person does not answer. */
+export function waitsForAgents(required: RequiredAction | null): boolean {
+  return required !== null && required.actions.length > 0 && required.actions.every((each) => each.kind === "agents");
+}
+
+/** The same for a chat of a list, where it is not said: nothing of it is asked of a person. */
+export function useWaitsForAgents(chat: Chat): boolean {
+  const mayWait = chat.status === "requires_action" && chat.child_count > 0;
+  const asked = useQuery({ ...actions, enabled: mayWait }).data;
+  return mayWait && asked !== undefined && !asked.items.some((each) => each.chat_id === chat.id);
+}
+
+export function wordsOfStatus(chat: Chat, isForAgents: boolean): string {
+  return isForAgents ? "waits for its agents" : (STATUS_WORDS[chat.status ?? ""] ?? "");
+}
+
+export function dotOf(chat: Chat, isUnread: boolean, isForAgents: boolean): string {
+  if (chat.status === "running" || chat.status === "interrupting" || isForAgents) return "is-running";
+  if (chat.status === "requires_action") return "is-waiting-for-me";
+  if (chat.status === "error") return "is-error";
+  return isUnread ? "is-unread" : "";
+}

@@ -1,0 +1,52 @@
+/** Agents as a tree: each with its status, what it said last, and its cost. */
+import "./agents.css";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { chatUsage } from "../api/queries.ts";
+import type { Chat } from "../api/types.ts";
+import { money } from "../ui/format.ts";
+import { Visible } from "../ui/visible.tsx";
+import { dotOf, useWaitsForAgents, wordsOfStatus } from "./status.ts";
+
+interface TreeProps {
+  agents: readonly Chat[];
+  parentId: string;
+  /** The chat that is shown beside the tree. */
+  openId?: string;
+}
+
+export function AgentTree({ agents, parentId, openId }: TreeProps) {
+  return (
+    <ul className="agent-tree">
+      {agents
+        .filter((each) => each.parent_chat_id === parentId)
+        .map((agent) => (
+          <li key={agent.id}>
+            <AgentRow agent={agent} isOpen={agent.id === openId} />
+            {agent.child_count > 0 && (
+              <AgentTree agents={agents} parentId={agent.id} {...(openId ? { openId } : {})} />
+            )}
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+export function AgentRow({ agent, isOpen = false }: { agent: Chat; isOpen?: boolean }) {
+  const isForAgents = useWaitsForAgents(agent);
+  const usage = useQuery(chatUsage(agent.id)).data?.totals;
+  const line = agent.last_error?.message ?? agent.last_turn_summary ?? agent.summary;
+  return (
+    <Link className="agent-row" href={`/chats/${agent.id}`} {...(isOpen ? { "aria-current": "page" as const } : {})}>
+      <span className={`status-dot ${dotOf(agent, false, isForAgents)}`} aria-hidden="true" />
+      <span className="agent-name">
+        <Visible>{agent.title || "Untitled"}</Visible>
+      </span>
+      <span className="agent-facts">
+        {wordsOfStatus(agent, isForAgents) || "has ended"}
+        {usage && usage.priced_calls > 0 && ` · ${money(usage.cost_micros)}`}
+      </span>
+      {line && <span className="agent-line"><Visible>{line}</Visible></span>}
+    </Link>
+  );
+}

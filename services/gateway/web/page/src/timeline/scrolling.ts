@@ -1,0 +1,156 @@
+/** Where the reader of a chat is, and how that place is kept while messages come in around it. */
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { afterGap, type ChatState } from "../stream/chat-state.ts";
+import type { ChatStore, ChatView } from "../stream/chat-store.ts";
+import { complain } from "../ui/toasts.tsx";
+
+const NEAR_BOTTOM = 48;
+const NEAR_EDGE = 400;
+
+type Place = RefObject<HTMLDivElement | null>;
+
+/** Whether the end is followed, and where the scroller was when that was last looked at. */
+interface Following {
+  isOn: boolean;
+  top: number;
+}
+
+export interface Scrolling {
+  isAtEnd: boolean;
+  onScroll: () => void;
+  loadOlder: () => void;
+  fillGap: (side: "older" | "newer") => void;
+  toLatest: () => void;
+}
+
+export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, content: Place): Scrolling {
+  const { chat } = view;
+  const [isAtEnd, setAtEnd] = useState(true);
+  const following = useRef<Following>({ isOn: true, top: 0 });
+  const shape = shapeOf(chat);
+
+  const loadOlder = (): void => void (chat.hasOlder && store.loadOlder().catch(complain));
+  const fillGap = useCallback(
+    (side: "older" | "newer"): void => void store.fillGap(side).catch(complain),
+    [store],
+  );
+
+  useFollowing(scroller, content, following);
+  useHeldPlace(store, shape, scroller, content);
+  useHashTarget(store, view.isLoaded, following, content);
+  useEffect(() => {
+    // A chat that does not fill its place reads on until it does.
+    const element = scroller.current;
+    if (chat.hasOlder && view.isLoaded && element && element.scrollHeight <= element.clientHeight) loadOlder();
+  });
+  useEffect(() => {
+    fillNear();
+    // A page that came in may not have filled what is shown.
+  }, [shape]);
+
+  function onScroll(): void {
+    const element = scroller.current;
+    if (!element) return;
+    const isNear = leftBelow(element) < NEAR_BOTTOM;
+    following.current = { isOn: isNear, top: element.scrollTop };
+    setAtEnd(isNear);
+    if (element.scrollTop < NEAR_EDGE) loadOlder();
+    fillNear();
+  }
+
+  /** Read what is missing once the reader comes near, from the side on which they are. */
+  function fillNear(): void {
+    const gap = content.current?.querySelector(".timeline-gap")?.getBoundingClientRect();
+    const shown = scroller.current?.getBoundingClientRect();
+    if (!gap || !shown) return;
+    if (gap.bottom < shown.top - NEAR_EDGE || gap.top > shown.bottom + NEAR_EDGE) return;
+    fillGap(gap.top > shown.top ? "older" : "newer");
+  }
+
+  function toLatest(): void {
+    const element = scroller.current;
+    if (!element) return;
+    following.current = { isOn: true, top: element.scrollTop };
+    element.scrollTo({ top: element.scrollHeight, behavior: "smooth" });
+  }
+
+  return { isAtEnd, onScroll, loadOlder, fillGap, toLatest };
+}
+
+function leftBelow(element: HTMLElement): number {
+  return element.scrollHeight - element.scrollTop - element.clientHeight;
+}
+
+/** Return what changes when messages come in above the newest one. */
+function shapeOf(chat: ChatState): string {
+  return `${chat.messages[0]?.id}:${chat.gapAfter}:${chat.messages[afterGap(chat)]?.id}`;
+}
+
+/** Stay at the end while the content grows, as long as the reader is there. */
+function useFollowing(scroller: Place, content: Place, following: RefObject<Following>): void {
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element || !content.current) return;
+    const observer = new ResizeObserver(() => {
+      // Sizes are reported before the event of a scroll that was made since: its place counts.
+      const isThere = element.scrollTop === following.current.top || leftBelow(element) < NEAR_BOTTOM;
+      if (!following.current.isOn || !isThere) return;
+      element.scrollTop = element.scrollHeight;
+      following.current.top = element.scrollTop;
+    });
+    observer.observe(content.current);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [scroller, content, following]);
+}
+
+/** Keep what is read where it is when other messages come in. */
+function useHeldPlace(store: ChatStore, shape: string, scroller: Place, content: Place): void {
+  const held = useRef<{ element: Element; top: number } | null>(null);
+
+  useLayoutEffect(() => {
+    const place = held.current;
+    held.current = null;
+    if (place?.element.isConnected && scroller.current) {
+      scroller.current.scrollTop += place.element.getBoundingClientRect().top - place.top;
+    }
+  }, [shape, scroller]);
+
+  // Note where the first visible message is, right before the page that changes it is shown.
+  useEffect(
+    () =>
+      store.view.subscribe(() => {
+        if (shapeOf(store.view.get().chat) === shape || !content.current) return;
+        const edge = scroller.current?.getBoundingClientRect().top ?? 0;
+        const shown = [...content.current.querySelectorAll("article")].find(
+          (each) => each.getBoundingClientRect().bottom > edge,
+        );
+        if (shown) held.current = { element: shown, top: shown.getBoundingClientRect().top };
+      }),
+    [store, shape, scroller, content],
+  );
+}
+
+/** Go to the message that the address names, or to the one before it if it has no row. */
+function useHashTarget(store: ChatStore, isLoaded: boolean, following: RefObject<Following>, content: Place): void {
+  useEffect(() => {
+    if (!isLoaded) return;
+    async function go(): Promise<void> {
+      const id = Number(/^#m(\d+)$/.exec(location.hash)?.[1]);
+      if (!id) return;
+      following.current.isOn = false;
+      await store.reach(id);
+      requestAnimationFrame(() => {
+        const rows = [...(content.current?.querySelectorAll<HTMLElement>("article[id^=m]") ?? [])];
+        const row = rows.findLast((each) => Number(each.id.slice(1)) <= id) ?? rows[0];
+        following.current.isOn = false;
+        row?.scrollIntoView({ block: "start" });
+        row?.classList.add("is-target");
+      });
+    }
+    const onHash = (): void => void go().catch(complain);
+    onHash();
+    addEventListener("hashchange", onHash);
+    return () => removeEventListener("hashchange", onHash);
+  }, [store, isLoaded, following, content]);
+}
