@@ -22,7 +22,8 @@ TERMINAL_DOCUMENT: Final = "terminal.html"
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; "
-    "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'"
 )
 #: The terminal writes style elements for its cells. Its document shows nothing else, and only the
 #: page may frame it.
