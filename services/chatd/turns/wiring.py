@@ -43,6 +43,7 @@ from chatd.turns.worker.worker import Worker
 from chatd.workers.engine.endings import WorkerEndings
 from chatd.workers.engine.leases import LeaseTiming
 from chatd.workers.engine.quarantine import Quarantine
+from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
@@ -60,6 +61,7 @@ class WorkerComponents:
         diffs: Tracks changes in their workspaces.
         tools: The tools of all executors.
         servers: The MCP servers whose tools they use.
+        workspace_servers: The MCP servers inside their workspaces.
         acknowledgements: Acknowledges the results of their tools.
         setups: Prepares turns.
         endings: Ends workers whose process is proven dead.
@@ -75,6 +77,7 @@ class WorkerComponents:
     diffs: DiffStatuses
     tools: Tools
     servers: McpServers
+    workspace_servers: WorkspaceServers
     acknowledgements: Acknowledgements
     setups: Setups
     open_calls: OpenCallWriter
@@ -134,7 +137,7 @@ async def open_worker(
             restores=faults.restores(
                 NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
             ),
-            tool_servers=offered.servers,
+            tool_servers=offered.servers_of_turns,
             reverted=catalogue.chat_changed,
             agents=chats.stores.agents,
         )
@@ -151,6 +154,7 @@ async def open_worker(
         diffs,
         offered.tools,
         offered.servers,
+        offered.workspace_servers,
         offered.acknowledgements,
         setups,
         open_calls,
