@@ -67,6 +67,7 @@ from chatd.workers.domain import WorkerEnded
 from chatd.workers.engine.instances import end_dead_workers, lock_instance_file
 from chatd.workers.engine.quarantine import until_idle
 from chatd.workers.rpc.servicer import WorkerServicer
+from chatd.workspace_servers.rpc.servicer import ServerPorts, WorkspaceServerServicer
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
 from parley.audit_log.delivery import AuditDelivery
@@ -357,6 +358,15 @@ def _context_ports(components: Components) -> ContextPorts:
     )
 
 
+def _server_ports(components: Components) -> ServerPorts:
+    """Return the dependencies of WorkspaceServerService."""
+    return ServerPorts(
+        components.chats.stores.ownership.require,
+        components.workspaces.locator,
+        components.worker.workspace_servers,
+    )
+
+
 def _servicers(components: Components) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
@@ -408,6 +418,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         ModelServicer(catalogue.ports),
         ActionServicer(_action_ports(components)),
         ContextServicer(_context_ports(components)),
+        WorkspaceServerServicer(_server_ports(components)),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             workspaces.access,

@@ -8,6 +8,7 @@ import chatd.instructions.store.tables
 import chatd.models.store.tables
 import chatd.primitives.store.audit_outbox
 import chatd.spend.store.tables
+import chatd.workspace_servers.store.tables
 import chatd.workspaces.store.secret_tables
 import chatd.workspaces.store.tables  # noqa: F401 (each adds its tables to the metadata)
 from chatd.primitives.store.columns import MIGRATIONS, SCHEMA, metadata

@@ -112,5 +112,5 @@ class MeasuredTools:
 
 
 def _label(execution: Execution) -> str:
-    is_of_server = execution.dispatch.executor is Executor.MCPGATEWAY
+    is_of_server = execution.dispatch.executor is Executor.MCPGATEWAY or execution.spec.server_id
     return SERVER_TOOLS_LABEL if is_of_server else execution.spec.name

@@ -24,7 +24,9 @@ from chatd.primitives.domain.ids import ExecutionId, Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
 from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, offered, refused
 from chatd.tools.workspace.not_ready import not_ready
+from chatd.tools.workspace_servers import ServerTools
 from chatd.users.clients.existence import user_of
+from chatd.workspace_servers.domain.tools import is_server_tool
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
@@ -48,6 +50,7 @@ class WorkspaceTools:
         clock: The clock.
         attachment_store: Stores files that the model attaches.
         locator: Finds the workspaces of chats.
+        servers: The MCP servers inside workspaces; None for none.
     """
 
     def __init__(
@@ -56,11 +59,13 @@ class WorkspaceTools:
         clock: Clock,
         attachment_store: AttachmentStore,
         locator: WorkspaceLocator,
+        servers: ServerTools | None = None,
     ) -> None:
         self._channels = channels
         self._locator = locator
         self._clock = clock
         self._attachment_store = attachment_store
+        self._servers = servers
         self._catalogues = ToolCatalogueCache(clock)
         # The addresses of nodes by the generation of their journal.
         self._journals: BoundedCache[str, str] = BoundedCache(JOURNALS_MAX)
@@ -74,7 +79,12 @@ class WorkspaceTools:
             return ()
         place = CatalogueKey(location.address, context.owner.id)
         specs = await self._catalogues.at(place, lambda: self._ask(location, context.owner))
-        return offered(specs, context)
+        tools = offered(specs, context)
+        # A workspace that was never placed has no files, so it defines no servers.
+        if self._servers is None or not location.epoch or not tools:
+            return tools
+        generation = tools[0].journal_generation
+        return (*tools, *await self._servers.offered(context, location, generation))
 
     async def _ask(self, location: WorkspaceLocation, owner: Owner) -> ToolCatalogue:
         stub = ExecutionServiceStub(self._channel(location))
@@ -126,6 +136,8 @@ class WorkspaceTools:
 
     async def _execute(self, execution: Execution, location: WorkspaceLocation) -> Outcome:
         name = execution.dispatch.call.tool_name
+        if self._servers is not None and is_server_tool(name):
+            return await self._servers.execute(execution, location)
         tool = TOOLS.get(name)
         if tool is None:
             hint = "Call a tool that is offered now."
@@ -143,6 +155,8 @@ class WorkspaceTools:
 
     async def find(self, execution: Execution) -> Found:
         """Return the state of a call in the journal; executing it again attaches to its process."""
+        if self._servers is not None and is_server_tool(execution.dispatch.call.tool_name):
+            return self._servers.find(execution)
         request = execution_service_pb2.GetExecutionRequest(key=key_of(execution))
         stub = await self._executions(execution)
         if stub is None:
@@ -164,6 +178,9 @@ class WorkspaceTools:
 
     async def cancel(self, execution: Execution) -> None:
         """Terminate a call's processes; a call that has not arrived yet cannot start any more."""
+        if self._servers is not None and is_server_tool(execution.dispatch.call.tool_name):
+            self._servers.cancel(execution)
+            return
         request = execution_service_pb2.CancelExecutionRequest(
             request_id=f"cancel-{execution.dispatch.execution_id}", key=key_of(execution)
         )

@@ -18,6 +18,9 @@ from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
 from chatd.tools.routing import RoutedTools
 from chatd.tools.toolrunner import WorkspaceTools
+from chatd.tools.workspace_servers import ServersOfTurns, ServerTools
+from chatd.workspace_servers.engine.servers import WorkspaceServers
+from chatd.workspace_servers.wiring import open_workspace_servers
 from chatd.workspaces.domain.ports import WorkspaceLocator
 from parley.identity import ServiceName
 from parley.tasks import BackgroundTasks
@@ -25,11 +28,22 @@ from parley.tasks import BackgroundTasks
 
 @dataclass(frozen=True, slots=True)
 class ToolComponents:
-    """The tools of all executors, the MCP servers among these, and what acknowledges results."""
+    """The tools of all executors, the MCP servers among these, and what acknowledges results.
+
+    Attributes:
+        servers: The MCP servers of administrators.
+        workspace_servers: Those inside workspaces.
+    """
 
     tools: Tools
     servers: McpTools
+    workspace_servers: WorkspaceServers
     acknowledgements: Acknowledgements
+
+    @property
+    def servers_of_turns(self) -> ServersOfTurns:
+        """The MCP servers of turns, wherever these run."""
+        return ServersOfTurns(self.servers, self.workspace_servers)
 
 
 async def open_tools(
@@ -48,7 +62,10 @@ async def open_tools(
     of_servers = McpTools(mcpgateways, clock, ResultFiles(attachments))
     background = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     background.keep("servers.follow", lambda: follow_servers(resources.bus, of_servers))
-    of_workspaces = WorkspaceTools(resources.toolrunners, clock, attachments, locator)
+    inside = await open_workspace_servers(resources, stack)
+    of_inside = ServerTools(inside.servers, inside.tasks, ResultFiles(attachments))
+    stack.callback(of_inside.close)
+    of_workspaces = WorkspaceTools(resources.toolrunners, clock, attachments, locator, of_inside)
     acknowledgements = Acknowledgements(
         {Executor.TOOLRUNNER: of_workspaces, Executor.MCPGATEWAY: of_servers}, clock
     )
@@ -66,4 +83,4 @@ async def open_tools(
     background.keep("executions.cancel", cancellations.run)
     measured = MeasuredTools(routed, clock)
     stack.callback(measured.publish(resources.process.telemetry))
-    return ToolComponents(measured, of_servers, acknowledgements)
+    return ToolComponents(measured, of_servers, inside.servers, acknowledgements)

@@ -44,6 +44,7 @@ from chatd.turns.worker.worker import Worker
 from chatd.workers.engine.endings import WorkerEndings
 from chatd.workers.engine.leases import LeaseTiming
 from chatd.workers.engine.quarantine import Quarantine
+from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
@@ -61,6 +62,7 @@ class WorkerComponents:
         diffs: Tracks changes in their workspaces.
         tools: The tools of all executors.
         servers: The MCP servers whose tools they use.
+        workspace_servers: The MCP servers inside their workspaces.
         acknowledgements: Acknowledges the results of their tools.
         setups: Prepares turns.
         endings: Ends workers whose process is proven dead.
@@ -76,6 +78,7 @@ class WorkerComponents:
     diffs: DiffStatuses
     tools: Tools
     servers: McpServers
+    workspace_servers: WorkspaceServers
     acknowledgements: Acknowledgements
     setups: Setups
     open_calls: OpenCallWriter
@@ -140,7 +143,7 @@ async def open_worker(
             restores=faults.restores(
                 NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
             ),
-            tool_servers=offered.servers,
+            tool_servers=offered.servers_of_turns,
             reverted=catalogue.chat_changed,
             agents=chats.stores.agents,
         )
@@ -157,6 +160,7 @@ async def open_worker(
         diffs,
         offered.tools,
         offered.servers,
+        offered.workspace_servers,
         offered.acknowledgements,
         setups,
         open_calls,

@@ -48,6 +48,7 @@ from parley.api.workspace.v1 import (
     node_service_pb2,
     secret_service_pb2,
     workspace_access_service_pb2,
+    workspace_server_service_pb2,
     workspace_service_pb2,
 )
 from parley.contract.bindings import HttpBinding, bindings_of
@@ -79,6 +80,7 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     audit_log_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
+    workspace_server_service_pb2.DESCRIPTOR,
     secret_service_pb2.DESCRIPTOR,
     node_service_pb2.DESCRIPTOR,
     server_service_pb2.DESCRIPTOR,

@@ -23,6 +23,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.workspace.v1.NodeService": "nodes",
     "parley.api.workspace.v1.SecretService": "secrets",
     "parley.api.workspace.v1.WorkspaceAccessService": "workspaces",
+    "parley.api.workspace.v1.WorkspaceServerService": "workspace_servers",
     "parley.api.workspace.v1.WorkspaceService": "catalogue",
 }
 

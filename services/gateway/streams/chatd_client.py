@@ -29,6 +29,7 @@ from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
 from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
+from parley.api.workspace.v1.workspace_server_service_pb2_grpc import WorkspaceServerServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.identity import User
 from parley.rpc import Address, Channels, Problem, acting_for, problem_of
@@ -69,6 +70,7 @@ class Stubs:
     workspaces: WorkspaceAccessServiceStub
     catalogue: WorkspaceServiceStub
     secrets: SecretServiceStub
+    workspace_servers: WorkspaceServerServiceStub
     nodes: NodeServiceStub
     health: HealthStub
 
@@ -170,6 +172,7 @@ class ChatdClient:
                 workspaces=WorkspaceAccessServiceStub(channel),
                 catalogue=WorkspaceServiceStub(channel),
                 secrets=SecretServiceStub(channel),
+                workspace_servers=WorkspaceServerServiceStub(channel),
                 nodes=NodeServiceStub(channel),
                 health=HealthStub(channel),
             )

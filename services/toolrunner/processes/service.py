@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from signal import SIGTERM
 from types import TracebackType
 
@@ -182,15 +182,17 @@ class Processes:
         """
         return await OutputStream.open(self._registry, scope, process_id, since_cursor)
 
-    async def terminal(self, scope: Scope, process_id: ProcessId) -> Terminal:
-        """Return the terminal of a process.
+    async def terminal(
+        self, scope: Scope, process_id: ProcessId, *, has_pipes: bool = False
+    ) -> Terminal:
+        """Return the terminal of a process, or its pipes.
 
         Raises:
             ToolrunnerError: There is no such process for this chat, or it has no terminal.
         """
         await self._changeable(scope, process_id)
         live = self._registry.live(process_id)
-        refusal = self._input_writer.refusal(process_id, live, wants_terminal=True)
+        refusal = self._input_writer.refusal(process_id, live, wants_terminal=not has_pipes)
         if refusal is not None or live is None:
             raise refusal or ProcessNotRunning(process_id)
         return Terminal(live, self._input_writer, self._terminator)
@@ -198,6 +200,14 @@ class Processes:
     def attached(self, scope: Scope) -> AbstractContextManager[None]:
         """Count an attached terminal of a workspace, in a context."""
         return self._workspaces.attachments.counted(scope.workspace_id)
+
+    @contextmanager
+    def owned(self, process_id: ProcessId) -> Iterator[None]:
+        """End a process, with all that it started, at the end of a context."""
+        try:
+            yield
+        finally:
+            self._tasks.create_task(self._spawner.end(process_id, GRACE_S), name="processes.end")
 
     async def write(
         self, effect: Effect, scope: Scope, process_id: ProcessId, input_write: InputWrite

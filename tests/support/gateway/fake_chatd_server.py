@@ -32,6 +32,8 @@ from parley.api.workspace.v1 import (
     secret_service_pb2_grpc,
     workspace_access_service_pb2,
     workspace_access_service_pb2_grpc,
+    workspace_server_service_pb2,
+    workspace_server_service_pb2_grpc,
     workspace_service_pb2,
     workspace_service_pb2_grpc,
 )
@@ -95,6 +97,11 @@ def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
             workspace_access_service_pb2,
             workspace_access_service_pb2_grpc,
             "WorkspaceAccessService",
+        ),
+        (
+            workspace_server_service_pb2,
+            workspace_server_service_pb2_grpc,
+            "WorkspaceServerService",
         ),
         (workspace_service_pb2, workspace_service_pb2_grpc, "WorkspaceService"),
         (secret_service_pb2, secret_service_pb2_grpc, "SecretService"),

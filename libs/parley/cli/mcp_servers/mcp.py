@@ -14,6 +14,7 @@ from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.mcp_servers.logins import log_in, log_out
+from parley.cli.mcp_servers.workspace_servers import workspace
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
 
@@ -33,6 +34,9 @@ server_argument = click.argument("server")
 @click.group(cls=HomeGroup)
 def mcp() -> None:
     """Add MCP servers, look whether they work, and call their tools."""
+
+
+mcp.add_command(workspace)
 
 
 @mcp.command()

@@ -87,8 +87,10 @@ def outside_origins(spec: ToolSpec, taint: Taint, workspace: Workspace) -> froze
     if spec.executor is Executor.MCPGATEWAY:
         own = {spec.server_id, _prefix(spec.name)}
         return frozenset() if spec.is_read_only else taint.origins - own
-    if spec.executor is Executor.TOOLRUNNER and spec.name in NETWORK_TOOLS:
-        return taint.origins if workspace.has_egress else frozenset()
+    if spec.executor is Executor.TOOLRUNNER and (spec.name in NETWORK_TOOLS or spec.server_id):
+        # A server inside the workspace reaches what the workspace reaches.
+        own = {spec.server_id, _prefix(spec.name)} if spec.server_id else set()
+        return taint.origins - own if workspace.has_egress else frozenset()
     return frozenset()
 
 

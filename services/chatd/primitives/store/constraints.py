@@ -136,6 +136,8 @@ class Constraint(StrEnum):
     TOOL_CALLS_MESSAGE_FKEY = "tool_calls_message_fkey"
     TOOL_CALLS_PKEY = "tool_calls_pkey"
     TOOL_CALLS_RESULT_HAS_A_TIME = "tool_calls_result_has_a_time"
+    TRUSTED_SERVERS_PKEY = "trusted_servers_pkey"
+    TRUSTED_SERVERS_WORKSPACE_FKEY = "trusted_servers_workspace_fkey"
     USAGE_COST_BOUNDED = "usage_cost_bounded"
     USAGE_COST_POSITIVE = "usage_cost_positive"
     USAGE_COUNTS_BOUNDED = "usage_counts_bounded"

@@ -33,6 +33,7 @@ from parley.api.mcp.v1 import (
 from parley.api.workspace.v1 import (
     node_service_pb2,
     workspace_access_service_pb2,
+    workspace_server_service_pb2,
     workspace_service_pb2,
 )
 from parley.identity import rule_of
@@ -59,6 +60,7 @@ FILES: tuple[FileDescriptor, ...] = (
     server_service_pb2.DESCRIPTOR,
     tool_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
+    workspace_server_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     node_service_pb2.DESCRIPTOR,
 )

@@ -72,7 +72,10 @@ async def attach(
     heartbeat_s: float,
     verifier: TicketVerifier,
 ) -> None:
-    """Connect a caller with the terminal of a process until either of them ends."""
+    """Connect a caller with the terminal of a process until either of them ends.
+
+    A caller that owns the process is connected with its pipes, and the process ends with the call.
+    """
     opening = await anext(requests, None)
     if opening is None or opening.WhichOneof("kind") != "open":
         raise InvalidRequest("open", "has to come first")
@@ -80,7 +83,8 @@ async def attach(
     scope, process_id, is_view_only = _admitted(opened, verifier)
     if opened.since_cursor < FROM_NOW:
         raise InvalidRequest("since_cursor", f"is less than {FROM_NOW}")
-    terminal = await processes.terminal(scope, process_id)
+    owns_process = opened.owns_process
+    terminal = await processes.terminal(scope, process_id, has_pipes=owns_process)
     stream = await processes.stream(scope, process_id, opened.since_cursor)
     if opened.HasField("size") and not is_view_only:
         terminal.resize(size_of(opened.size, "open.size"))
@@ -99,7 +103,8 @@ async def attach(
 
     events = stream.events(follows=True, heartbeat_s=heartbeat_s)
     typing = _refuse(requests) if is_view_only else _type(terminal, requests)
-    with processes.attached(scope):
+    # A workspace is not in use merely because a process of it is owned.
+    with processes.owned(process_id) if owns_process else processes.attached(scope):
         await _both_ways(typing, events, lambda event: write(encoded(event)))
 
 
@@ -118,6 +123,8 @@ def _admitted(opened: api.AttachOpen, verifier: TicketVerifier) -> tuple[Scope, 
         return scope_of(opened.context), process_id_of(opened.process_id), False
     if opened.HasField("context"):
         raise InvalidRequest("open.context", "is for attachments without a ticket")
+    if opened.owns_process:
+        raise InvalidRequest("open.owns_process", "is for attachments without a ticket")
     ticket = verifier.take(opened.ticket, caller, opened.process_id)
     context = workspace_pb2.WorkspaceContext(
         workspace_id=ticket.workspace_id,

@@ -325,12 +325,15 @@ class AttachOpen(_message.Message):
     PROCESS_ID_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
     SINCE_CURSOR_FIELD_NUMBER: _builtins.int
+    OWNS_PROCESS_FIELD_NUMBER: _builtins.int
     ticket: _builtins.str
     """Ticket from chatd; empty only if chatd itself calls."""
     process_id: _builtins.str
     """The process; must be the ticket's, or empty with a ticket."""
     since_cursor: _builtins.int
     """Output after this cursor; 0 for the beginning, -1 for what comes from now on."""
+    owns_process: _builtins.bool
+    """Whether the process has pipes instead of a terminal, and is ended when this attachment ends; not with a ticket."""
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace and for whom; must be absent with a ticket, which says it."""
@@ -347,10 +350,11 @@ class AttachOpen(_message.Message):
         process_id: _builtins.str = ...,
         size: _process_pb2.TerminalSize | None = ...,
         since_cursor: _builtins.int = ...,
+        owns_process: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "size", b"size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "process_id", b"process_id", "since_cursor", b"since_cursor", "size", b"size", "ticket", b"ticket"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "owns_process", b"owns_process", "process_id", b"process_id", "since_cursor", b"since_cursor", "size", b"size", "ticket", b"ticket"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,100 @@
+"""`parley mcp workspace`: MCP servers that the workspace of a chat defines."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
+from parley.cli.api.server import find_server
+from parley.cli.chats.listing import chat_path
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import sanitized
+from parley.cli.text_table import text_table
+
+COLUMNS = ("name", "state", "command", "tools", "reason")
+
+chat_argument = click.argument("chat_id", metavar="CHAT")
+name_argument = click.argument("name")
+
+
+@click.group(cls=HomeGroup)
+def workspace() -> None:
+    """Look at the MCP servers in the workspace of a chat, and trust them."""
+
+
+@workspace.command()
+@chat_argument
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(chat_id: str, as_json: bool) -> None:
+    """List the servers that the .mcp.json in the workspace of CHAT defines."""
+    found = _listed(Api(find_server(current())), chat_id)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        [
+            sanitized(each["name"]),
+            each["state"],
+            sanitized(command_of(each)),
+            str(len(each["tool_names"])),
+            sanitized(each["reason"] or ""),
+        ]
+        for each in found["servers"]
+    ]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+    if found["problem"]:
+        click.echo(sanitized(found["problem"]), err=True)
+
+
+@workspace.command()
+@chat_argument
+@name_argument
+@click.option("--digest", help="Trust only the definition with this digest.")
+def trust(chat_id: str, name: str, digest: str | None) -> None:
+    """Let turns of CHAT start the server NAME as it is defined now."""
+    api = Api(find_server(current()))
+    if digest is None:
+        server = _named(_listed(api, chat_id), name)
+        digest = server["digest"] or ""
+        click.echo(f"{sanitized(name)}: {sanitized(command_of(server))}", err=True)
+    path = f"{_servers(chat_id)}/{quote(name, safe='')}/trust"
+    trusted = api.call("PUT", path, {"digest": digest}, new_key(), needs="state")
+    click.echo(trusted["state"])
+
+
+@workspace.command()
+@chat_argument
+@name_argument
+def untrust(chat_id: str, name: str) -> None:
+    """Stop the server NAME, and start it no more."""
+    api = Api(find_server(current()))
+    api.call("DELETE", f"{_servers(chat_id)}/{quote(name, safe='')}/trust", None, new_key())
+
+
+def command_of(server: dict[str, Any]) -> str:
+    """Return what a server runs, as one line."""
+    return " ".join([server["command"] or "-", *server["arguments"]])
+
+
+def _listed(api: Api, chat_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = api.call("GET", _servers(chat_id), needs="servers")
+    return found
+
+
+def _named(found: dict[str, Any], name: str) -> dict[str, Any]:
+    for server in found["servers"]:
+        if server["name"] == name and server["digest"]:
+            return dict(server)
+    raise CliError(
+        f"the workspace defines no server {name} that can be started",
+        "parley mcp workspace ls CHAT lists the servers",
+    )
+
+
+def _servers(chat_id: str) -> str:
+    return f"{chat_path(chat_id)}/servers"

@@ -1,0 +1,1 @@
+"""MCP servers inside workspaces: definitions in `.mcp.json`, trust, processes and their tools."""

@@ -1,0 +1,1 @@
+"""Files and processes of workspace servers, at the nodes of their workspaces."""

@@ -1,0 +1,1 @@
+"""Definitions, messages and tools of workspace servers, as pure values."""

@@ -1,0 +1,52 @@
+"""The state of a workspace server, as people see it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chatd.primitives.domain.errors import ChatError
+from chatd.workspace_servers.domain.definition import ServerDefinition
+
+
+class ServerState(StrEnum):
+    """Where a server is; the names are those of the proto."""
+
+    INVALID = "invalid"  # Its definition cannot be used.
+    UNTRUSTED = "untrusted"  # The owner has not trusted its definition.
+    TRUSTED = "trusted"  # It is started when a turn needs it.
+    RUNNING = "running"
+    FAILED = "failed"  # It could not be started, or ended; it is started again later.
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """A server of a workspace, with its state.
+
+    Attributes:
+        reason: Why it is invalid or failed; empty otherwise.
+        tool_names: The tools that it offered last.
+    """
+
+    definition: ServerDefinition
+    state: ServerState
+    reason: str = ""
+    tool_names: tuple[str, ...] = ()
+
+
+class WorkspaceServerNotFound(ChatError):
+    """A workspace defines no server of that name that can be trusted."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the workspace has no MCP server {name} that can be started")
+        self.name = name
+
+
+class DefinitionChanged(ChatError):
+    """The definition of a server is another one than the person has seen."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the definition of the MCP server {name} has changed; look at it again")
+        self.name = name
+
+
+class ServerFailed(Exception):
+    """A server cannot be used now; the text is for people and models."""

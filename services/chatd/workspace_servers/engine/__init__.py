@@ -1,0 +1,1 @@
+"""Sessions with workspace servers, and the state of each."""

@@ -1,0 +1,59 @@
+"""Trusted workspace servers in PostgreSQL: a definition by its digest, for one workspace."""
+
+from collections.abc import Mapping
+
+import asyncpg
+
+from chatd.primitives.domain.errors import WorkspaceNotFound
+from chatd.primitives.domain.ids import OwnerId
+from parley.postgres import Pool
+
+# For the turns of the workspace's chats, and for its readers after they were checked.
+# May run: process.
+TRUSTED = "SELECT name, digest FROM chat.trusted_servers WHERE workspace_id = $1"
+
+# May run: owner.
+TRUST = """
+    INSERT INTO chat.trusted_servers (workspace_id, name, digest, user_id, trusted_at)
+    SELECT id, $2, $3, $4::uuid, clock_timestamp() FROM chat.workspaces
+    WHERE id = $1 AND owner_id = $4::uuid
+    ON CONFLICT (workspace_id, name) DO UPDATE SET digest = excluded.digest,
+        user_id = excluded.user_id, trusted_at = excluded.trusted_at
+    RETURNING workspace_id
+"""
+
+# May run: owner.
+UNTRUST = """
+    DELETE FROM chat.trusted_servers AS trusted USING chat.workspaces AS workspace
+    WHERE trusted.workspace_id = $1 AND trusted.name = $2
+        AND workspace.id = trusted.workspace_id AND workspace.owner_id = $3::uuid
+"""
+
+
+class PostgresTrustedServers:
+    """Stores which definitions the owners of workspaces trust."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def trusted(self, workspace_id: str) -> Mapping[str, str]:
+        """Return the digests of the trusted servers of a workspace, by name."""
+        rows = await self._pool.fetch(TRUSTED, workspace_id)
+        return {row["name"]: row["digest"] for row in rows}
+
+    async def trust(self, workspace_id: str, name: str, digest: str, owner_id: OwnerId) -> None:
+        """Trust a definition, in place of an earlier one of the same name.
+
+        Raises:
+            WorkspaceNotFound: The user has no such workspace.
+        """
+        try:
+            stored = await self._pool.fetchval(TRUST, workspace_id, name, digest, owner_id)
+        except asyncpg.ForeignKeyViolationError:
+            stored = None
+        if stored is None:
+            raise WorkspaceNotFound(workspace_id)
+
+    async def untrust(self, workspace_id: str, name: str, owner_id: OwnerId) -> None:
+        """Trust a server no longer; does nothing if it is not trusted."""
+        await self._pool.execute(UNTRUST, workspace_id, name, owner_id)

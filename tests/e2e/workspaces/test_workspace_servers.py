@@ -1,0 +1,67 @@
+"""An MCP server inside a workspace: listed, trusted, called, and trusted no longer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.chatd.workspace_servers import stdio_server
+from support.stack.local_stack import LocalStack
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(stdio_server.__file__).read_text()
+DEFINED = {"mcpServers": {"plain": {"command": "python3", "args": ["server.py"]}}}
+
+
+def write(path: str, content: str) -> str:
+    return f"call: write_file {json.dumps({'path': path, 'content': content})}"
+
+
+def succeeded(stack: LocalStack, *arguments: str) -> str:
+    ran = stack.parley(*arguments)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def servers_of(stack: LocalStack, chat_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(
+        succeeded(stack, "mcp", "workspace", "ls", chat_id, "--json")
+    )["servers"]
+    return found
+
+
+def results_of(stack: LocalStack, chat_id: str) -> str:
+    return succeeded(stack, "show", chat_id)
+
+
+def test_a_server_of_a_workspace_is_trusted_called_and_stopped(stack: LocalStack) -> None:
+    steps = "\n".join((write("server.py", PROGRAM), write(".mcp.json", json.dumps(DEFINED))))
+    ran = succeeded(stack, "run", "--json", steps)
+    chat_id: str = next(
+        event["message"]["chat_id"]
+        for event in map(json.loads, ran.splitlines())
+        if event["type"] == "message"
+    )
+    (listed,) = servers_of(stack, chat_id)
+    assert (listed["name"], listed["state"], listed["command"], listed["arguments"]) == (
+        "plain",
+        "untrusted",
+        "python3",
+        ["server.py"],
+    )
+    assert succeeded(stack, "mcp", "workspace", "trust", chat_id, "plain") == "trusted\n"
+    succeeded(stack, "approvals", "add", "allow", "ws_plain__*", "--chat", chat_id)
+    call = 'call: ws_plain__echo {"text": "from inside"}'
+    succeeded(stack, "send", chat_id, call)
+    assert "from inside" in results_of(stack, chat_id)
+    (running,) = servers_of(stack, chat_id)
+    assert running["state"] == "running"
+    assert "echo" in running["tool_names"]
+    succeeded(stack, "mcp", "workspace", "untrust", chat_id, "plain")
+    (stopped,) = servers_of(stack, chat_id)
+    assert stopped["state"] == "untrusted"
+    succeeded(stack, "send", chat_id, 'call: ws_plain__echo {"text": "not any more"}')
+    assert "ws_plain__echo" in results_of(stack, chat_id)
+    assert stack.parley("mcp", "workspace", "trust", chat_id, "other").returncode != 0

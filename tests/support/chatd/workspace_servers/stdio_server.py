@@ -1,0 +1,89 @@
+"""A server over standard input and output, in plain Python, that behaves as its argument says."""
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+TOOLS = [
+    {"name": "echo", "description": "Repeat.\u200b", "inputSchema": {"type": "object"}},
+    {"name": "write", "description": "Write a file.", "inputSchema": {"type": "object"}},
+    {"name": "slow", "description": "Never answer.", "inputSchema": {"type": "object"}},
+    {"name": "steps", "description": "Report progress.", "inputSchema": {"type": "object"}},
+    {"name": "die", "description": "End.", "inputSchema": {"type": "object"}},
+    {"name": "line", "description": "Print a line without end.", "inputSchema": {"type": "object"}},
+    {"name": "flood", "description": "Print without end.", "inputSchema": {"type": "object"}},
+    {"name": "a b", "description": "A name with a space.", "inputSchema": {"type": "object"}},
+]
+
+
+def send(**document: Any) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **document}) + "\n")
+    sys.stdout.flush()
+
+
+def text(request_id: Any, said: str, *, is_error: bool = False) -> None:
+    send(id=request_id, result={"content": [{"type": "text", "text": said}], "isError": is_error})
+
+
+def call(request_id: Any, params: dict[str, Any]) -> None:
+    name, given = params["name"], params["arguments"]
+    if name == "write":
+        try:
+            with open(given["path"], "w") as file:
+                file.write("written")
+        except OSError as error:
+            text(request_id, str(error), is_error=True)
+        else:
+            text(request_id, "written")
+    elif name == "steps":
+        for done in (1, 2):
+            token = params["_meta"]["progressToken"]
+            told = {"progressToken": token, "progress": done, "total": 2, "message": "step"}
+            send(method="notifications/progress", params=told)
+        text(request_id, "done")
+    elif name == "die":
+        sys.stderr.write("the last words\n")
+        os._exit(3)
+    elif name == "line":
+        while True:
+            sys.stdout.write("x" * 65536)
+    elif name == "flood":
+        while True:
+            send(method="notifications/unknown", params={"text": "x" * 60_000})
+    elif name != "slow":
+        greeting = os.getenv("GREETING", "")  # noqa: TID251 (a program of its own)
+        text(request_id, f"{given.get('text', '')} {greeting}".strip())
+
+
+def main(behaviour: str) -> None:
+    if behaviour == "crash":
+        sys.exit("it cannot work like this")
+    if behaviour == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            signal.pause()
+    sys.stderr.write("a line for people\n")
+    sys.stdout.write("not a message\n")
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("method") == "initialize":
+            send(id=message["id"], result={"instructions": "Be\u202e brief.", "capabilities": {}})
+            send(id="from-server", method="ping")
+        elif message.get("method") == "tools/list":
+            is_first = "cursor" not in message["params"]
+            half = TOOLS[:4] if is_first else TOOLS[4:]
+            send(
+                id=message["id"],
+                result={"tools": half, **({"nextCursor": "2"} if is_first else {})},
+            )
+        elif message.get("method") == "tools/call":
+            call(message["id"], message["params"])
+        elif message.get("method") == "notifications/cancelled":
+            with open("cancelled", "w") as file:
+                file.write(json.dumps(message["params"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")
