@@ -7,14 +7,22 @@ clears it.
 """
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from parley.clock import Clock
+
 SUFFIX: Final = ".instance"
 _BYTES_MAX: Final = 256
+#: How long another process that starts may hold the file while it looks into it.
+LOOKED_AT_S_MAX: Final = 2.0
+LOOK_AGAIN_S: Final = 0.05
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -55,6 +63,18 @@ class InstanceFile:
     def close(self) -> None:
         """Release the lock."""
         os.close(self._descriptor)
+
+
+async def lock_instance_file(path: Path, instance_id: str, clock: Clock) -> InstanceFile | None:
+    """Lock the file of this process and name the instance; None if another process has it."""
+    give_up_at = clock.monotonic() + LOOKED_AT_S_MAX
+    while (locked := InstanceFile.lock(path)) is None:
+        if clock.monotonic() >= give_up_at:
+            logger.error("%s is locked by another process", path)
+            return None
+        await clock.sleep(LOOK_AGAIN_S)
+    locked.name(instance_id)
+    return locked
 
 
 def dead_instances(directory: Path) -> Iterator[InstanceFile]:

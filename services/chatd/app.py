@@ -64,14 +64,14 @@ from chatd.streams.wiring import StreamComponents, open_streams
 from chatd.turns.wiring import WorkerComponents, open_worker
 from chatd.users.clients.existence import GatewayGrantees
 from chatd.workers.domain import WorkerEnded
-from chatd.workers.engine.instances import end_dead_workers, lock_instance_file
+from chatd.workers.engine.instances import end_dead_workers
 from chatd.workers.engine.quarantine import until_idle
 from chatd.workers.rpc.servicer import WorkerServicer
 from chatd.workspace_servers.rpc.servicer import ServerPorts, WorkspaceServerServicer
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
 from parley.audit_log.delivery import AuditDelivery
-from parley.instance_file import InstanceFile
+from parley.instance_file import InstanceFile, lock_instance_file
 from parley.process import Process
 from parley.rpc import TunnelledMethods
 from parley.tasks import BackgroundTasks

@@ -17,9 +17,11 @@ from mcpgateway.oauth.rpc.servicer import AuthorizationServicer
 from mcpgateway.oauth.wiring import OpenLogins, open_logins
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
+from mcpgateway.runtime.instances import Instances
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.recorded_calls import RecordedCalls
 from mcpgateway.runtime.servicer import RuntimeServicer
+from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.runtime.tool_listing import ToolListing
 from mcpgateway.servers.access import Access
 from mcpgateway.servers.changes import ServerChanges
@@ -53,16 +55,25 @@ QUIET_LIBRARIES: Final = ("httpx2", "httpcore2", "mcp")
 
 
 @dataclass(frozen=True, slots=True)
+class OpenCalls:
+    """Everything about calls in a process."""
+
+    journal: Journal
+    executor: CallExecutor
+    recorded: RecordedCalls
+    instances: Instances
+
+
+@dataclass(frozen=True, slots=True)
 class Components:
     """The components of a process."""
 
     servers: Servers
     governance: Governance
     catalogues: CatalogueCache
-    journal: Journal
-    executor: CallExecutor
+    stored_catalogues: StoredCatalogues
+    calls: OpenCalls
     sessions: Sessions
-    recorded: RecordedCalls
     policy: Policy
     logins: OpenLogins
 
@@ -84,54 +95,47 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
     keyring = KeyringFile(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(_database(settings, process))
+        enter, supervision = stack.enter_async_context, process.supervision
+        database = await enter(_database(settings, process))
         box = SecretBox(keyring)
         servers = Servers(database, box)
         rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
         await rotation.adopt(keyring.current)
         policy = await _with_demo(settings, servers, process)
-        journal = await Journal.open(database, process.new_id(), _pruned_counter(process))
+        process_id = process.new_id()
+        journal = await Journal.open(database, process_id, _pruned_counter(process))
+        instances = await enter(
+            Instances.open(settings.instance_file, process_id, journal, process.clock)
+        )
 
         def tools_changed(server_id: str) -> None:
             catalogues.expire(server_id)
             bus.publish(Notice(SERVERS_TOPIC, server_id, 0))
 
-        logins = await stack.enter_async_context(
-            open_logins(database, box, servers, policy, process)
+        logins = await enter(open_logins(database, box, servers, policy, process, process_id))
+        sessions = await enter(Sessions.open(policy, supervision, tools_changed, logins.grants))
+        executor = await enter(
+            CallExecutor.open(journal, sessions, supervision, _login_url(settings))
         )
-        sessions = await stack.enter_async_context(
-            Sessions.open(policy, process.supervision, tools_changed, logins.grants)
-        )
-        executor = await stack.enter_async_context(
-            CallExecutor.open(journal, sessions, process.supervision, _login_url(settings))
-        )
-        bus = await stack.enter_async_context(_bus(url, process))
+        bus = await enter(_bus(url, process))
         neighbours = Neighbours(settings, process)
-        gateways = await stack.enter_async_context(
-            neighbours.channels(ServiceName.GATEWAY, settings.gateway)
-        )
+        gateways = await enter(neighbours.channels(ServiceName.GATEWAY, settings.gateway))
         groups = GatewayGroups(gateways, process.clock)
         values = UserValues(database, box)
         access = Access(servers, values, groups, logins.grants)
         governance = _governance(database, access, values, logins, process)
-        catalogues = CatalogueCache(
-            sessions,
-            governance.definitions,
-            governance.health,
-            process.clock,
-            lambda server_id: bus.publish(Notice(SERVERS_TOPIC, server_id, 0)),
-        )
+        stored = StoredCatalogues(database, process.clock)
+        catalogues = _catalogues(sessions, governance, stored, bus, process)
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
-        parts = Components(
-            servers, governance, catalogues, journal, executor, sessions, recorded, policy, logins
-        )
-        background = await stack.enter_async_context(BackgroundTasks(process.supervision))
+        calls = OpenCalls(journal, executor, recorded, instances)
+        parts = Components(servers, governance, catalogues, stored, calls, sessions, policy, logins)
+        background = await enter(BackgroundTasks(supervision))
         delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
         background.keep("audit_events.deliver", delivery.run)
         background.keep("master_keys.follow", rotation.run)
         _keep_loops(background, parts, groups, bus, process)
-        revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
-        yield await stack.enter_async_context(
+        revocations = await enter(neighbours.revocations(settings.gateway))
+        yield await enter(
             neighbours.serve(
                 _servicers(parts, bus, process),
                 revocations=revocations,
@@ -140,6 +144,23 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 master_keys=rotation,
             )
         )
+
+
+def _catalogues(
+    sessions: Sessions,
+    governance: Governance,
+    stored: StoredCatalogues,
+    bus: PostgresBus,
+    process: Process,
+) -> CatalogueCache:
+    return CatalogueCache(
+        sessions,
+        governance.definitions,
+        governance.health,
+        stored,
+        process.clock,
+        lambda server_id: bus.publish(Notice(SERVERS_TOPIC, server_id, 0)),
+    )
 
 
 def _login_url(settings: Settings) -> Callable[[str], str] | None:
@@ -183,9 +204,18 @@ def _keep_loops(
     bus: PostgresBus,
     process: Process,
 ) -> None:
-    notices = Notices(parts.governance, groups, parts.catalogues, parts.sessions, parts.executor)
-    background.keep("lease.renew", parts.executor.renew_lease)
-    background.keep("recorded_calls.expire", lambda: parts.recorded.expire(process.clock))
+    notices = Notices(
+        parts.governance,
+        groups,
+        parts.catalogues,
+        parts.stored_catalogues,
+        parts.sessions,
+        parts.calls.executor,
+    )
+    executor, end_dead = parts.calls.executor, parts.calls.instances.end_dead
+    background.keep("lease.renew", lambda: executor.renew_lease(end_dead))
+    background.keep("catalogues.expire", lambda: parts.stored_catalogues.expire(process.clock))
+    background.keep("recorded_calls.expire", lambda: parts.calls.recorded.expire(process.clock))
     background.keep("servers.follow", lambda: notices.follow_servers(bus))
     background.keep("users.follow", lambda: notices.follow_users(bus))
 
@@ -210,15 +240,15 @@ def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[A
             governance.access,
             listing,
             parts.catalogues,
-            parts.journal,
-            parts.executor,
+            parts.calls.journal,
+            parts.calls.executor,
         ),
         ServerServicer(
             parts.servers,
             governance,
             parts.catalogues,
-            parts.journal,
-            parts.executor,
+            parts.calls.journal,
+            parts.calls.executor,
             probing,
             process.new_id,
             changed,
@@ -228,16 +258,16 @@ def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[A
             listing,
             parts.catalogues,
             governance.definitions,
-            parts.executor,
+            parts.calls.executor,
             parts.sessions,
-            parts.recorded,
+            parts.calls.recorded,
         ),
         AuthorizationServicer(
             parts.servers,
             governance.access,
             parts.logins.logins,
             parts.logins.store,
-            parts.executor,
+            parts.calls.executor,
             process.clock,
             changed,
         ),

@@ -6,6 +6,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from parley.egress.policy import Policy
+from parley.instance_file import SUFFIX
 from parley.process import ServiceSettings
 from parley.rpc import Address
 from parley.settings import Secret, setting
@@ -60,6 +61,17 @@ class Settings(ServiceSettings):
     recorded_calls_kept_days: int = setting(
         "Days for which the record of calls is kept.", default=90, at_least=1
     )
+    instance_file: Path | None = setting(
+        "A file of its own, *.instance on a local file system, that this process holds locked. The "
+        "other processes of mcpgateway with files in the same directory, which nothing else has "
+        "files in, learn from the locks who has died: calls and renewals of logins need not wait "
+        "for the end of a lease.",
+        default=None,
+    )
     demo_server_url: HttpUrl | None = setting(
         "An MCP server to offer to everyone under the slug demo.", default=None
     )
+
+    def __post_init__(self) -> None:
+        if self.instance_file is not None and self.instance_file.suffix != SUFFIX:
+            raise ValueError(f"MCPGATEWAY_INSTANCE_FILE does not end with {SUFFIX}: rename it")

@@ -6,6 +6,7 @@ from mcpgateway.admin.servicer import Governance
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
+from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.servers.groups import GatewayGroups
 from parley.bus import Bus, Notice, Resync
 
@@ -21,12 +22,14 @@ class Notices:
         governance: Governance,
         groups: GatewayGroups,
         catalogues: CatalogueCache,
+        stored_catalogues: StoredCatalogues,
         sessions: Sessions,
         executor: CallExecutor,
     ) -> None:
         self._governance = governance
         self._groups = groups
         self._catalogues = catalogues
+        self._stored_catalogues = stored_catalogues
         self._sessions = sessions
         self._executor = executor
 
@@ -52,4 +55,5 @@ class Notices:
                 if isinstance(notice, Notice) and await self._groups.is_deleted(notice.id):
                     await self._governance.values.delete_of_user(notice.id)
                     await self._governance.grants.delete_of_user(notice.id)
+                    await self._stored_catalogues.delete_of_user(notice.id)
                     self._executor.cancel_calls_of_user(notice.id)

@@ -34,12 +34,17 @@ class OpenLogins:
 
 @asynccontextmanager
 async def open_logins(
-    database: Database, box: SecretBox, servers: Servers, policy: Policy, process: Process
+    database: Database,
+    box: SecretBox,
+    servers: Servers,
+    policy: Policy,
+    process: Process,
+    process_id: str,
 ) -> AsyncIterator[OpenLogins]:
-    """Yield the logins; at the end, renewals in progress are completed."""
+    """Yield the logins of a process; at the end, renewals in progress are completed."""
     clock = process.clock
     async with IssuerHttp.open(policy) as http, ShieldedTasks() as tasks:
-        store = GrantStore(database, box)
+        store = GrantStore(database, box, process_id)
         registration = Registration(servers, Clients(database, box), http, clock)
         endpoint = TokenEndpoint(http)
         renewal = Renewal(store, registration, endpoint, clock, tasks)

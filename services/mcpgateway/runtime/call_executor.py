@@ -9,7 +9,7 @@ running in this process but the executor does not have was lost between the two,
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -214,12 +214,17 @@ class CallExecutor:
                 )
                 await self._journal.finish(call.execution_id, end)
 
-    async def renew_lease(self) -> None:
-        """Renew the lease periodically, and end the calls of processes whose lease expired."""
+    async def renew_lease(self, end_dead: Callable[[], Awaitable[None]]) -> None:
+        """Renew the lease periodically, and end the calls of processes that have none any more.
+
+        Args:
+            end_dead: Ends the leases of processes that are proven dead.
+        """
         tidied_at = self._clock.monotonic() - DELETE_EXPIRED_S
         while True:
             try:
                 await self.reconcile()
+                await end_dead()
                 await self._journal.fail_abandoned_calls()
                 is_due = self._clock.monotonic() - tidied_at >= DELETE_EXPIRED_S
                 if is_due and not await self._journal.delete_expired():

@@ -1,4 +1,4 @@
-"""The catalogues of servers per user, in memory, with the tools that are quarantined."""
+"""The catalogues of servers per user, with the tools that are quarantined."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from mcpgateway.client.call import Upstream
+from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.servers.definitions import Definitions
 from mcpgateway.servers.domain import Catalogue, Target, Tool
 from mcpgateway.servers.errors import UpstreamFailed
@@ -45,6 +46,7 @@ class CatalogueCache:
         upstream: Requests the tools from servers.
         definitions: Decides which definitions are quarantined.
         health: Records how servers do.
+        stored: Keeps catalogues over a restart.
         clock: The clock of the TTL.
         changed: Called with the server whose tools changed.
     """
@@ -54,12 +56,14 @@ class CatalogueCache:
         upstream: Upstream,
         definitions: Definitions,
         health: ServerHealth,
+        stored: StoredCatalogues,
         clock: Clock,
         changed: Callable[[str], None],
     ) -> None:
         self._upstream = upstream
         self._definitions = definitions
         self._health = health
+        self._stored = stored
         self._clock = clock
         self._changed = changed
         self._known: BoundedCache[tuple[str, int, str, str], CachedCatalogue] = BoundedCache(
@@ -73,13 +77,26 @@ class CatalogueCache:
     async def current(self, target: Target) -> CachedCatalogue:
         """Return a fresh catalogue from the cache, or request it from the server.
 
+        After a restart the stored one serves for a few seconds.
+
         Raises:
             UpstreamFailed: The server does not respond.
         """
-        known = self.known(target)
+        known = self.known(target) or await self._restore(target)
         if known is not None and self._clock.monotonic() < known.fresh_until:
             return known
         return await self.fetch(target)
+
+    async def _restore(self, target: Target) -> CachedCatalogue | None:
+        stored = await self._stored.find(target)
+        if stored is None:
+            return None
+        quarantined = await self._definitions.quarantined(target.server, stored.catalogue.tools)
+        fresh_until = self._clock.monotonic() + TTL_MIN_S
+        restored = CachedCatalogue(stored.catalogue, stored.fetched_at, fresh_until, quarantined)
+        if self.known(target) is None:
+            self._known.put(target.catalogue_key, restored)
+        return self.known(target)
 
     async def fetch(self, target: Target) -> CachedCatalogue:
         """Request the catalogue from the server.
@@ -105,6 +122,7 @@ class CatalogueCache:
         ):
             self._changed(server.id)
         self._known.put(target.catalogue_key, fetched)
+        await self._stored.put(target, catalogue, fetched.fetched_at)
         await self._health.is_well(server.id, len(catalogue.tools))
         return fetched
 

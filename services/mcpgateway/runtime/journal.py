@@ -127,6 +127,8 @@ _RENEW = """
     ON CONFLICT (id) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
 """
 # May run: process.
+_END_PROCESS = "DELETE FROM mcp.gateways WHERE id = $1"
+# May run: process.
 _OWN = """
     SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled, question_id, answer
     FROM mcp.calls WHERE gateway_id = $1 AND finished_at IS NULL
@@ -359,6 +361,10 @@ class Journal:
             )
             for row in rows
         )
+
+    async def end_process(self, process_id: str) -> None:
+        """End the lease of a process that is proven dead."""
+        await self._database.pool.execute(_END_PROCESS, process_id)
 
     async def fail_abandoned_calls(self) -> None:
         """End the calls of processes whose lease expired: their outcome is unknown."""

@@ -15,6 +15,8 @@ class Constraint(StrEnum):
     CALLS_QUESTION_BEFORE_END = "calls_question_before_end"
     CALLS_QUESTION_IS_WHOLE = "calls_question_is_whole"
     CALLS_RUNNING_SOMEWHERE = "calls_running_somewhere"
+    CATALOGUES_PKEY = "catalogues_pkey"
+    CATALOGUES_SERVER_FKEY = "catalogues_server_fkey"
     CHAT_OWNERS_PKEY = "chat_owners_pkey"
     GATEWAYS_PKEY = "gateways_pkey"
     GRANTS_FAILURE_KNOWN = "grants_failure_known"

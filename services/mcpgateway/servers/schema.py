@@ -186,6 +186,8 @@ grants = Table(
     Column("expires_at", DateTime(timezone=True)),
     Column("refresh_at", DateTime(timezone=True)),
     Column("refreshing_until", DateTime(timezone=True)),
+    # The process that renews it.
+    Column("refreshing_by", UUID(as_uuid=False)),
     Column("granted_scopes", ARRAY(Text), nullable=False),
     Column("missing_scopes", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("failure", Text, nullable=False, server_default=text("''")),
@@ -213,6 +215,21 @@ tool_definitions = Table(
     Column("first_seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("server_id", "tool", "digest", name=Constraint.TOOL_DEFINITIONS_PKEY),
     _of_server(Constraint.TOOL_DEFINITIONS_SERVER_FKEY),
+)
+
+# What servers offered users last, in the form of one version of mcpgateway.
+catalogues = Table(
+    "catalogues",
+    metadata,
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("server_version", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("fetched_at", DateTime(timezone=True), nullable=False),
+    PrimaryKeyConstraint("server_id", "user_id", name=Constraint.CATALOGUES_PKEY),
+    _of_server(Constraint.CATALOGUES_SERVER_FKEY),
+    Index("catalogues_by_age", "fetched_at"),
+    Index("catalogues_by_user", "user_id"),
 )
 
 server_health = Table(

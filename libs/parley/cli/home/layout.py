@@ -164,6 +164,10 @@ class Home:
         """Return the file that the process called `name` holds locked."""
         return self.run / f"{name}{SUFFIX}"
 
+    def gateway_instance_file(self, number: int) -> Path:
+        """Return the file that one mcpgateway holds locked, in a directory of their own."""
+        return self.run / "mcpgateway" / f"{number}{SUFFIX}"
+
     def check(self) -> None:
         """Refuse a home that exists and cannot be used.
 

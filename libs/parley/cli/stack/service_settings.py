@@ -104,6 +104,7 @@ def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
                 "GATEWAY": upstream[GATEWAY],
                 "PUBLIC_URL": stack.public_url,
                 "DEMO_SERVER_URL": f"{ports.mcp_demo.url}/mcp",
+                "INSTANCE_FILE": str(home.gateway_instance_file(number)),
             }
         case "chatd":
             return {

@@ -47,12 +47,14 @@ _PUT = f"""
         failure = '', updated_at = now()
     RETURNING {_COLUMNS}
 """
-# The lease is judged by the clock of the database.
+# The lease is judged by the clock of the database; that of a process which ended is over.
 # May run: user.
 _LEASE = """
-    UPDATE mcp.grants SET refreshing_until = now() + $3::interval
+    UPDATE mcp.grants SET refreshing_until = now() + $3::interval, refreshing_by = $4
     WHERE id = $1 AND version = $2 AND failure = ''
-        AND (refreshing_until IS NULL OR refreshing_until < now())
+        AND (refreshing_until IS NULL OR refreshing_until < now()
+            OR (refreshing_by IS NOT NULL AND NOT EXISTS (
+                SELECT FROM mcp.gateways g WHERE g.id = refreshing_by)))
     RETURNING 1
 """
 # May run: user.
@@ -80,11 +82,12 @@ _DELETE_OF_USER = "DELETE FROM mcp.grants WHERE user_id = $1"
 
 
 class GrantStore:
-    """The stored grants."""
+    """The stored grants, as one process of the table `mcp.gateways` renews them."""
 
-    def __init__(self, database: Database, box: SecretBox) -> None:
+    def __init__(self, database: Database, box: SecretBox, process_id: str) -> None:
         self._database = database
         self._box = box
+        self._process_id = process_id
 
     async def find(self, server: Server, user_id: str) -> Grant | None:
         """Return the grant of a user; one made under other settings of the server is none."""
@@ -132,7 +135,9 @@ class GrantStore:
 
     async def lease(self, grant: Grant, duration: timedelta) -> bool:
         """Return whether the caller, and nobody else, may renew this version for a while."""
-        row = await self._database.pool.fetchrow(_LEASE, grant.id, grant.version, duration)
+        row = await self._database.pool.fetchrow(
+            _LEASE, grant.id, grant.version, duration, self._process_id
+        )
         return row is not None
 
     async def release(self, grant: Grant) -> None:

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from chatd.primitives.domain.ids import WorkerId
-from chatd.workers.engine.instances import end_dead_workers, lock_instance_file
+from chatd.workers.engine.instances import end_dead_workers
 from parley.clock import FakeClock, SystemClock
-from parley.instance_file import InstanceFile
+from parley.instance_file import InstanceFile, lock_instance_file
 
 DEAD = WorkerId("00000000-0000-0000-0000-0000000000aa")
 LIVING = WorkerId("00000000-0000-0000-0000-0000000000bb")

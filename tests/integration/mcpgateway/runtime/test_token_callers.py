@@ -9,6 +9,7 @@ from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.servicer import RuntimeServicer
+from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.runtime.tool_listing import ToolListing
 from mcpgateway.servers.access import Access
 from mcpgateway.servers.definitions import Definitions
@@ -43,7 +44,9 @@ class NoLogins:
 def servicer(journal: Journal, servers: Servers, database: Database) -> RuntimeServicer:
     clock, upstream = FakeClock(), ScriptedUpstream()
     definitions, health = Definitions(database), ServerHealth(database, clock)
-    catalogues = CatalogueCache(upstream, definitions, health, clock, lambda _: None)
+    catalogues = CatalogueCache(
+        upstream, definitions, health, StoredCatalogues(database, clock), clock, lambda _: None
+    )
     executor = CallExecutor(journal, upstream, clock, asyncio.TaskGroup())
     values = UserValues(database, SecretBox(Keyring.generate()))
     groups = GatewayGroups(Channels((), lambda _: pytest.fail("asks for groups")), clock)

@@ -98,6 +98,7 @@ LOOPS = {
     "mcpgateway": {
         *BUS,
         "audit_events.deliver",
+        "catalogues.expire",
         "lease.renew",
         "master_keys.follow",
         "recorded_calls.expire",
