@@ -28,6 +28,7 @@ READERS = {
     "running_chats_per_user_max": "chatd/app.py",
     "untrusted_repositories": "chatd/workspaces/engine/reach.py",
     "advisor": "chatd/turns/engine/setups.py",
+    "fallback_model_id": "chatd/turns/engine/setups.py",
     "custom_prompt": "chatd/turns/engine/setups.py",
     "compaction_threshold_percents": "chatd/models/domain/preferences.py",
 }

@@ -50,6 +50,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.administration.approvals",
         "Let tool calls run, ask first, or refuse them.",
     ),
+    "fallback": (
+        "parley.cli.administration.fallback",
+        "Choose the model that continues when a provider is down.",
+    ),
     "advisor": (
         "parley.cli.administration.advisor",
         "Let agents ask a model without tools for advice.",

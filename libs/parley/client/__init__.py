@@ -67,6 +67,7 @@ from parley.client.management import ChatFilter, Management, ToolAnswer
 from parley.client.parts import (
     CallProgress,
     ContextFile,
+    Fallback,
     File,
     FileReference,
     Notice,
@@ -119,6 +120,7 @@ __all__ = [
     "ContextFile",
     "DeadlineExceeded",
     "ErrorKind",
+    "Fallback",
     "File",
     "FileReference",
     "FinishReason",

@@ -96,6 +96,7 @@ class Usage:
 
     Attributes:
         is_estimate: Whether the provider did not report all of it.
+        is_fallback: Whether the fallback model answered.
     """
 
     input_tokens: int = 0
@@ -106,6 +107,7 @@ class Usage:
     context_limit_tokens: int = 0
     cost_micros: int | None = None
     is_estimate: bool = False
+    is_fallback: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,9 @@ def part_of(part: message_pb2.Part) -> parts.Part | None:
             return parts.Skill(part.skill.name, part.skill.description)
         case "notice":
             return parts.Notice(part.notice.text)
+        case "fallback":
+            given = part.fallback
+            return parts.Fallback(given.failed_model_id, given.model_id, given.kind, given.text)
         case None:
             return None
         case unexpected:
@@ -314,6 +317,7 @@ def _usage(usage: message_pb2.Usage) -> Usage:
         context_limit_tokens=usage.context_limit_tokens,
         cost_micros=usage.cost_micros if usage.HasField("cost_micros") else None,
         is_estimate=usage.is_estimate,
+        is_fallback=usage.is_fallback,
     )
 
 

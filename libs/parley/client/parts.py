@@ -148,6 +148,16 @@ class Notice:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """Another model continues the turn, because the provider of its own is down or over quota."""
+
+    failed_model_id: str
+    model_id: str
+    kind: str
+    text: str
+
+
 Part = (
     Text
     | Reasoning
@@ -159,5 +169,6 @@ Part = (
     | ContextFile
     | Skill
     | Notice
+    | Fallback
 )
 UserPart = Text | File | FileReference

@@ -16,7 +16,7 @@ from chatd.models.domain.language_model import (
     OnEvent,
     RequestSent,
 )
-from chatd.models.domain.resolution import unknown_model, usable_provider
+from chatd.models.domain.resolution import TOOLS, unknown_model, usable_provider
 from chatd.models.engine.target import Target
 from chatd.models.store.catalogue import Snapshot, UserConfig
 from chatd.primitives.domain.ids import OwnerId
@@ -28,6 +28,8 @@ from parley.clock import Clock
 from parley.secrets import SecretsError
 
 # Anthropic signs a thinking block for the model that made it.
+# Options that are about a model here, and are not sent to its provider.
+OWN_OPTIONS = frozenset({"wire", TOOLS})
 BOUND = frozenset({ProviderType.ANTHROPIC, ProviderType.BEDROCK})
 
 logger = logging.getLogger(__name__)
@@ -179,7 +181,7 @@ class RoutedModel:
             model_name=model.name,
             base_url=provider.base_url,
             api_key=credential.value,
-            options={name: value for name, value in options.items() if name != "wire"},
+            options={name: value for name, value in options.items() if name not in OWN_OPTIONS},
         )
         wire = self._wires[wire_name(provider.type, model.name, options, provider.display_name)]
         return Call(wire, target, credential.id)

@@ -85,6 +85,10 @@ def _is_over(events: list[SentEvent]) -> bool:
     return _status(events) == "waiting" or is_failed
 
 
+def _fallback_calls(usage: Any) -> int:
+    return int(usage.get("totals", usage)["fallback_calls"])
+
+
 def _told(events: list[SentEvent], kind: str) -> list[Any]:
     return [event.data[kind] for event in events if event.event == kind]
 
@@ -133,8 +137,36 @@ async def test_h30_a_retry_is_told_from_the_first_failure(installation: Installa
             "status_code": 529,
             "retryable": True,
         },
+        "fallback_model_id": None,
     }
     assert _status(events) == "waiting"
+
+
+async def test_a_chat_whose_provider_is_down_continues_with_its_fallback_model(
+    installation: Installation,
+) -> None:
+    chat_id = await installation.chat()
+    down = await installation.model("openai", "fail=503*")
+    fallback = await installation.model("anthropic", "text=instead")
+    changed = await installation.asked(
+        "PATCH", f"{CHATS}/{chat_id}", {"fallback_model_id": fallback}
+    )
+    assert changed["fallback_model_id"] == fallback
+    before = await installation.asked("GET", f"{CHATS}/{chat_id}/usage")
+    events = await installation.turn(chat_id, down)
+    assert [each["fallback_model_id"] for each in _told(events, "retry")] == [None, fallback]
+    page = await installation.asked("GET", f"{CHATS}/{chat_id}/messages?limit=1")
+    (answer,) = page["messages"]
+    announced, text = answer["content"]
+    assert (announced["type"], announced["failed_model_id"], announced["model_id"]) == (
+        "fallback",
+        down,
+        fallback,
+    )
+    assert text == {"type": "text", "text": "instead"}
+    assert (answer["model_id"], answer["usage"]["is_fallback"]) == (fallback, True)
+    after = await installation.asked("GET", f"{CHATS}/{chat_id}/usage")
+    assert _fallback_calls(after) - _fallback_calls(before) == 1
 
 
 async def test_c3_a_key_that_is_refused_is_told_once_and_not_shown(

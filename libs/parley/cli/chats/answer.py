@@ -29,6 +29,9 @@ CUT: Mapping[str, str] = {
 }
 
 
+FALLBACK = "fallback_model_id"
+
+
 class Ending(StrEnum):
     """How a turn can end, as values of the chat's status."""
 
@@ -83,11 +86,9 @@ class Answer:
                 self._running.restart()
                 return self._end_line()
             case "retry":
-                delay_s = payload.get("delay_ms", 0) / 1000
-                return [
-                    *self._end_line(),
-                    Note(f"retrying in {delay_s:g} s: {_words(payload.get('error', {}))}"),
-                ]
+                delay_s, model_id = payload.get("delay_ms", 0) / 1000, payload.get(FALLBACK)
+                way = f"continuing with {model_id}" if model_id else f"retrying in {delay_s:g} s"
+                return [*self._end_line(), Note(f"{way}: {_words(payload.get('error', {}))}")]
             case "error":
                 self.problem = _words(payload)
             case "status":

@@ -87,6 +87,8 @@ def queued_lines(queued: Mapping[str, Any]) -> Iterator[str]:
 
 def _part_lines(part: Mapping[str, Any]) -> Iterator[str]:
     match part.get("type"):
+        case "fallback":
+            yield f"! {part.get('model_id')} answers: {part.get('text')}"
         case "text" | "notice":
             yield from str(part.get("text", "")).splitlines()
         case "reasoning":

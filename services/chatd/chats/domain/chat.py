@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from chatd.content.domain.messages import FinishReason, Role, TurnError, Visibility
-from chatd.content.domain.parts import Part
+from chatd.content.domain.parts import Fallback, Part
 from chatd.content.domain.tools import SUSPENDED, InputAnswer, InputRequired, PendingKind
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice
@@ -48,6 +48,7 @@ class Retry:
     error: TurnError
     unreachable_since: datetime | None = None  # First attempt of the current unreachable series.
     held_back_since: datetime | None = None  # When the call of this attempt was first held back.
+    fallback: Fallback | None = None  # Set if another model makes the next attempt.
 
 
 @dataclass(frozen=True, slots=True)

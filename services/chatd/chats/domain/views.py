@@ -64,6 +64,7 @@ class ChatView:
     archives_at: datetime | None = None
     purges_at: datetime | None = None
     is_break_glass_open: bool = False
+    fallback_model_id: str = ""  # Empty for the installation's.
     asking: tuple["OpenAction", ...] = ()  # What it waits for, if that was read.
 
     @property
@@ -81,6 +82,7 @@ class ChatView:
             self.reasoning_effort,
             self.workspace_id,
             self.mcp_server_ids,
+            self.fallback_model_id,
         )
         digest = blake2b(msgspec.json.encode(arranged), digest_size=ETAG_DIGEST_BYTES)
         return f"{self.state.snapshot_version}-{digest.hexdigest()}"

@@ -29,6 +29,7 @@ CHANGEABLE = (
     "reasoning_effort",
     "workspace_id",
     "mcp_server_ids",
+    "fallback_model_id",
 )
 
 
@@ -135,6 +136,9 @@ class ArrangementMethods(ChatMethods):
             CheckUnavailable: A service that checks them does not answer.
             ModelNotFound: There is no such model.
         """
+        if changes.fallback_model_id:
+            fallback = await self._defaults.choice(ModelChoice(changes.fallback_model_id))
+            changes = replace(changes, fallback_model_id=fallback.model_id)
         if not (changes.workspace_id or changes.mcp_server_ids or changes.model_id):
             return changes
         chat = await self._stores.reading.get(chat_id, Reader(owner.id))
@@ -186,6 +190,7 @@ def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:
         "reasoning_effort": EFFORT_OF[chat.reasoning_effort],
         "workspace_id": fields.optional_uuid(chat.workspace_id, "chat.workspace_id"),
         "mcp_server_ids": fields.mcp_server_ids(chat.mcp_server_ids),
+        "fallback_model_id": chat.fallback_model_id.strip(),
     }
     return ChatChanges(**{path: values[path] for path in paths})
 

@@ -86,6 +86,7 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
         parent_chat_id=chat.parent_chat_id or "",
         root_chat_id=chat.root_chat_id,
         model_id=chat.model_id,
+        fallback_model_id=chat.fallback_model_id,
         reasoning_effort=EFFORT[chat.reasoning_effort],
         mode=MODE[chat.mode],
         workspace_id=chat.workspace_id,
@@ -210,6 +211,7 @@ def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
         delay_ms=retry.delay_ms,
         retrying_at=time_to_proto(retry.retrying_at),
         error=error_to_proto(retry.error),
+        fallback_model_id="" if retry.fallback is None else retry.fallback.model_id,
     )
 
 
@@ -247,6 +249,7 @@ def usage_to_proto(use: ModelUse) -> message_pb2.Usage:
         context_limit_tokens=use.context_limit_tokens,
         cost_micros=use.cost_micros,
         is_estimate=use.is_estimate,
+        is_fallback=use.is_fallback,
     )
 
 
@@ -310,6 +313,11 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
             return message_pb2.Part(skill=skill)
         case parts.Notice(text):
             return message_pb2.Part(notice=message_pb2.NoticePart(text=text))
+        case parts.Fallback(failed_model_id, model_id, kind, text):
+            fallback = message_pb2.FallbackPart(
+                failed_model_id=failed_model_id, model_id=model_id, kind=kind, text=text
+            )
+            return message_pb2.Part(fallback=fallback)
         case _:
             assert_never(part)
 

@@ -65,6 +65,7 @@ class ConfiguredDefaults:
     async def complete(self, new: NewChat) -> NewChat:
         """Return a new chat with the installation's system prompt before all other messages."""
         choice = await self.choice(ModelChoice(new.model_id, new.reasoning_effort))
+        fallback = await self.choice(ModelChoice(new.fallback_model_id))
         prompt = (await self._configuration.current()).catalogue.settings.system_prompt
         *before, message = new.messages
         if prompt.strip():
@@ -74,4 +75,5 @@ class ConfiguredDefaults:
             new,
             messages=(*before, replace(message, choice=choice)),
             model_id=choice.model_id,
+            fallback_model_id=fallback.model_id,
         )

@@ -367,6 +367,7 @@ def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part,
         client_tools=client_tools_from_proto(request.client_tools),
         file_ids=file_ids_of(content),
         is_unattended=request.unattended,
+        fallback_model_id=request.fallback_model_id.strip(),
     )
 
 

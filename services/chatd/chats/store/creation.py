@@ -30,9 +30,9 @@ INSERT_CHAT = """
         INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, root_chat_id,
             model_id, reasoning_effort, mode, workspace_id, mcp_server_ids, labels, client_tools,
             pin_order, summary, last_turn_summary, last_read_message_id, created_at,
-            owner_group_ids, is_unattended, parent_chat_id)
+            owner_group_ids, is_unattended, parent_chat_id, fallback_model_id)
         VALUES ($1, $2, $3, $4, $5, coalesce($26::uuid, $1), $6, $7, $8, $9, $10,
-            $11::text::jsonb, $12::text::json, 0, '', '', 0, clock_timestamp(), $23, $24, $25)
+            $11::text::jsonb, $12::text::json, 0, '', '', 0, clock_timestamp(), $23, $24, $25, $27)
         ON CONFLICT DO NOTHING RETURNING id, owner_id, created_at),
     execution AS (
         INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
@@ -85,6 +85,7 @@ class NewChat:
     is_unattended: bool = False  # Nobody will answer questions.
     parent_chat_id: ChatId | None = None  # The chat that starts it, if it is a child.
     root_chat_id: ChatId | None = None  # The root of that one's tree.
+    fallback_model_id: str = ""  # Empty for the installation's.
 
 
 async def insert_chat(
@@ -128,6 +129,7 @@ async def insert_chat(
             new.is_unattended,
             new.parent_chat_id,
             new.root_chat_id,
+            new.fallback_model_id,
         )
     return None if row is None else _state_of_new(new, row["worker_id"])
 

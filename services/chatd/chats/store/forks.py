@@ -20,11 +20,11 @@ INSERT_FORK = """
         INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, root_chat_id,
             model_id, reasoning_effort, mode, workspace_id, mcp_server_ids, labels, client_tools,
             pin_order, summary, last_turn_summary, last_read_message_id, created_at,
-            owner_group_ids, is_unattended)
+            owner_group_ids, is_unattended, fallback_model_id)
         SELECT $3, owner_id, owner_role, $4, true, $3, model_id, reasoning_effort,
             CASE mode WHEN 'explore' THEN '' ELSE mode END, $7::uuid, mcp_server_ids, labels,
             client_tools, 0, '', '', $8::bigint - 1, clock_timestamp(), owner_group_ids,
-            is_unattended
+            is_unattended, fallback_model_id
         FROM source
         ON CONFLICT DO NOTHING RETURNING id, created_at),
     execution AS (

@@ -22,7 +22,8 @@ UPDATE_CHAT = """
         reasoning_effort = coalesce($7::text, reasoning_effort),
         workspace_id = CASE WHEN $8::text IS NULL THEN workspace_id
             ELSE nullif($8::text, '')::uuid END,
-        mcp_server_ids = coalesce($9::uuid[], mcp_server_ids)
+        mcp_server_ids = coalesce($9::uuid[], mcp_server_ids),
+        fallback_model_id = coalesce($10::text, fallback_model_id)
     WHERE id = $1 AND owner_id = $2 RETURNING id
 """
 
@@ -57,6 +58,7 @@ class ChatChanges:
     reasoning_effort: ReasoningEffort | None = None
     workspace_id: str | None = None  # Empty for none.
     mcp_server_ids: tuple[str, ...] | None = None
+    fallback_model_id: str | None = None  # Empty for the installation's.
 
 
 class Metadata:
@@ -99,6 +101,7 @@ class Metadata:
                 changes.reasoning_effort,
                 changes.workspace_id,
                 changes.mcp_server_ids,
+                changes.fallback_model_id,
             )
         if found is None:
             raise ChatNotFound(chat_id)

@@ -72,6 +72,7 @@ CHILD_COUNT = """
 VIEW_COLUMNS = f"""
     c.id AS view_id, c.owner_id, c.owner_role, c.title, c.has_own_title, c.parent_chat_id,
     c.root_chat_id, c.model_id, c.reasoning_effort, c.mode, c.workspace_id, c.mcp_server_ids,
+    c.fallback_model_id,
     c.labels::text AS labels, c.pin_order, c.summary, c.last_turn_summary,
     c.client_tools::text AS client_tools, c.last_read_message_id, c.created_at AS chat_created_at,
     c.diff_status::text AS diff_status,
@@ -122,6 +123,7 @@ def view_of(row: asyncpg.Record) -> ChatView:
         diff_status=diff_status_of(row["diff_status"]),
         archives_at=row["archives_at"],
         purges_at=row["purges_at"],
+        fallback_model_id=row["fallback_model_id"],
     )
 
 

@@ -104,6 +104,15 @@ class Notice(msgspec.Struct, frozen=True, tag="notice"):
     text: str
 
 
+class Fallback(msgspec.Struct, frozen=True, tag="fallback"):
+    """Another model continues the turn; it is not sent to models."""
+
+    failed_model_id: str
+    model_id: str
+    kind: str  # Of the error that the first one failed with.
+    text: str
+
+
 class CallProgress(msgspec.Struct, frozen=True):
     """How far a running call is, in the unit of its tool."""
 
@@ -138,5 +147,6 @@ Part = (
     | ContextFile
     | Skill
     | Notice
+    | Fallback
 )
 StreamedPart = Part | ToolResultDelta

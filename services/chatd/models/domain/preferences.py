@@ -53,6 +53,8 @@ class InstallationSettings:
         untrusted_repositories: Whether files of cloned repositories are content from outside, after
             which calls that could carry data out need an approval.
         advisor: The settings of the advisor.
+        fallback_model_id: The model that continues a turn when the provider of its own is down or
+            over quota; empty for none.
         retention_notice_days: How many days before its end the owner of a chat is told.
     """
 
@@ -67,6 +69,7 @@ class InstallationSettings:
     untrusted_repositories: bool = False
     advisor: AdvisorSettings = AdvisorSettings()
     retention_notice_days: int = 7
+    fallback_model_id: str = ""
 
     @property
     def has_default_prompt(self) -> bool:

@@ -40,6 +40,7 @@ class ModelUse:
     model_name: str = ""
     price: Price | None = None  # At the time of the call.
     is_estimate: bool = False  # Whether its provider did not report all of the tokens.
+    is_fallback: bool = False  # Whether the fallback model answered.
 
 
 def cost_micros(price: Price | None, usage: UsageReported) -> int | None:

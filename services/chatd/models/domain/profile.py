@@ -52,3 +52,5 @@ class ModelProfile:
     provider: str = ""  # As the ledger names it.
     provider_id: str = ""
     name: str = ""  # As the provider names it.
+    takes_tools: bool = True  # False only where an administrator says so.
+    is_fallback: bool = False  # Whether it answers in place of the model that was chosen.

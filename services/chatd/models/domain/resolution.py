@@ -11,6 +11,7 @@ from chatd.models.domain.price_book import BookEntry, PriceBook
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ModelProfile, ReasoningEffort
 
 OUTPUT_TOKENS_MAX = 32_000
+TOOLS = "tools"  # The option that says whether a model takes tools.
 CHOOSE_ANOTHER = (
     "choose another one for the chat or with the next message, or take the choice away and the "
     "default answers."
@@ -141,6 +142,7 @@ def profile_of(resolved: Resolved, book: PriceBook) -> ModelProfile:
         provider=resolved.provider.name,
         provider_id=resolved.provider.id,
         name=model.name,
+        takes_tools=({**resolved.provider.options, **model.options}.get(TOOLS) is not False),
     )
 
 

@@ -22,6 +22,7 @@ Context = grpc.aio.ServicerContext
 TTL_MS_MIN = 60_000
 TTL_MS_MAX = 30 * 24 * 3600 * 1000
 CUSTOM_PROMPT = "custom_prompt"
+FALLBACK = "fallback_model_id"
 THRESHOLDS = "compaction_threshold_percents"
 
 #: The advisor has methods of its own, which set its model as well.
@@ -59,6 +60,8 @@ class SettingsServicer(SettingsServiceServicer):
         changed = masked(tuple(request.update_mask.paths), INSTALLATION_FIELDS)
         checked = _checked_installation(request.settings)
         values = {name: checked[name] for name in sorted(changed)}
+        if values.get(FALLBACK):
+            values[FALLBACK] = await self._known_model_id(str(values[FALLBACK]))
         settings = await self._preferences.change_installation(values)
         return api.UpdateInstallationSettingsResponse(settings=_installation(settings))
 
@@ -79,16 +82,19 @@ class SettingsServicer(SettingsServiceServicer):
         if effort and not model_id:
             raise InvalidRequest("settings.reasoning_effort", "needs a model_id")
         if model_id:
-            model = (await self._catalogue()).find(model_id)
-            if model is None:
-                raise ModelNotFound(model_id)
-            model_id = model.id
+            model_id = await self._known_model_id(model_id)
         settings = AdvisorSettings(given.enabled, given.uses_per_turn_max, given.output_tokens_max)
         override = ModelOverride(Purpose.ADVISOR, model_id, effort)
         await self._preferences.set_advisor(settings, override)
         return api.SetAdvisorSettingsResponse(
             settings=_advisor(settings, override if model_id else None)
         )
+
+    async def _known_model_id(self, reference: str) -> str:
+        model = (await self._catalogue()).find(reference)
+        if model is None:
+            raise ModelNotFound(reference)
+        return model.id
 
     async def GetUserSettings(
         self, request: api.GetUserSettingsRequest, context: Context
@@ -152,6 +158,7 @@ def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[s
         "running_chats_per_user_max": given.running_chats_per_user_max,
         "untrusted_repositories": given.untrusted_repositories,
         "retention_notice_days": given.retention_notice_days,
+        FALLBACK: given.fallback_model_id.strip(),
     }
 
 
@@ -167,6 +174,7 @@ def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSe
         running_chats_per_user_max=settings.running_chats_per_user_max,
         untrusted_repositories=settings.untrusted_repositories,
         retention_notice_days=settings.retention_notice_days,
+        fallback_model_id=settings.fallback_model_id,
     )
 
 

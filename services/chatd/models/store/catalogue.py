@@ -55,7 +55,8 @@ SELECT_USER_KEYS = f"""
 # The properties of a chat that its turns depend on, beside its history; for its worker.
 # May run: process.
 SELECT_CHAT_FACTS = """
-    SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
+    SELECT c.model_id, c.reasoning_effort, c.fallback_model_id, c.mode,
+        c.client_tools::text AS client_tools,
         coalesce(c.workspace_id, r.workspace_id) AS workspace_id, c.mcp_server_ids,
         CASE WHEN c.parent_chat_id IS NULL THEN '{}'::uuid[] ELSE ARRAY(
             WITH RECURSIVE above AS (
@@ -131,6 +132,7 @@ class ChatFacts:
         is_attended: Whether somebody can answer questions.
         has_children: Whether other chats have it as their root.
         instructions: The instruction files that are pinned in its prompts; None if none were read.
+        fallback_model_id: The model that continues its turns; empty for the installation's.
     """
 
     choice: ModelChoice
@@ -143,6 +145,7 @@ class ChatFacts:
     is_attended: bool = True
     has_children: bool = False
     instructions: PinnedInstructions | None = None
+    fallback_model_id: str = ""
 
     @property
     def is_child(self) -> bool:
@@ -217,6 +220,7 @@ class StoredCatalogue:
             row["is_attended"],
             row["has_children"],
             _instructions_of(row),
+            row["fallback_model_id"],
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:

@@ -65,6 +65,7 @@ def model_use(profile: ModelProfile, call: Metered, *, alive_ms: int, model_ms: 
         model_name=profile.name,
         price=profile.price,
         is_estimate=call.is_estimate,
+        is_fallback=profile.is_fallback,
     )
 
 

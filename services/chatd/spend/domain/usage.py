@@ -20,6 +20,7 @@ class UsageTotals:
     model_runtime_ms: int = 0
     estimated_calls: int = 0
     estimated_cost_micros: int = 0  # Part of the cost.
+    fallback_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)

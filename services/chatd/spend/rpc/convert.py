@@ -33,6 +33,7 @@ def totals_to_proto(totals: UsageTotals) -> usage_pb2.UsageTotals:
         priced_calls=totals.priced_calls,
         unpriced_calls=totals.unpriced_calls,
         estimated_calls=totals.estimated_calls,
+        fallback_calls=totals.fallback_calls,
         estimated_cost_micros=totals.estimated_cost_micros,
         input_tokens=totals.input_tokens,
         output_tokens=totals.output_tokens,

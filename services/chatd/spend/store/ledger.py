@@ -17,7 +17,7 @@ COLUMNS = """
     id, message_id, purpose, outcome, provider, model, input_tokens, output_tokens,
     reasoning_tokens, cache_read_tokens, cache_write_tokens, input_price, output_price,
     cache_read_price, cache_write_price, cost_micros, model_runtime_ms, model_name, is_estimate,
-    chat_id, root_chat_id, owner_id, created_at
+    is_fallback, chat_id, root_chat_id, owner_id, created_at
 """
 
 # The parameters of an entry, with placeholders for their numbers.
@@ -25,7 +25,7 @@ VALUES = """
     {p1}::uuid, {p2}::bigint, {p3}::text, {p4}::text, {p5}::text, {p6}::text, {p7}::bigint,
     {p8}::bigint, {p9}::bigint, {p10}::bigint, {p11}::bigint, {p12}::numeric, {p13}::numeric,
     {p14}::numeric, {p15}::numeric, {p16}::bigint, {p17}::bigint,
-    {p18}::text, {p19}::boolean
+    {p18}::text, {p19}::boolean, {p20}::boolean
 """
 
 # The usage and cost of a call; they are replaced only together.
@@ -58,16 +58,16 @@ ENTER_BILL = f"""
                 {_BETTER_FIGURES})
 """
 
-_PLACES = {f"p{place}": f"${place}" for place in range(1, 20)}
+_PLACES = {f"p{place}": f"${place}" for place in range(1, 21)}
 
 # Enters the bill separately, for a call whose chat continued without it or was deleted. Reported
 # figures replace an estimate; nothing else is changed.
 # May run: process.
 ENTER = f"""
     INSERT INTO chat.usage ({COLUMNS})
-    SELECT {VALUES.format_map(_PLACES)}, $20::uuid,
-        coalesce((SELECT root_chat_id FROM chat.chats WHERE id = $20::uuid), $20::uuid),
-        $21::uuid, clock_timestamp()
+    SELECT {VALUES.format_map(_PLACES)}, $21::uuid,
+        coalesce((SELECT root_chat_id FROM chat.chats WHERE id = $21::uuid), $21::uuid),
+        $22::uuid, clock_timestamp()
     ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in FIGURES)}
         WHERE usage.is_estimate AND NOT excluded.is_estimate
 """
@@ -96,6 +96,7 @@ def entry_arguments(entry: LedgerEntry) -> tuple[object, ...]:
         use.model_runtime_ms,
         use.model_name,
         use.is_estimate,
+        use.is_fallback,
     )
 
 

@@ -50,6 +50,7 @@ usage = Table(
     Column("message_id", BigInteger),
     Column("model_name", Text, nullable=False, server_default=text("''")),
     Column("is_estimate", Boolean, nullable=False, server_default=text("false")),
+    Column("is_fallback", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id", name=Constraint.USAGE_PKEY),
     CheckConstraint(
         "least(input_tokens, output_tokens, reasoning_tokens, cache_read_tokens,"

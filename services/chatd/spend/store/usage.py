@@ -20,6 +20,7 @@ TOTALS = ", ".join(
         "count(u.cost_micros) AS priced_calls",
         "count(u.id) - count(u.cost_micros) AS unpriced_calls",
         "count(u.id) FILTER (WHERE u.is_estimate) AS estimated_calls",
+        "count(u.id) FILTER (WHERE u.is_fallback) AS fallback_calls",
         "least(coalesce(sum(u.cost_micros) FILTER (WHERE u.is_estimate), 0), "
         f"{_LARGEST})::bigint AS estimated_cost_micros",
         *(

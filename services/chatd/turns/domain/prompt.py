@@ -19,6 +19,7 @@ from chatd.chats.domain.pieces import given_up
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import (
     ContextFile,
+    Fallback,
     File,
     FileReference,
     Notice,
@@ -107,7 +108,7 @@ def shown(part: Part, *, is_from_user: bool) -> Part | None:
             return Text(context_file_text(part))
         case File():
             return part if is_from_user else None
-        case Source() | Notice() | Skill():
+        case Source() | Notice() | Skill() | Fallback():
             return None
         case ToolCall() | ToolResult():
             return part

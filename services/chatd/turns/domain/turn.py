@@ -1,6 +1,6 @@
 """Values of a turn: its setup, and how it ended."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState
@@ -19,6 +19,8 @@ class TurnSetup:
     Attributes:
         model: The model that answers.
         summariser: The model that summarises, if it is another one.
+        fallback: The model that continues the turn when the provider of its own is down or over
+            quota; None if there is none.
         threshold_percent: How full the context window may be before the history is summarised; 100
             never.
         is_final_step_compacted: Whether a turn whose last answer crossed the threshold is
@@ -43,6 +45,16 @@ class TurnSetup:
     mcp_server_ids: tuple[str, ...] | None = ()
     workspace_id: str = ""
     is_attended: bool = True
+    fallback: ModelProfile | None = None
+
+    def taken_over(self) -> "TurnSetup":
+        """Return the setup with which the fallback model continues, if there is one.
+
+        It summarises as well: the model for summaries may have the provider that is down.
+        """
+        if self.fallback is None:
+            return self
+        return replace(self, model=self.fallback, summariser=None, fallback=None)
 
     def context(self, chat_id: ChatId, owner: Owner) -> TurnContext:
         """Return the context of a turn of a chat."""

@@ -7,7 +7,7 @@ import msgspec
 
 from chatd.chats.domain.pieces import Piece, joined
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.content.domain.parts import Fallback, Part, Reasoning, Text, ToolCall
 from chatd.models.domain.estimates import text_bytes, tokens_of_bytes
 from chatd.models.domain.language_model import (
     Finished,
@@ -45,10 +45,15 @@ class Answer:
         show: Publishes each piece.
         clock: The clock.
         server_ids: MCP servers by the names of their tools; a provider does not know them.
+        fallback: Comes before the answer if it is the first one of a fallback model.
     """
 
     def __init__(
-        self, show: Show, clock: Clock, server_ids: Mapping[str, str] | None = None
+        self,
+        show: Show,
+        clock: Clock,
+        server_ids: Mapping[str, str] | None = None,
+        fallback: Fallback | None = None,
     ) -> None:
         self._show = show
         self._server_ids = server_ids or {}
@@ -64,6 +69,9 @@ class Answer:
         self.is_sent = False  # Whether the prompt was sent to the provider.
         self.usage: UsageReported | None = None
         self.finished: Finished | None = None
+        self._fallback = fallback
+        if fallback is not None:
+            self._add(self._next_place(), fallback)
 
     @property
     def content(self) -> tuple[Part, ...]:
@@ -73,7 +81,7 @@ class Answer:
     @property
     def has_begun(self) -> bool:
         """Whether the model produced anything that its provider will charge for."""
-        return bool(self._pieces) or self.usage is not None
+        return len(self._pieces) > (self._fallback is not None) or self.usage is not None
 
     @property
     def output_tokens(self) -> int:

@@ -26,12 +26,13 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.content.domain.parts import Text
+from chatd.content.domain.parts import Fallback, Text
 from chatd.content.domain.turn_context import TurnContext
-from chatd.models.domain.language_model import ModelError
+from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.primitives.domain.ids import OwnerClaim
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.agent_reports import has_agents, unread_reports
+from chatd.turns.domain.fallbacks import is_fallback_due, lacking
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.turns.domain.retries import (
     Failed,
@@ -104,6 +105,7 @@ class ChatRun:
         )
         self._dispatched = Dispatched(self._ports.chats)
         self._prepared: PreparedTurn | None = None
+        self._request: ModelRequest | None = None  # Of the turn's own model, in this round.
         self._inherited: OpenCall | None = None  # The call that a dead owner left.
 
     async def run(self) -> None:
@@ -127,6 +129,7 @@ class ChatRun:
         """Execute the next action of the current turn."""
         session = self._session
         session.unfinished = None
+        self._request = None
         self._bill_late()
         if not await self._wait_for_retry():
             return
@@ -229,6 +232,8 @@ class ChatRun:
             await self._fail(error)
             return
         request = await prepared.request(session, self._ports.files)
+        is_own_model = isinstance(action, CallModel) or prepared.setup.summariser is None
+        self._request = request if is_own_model else None
         if not self._ports.may_act():
             raise FenceLost(session.chat_id)
         show = self._ports.live.open(session.chat_id, session.fence).add
@@ -284,6 +289,8 @@ class ChatRun:
             seconds_since(since, clock.now()),
             seconds_since(held_back_since, clock.now()),
         )
+        if await self._fall_back(failed):
+            return
         match after_failed_step(failed, self._ports.jitter(), limits):
             case GiveUp(final):
                 await self._fail(final)
@@ -291,9 +298,32 @@ class ChatRun:
                 retrying_at = clock.now() + timedelta(seconds=delay_s)
                 delay_ms = round(delay_s * 1000)
                 told = error.turn_error
-                retry = Retry(attempt, delay_ms, retrying_at, told, since, held_back_since)
+                fallback = None if session.state.retry is None else session.state.retry.fallback
+                retry = Retry(
+                    attempt, delay_ms, retrying_at, told, since, held_back_since, fallback
+                )
                 bill = session.billed(CallOutcome.FAILED)
                 await session.apply(RecordRetry(session.fence, retry, bill))
+
+    async def _fall_back(self, failed: Failed) -> bool:
+        """Let the fallback model make the next attempt; return whether it does."""
+        session, prepared, request = self._session, self._prepared, self._request
+        if prepared is None or request is None:
+            return False
+        setup = prepared.setup
+        if not is_fallback_due(failed, setup.model, setup.fallback):
+            return False
+        assert setup.fallback is not None
+        if (lack := lacking(setup.fallback, request)) is not None:
+            logger.warning("the fallback model %s is left out: %s", setup.fallback.id, lack)
+            return False
+        error = failed.error
+        fallback = Fallback(setup.model.id, setup.fallback.id, error.kind, error.message)
+        retry = Retry(failed.attempt, 0, self._clock.now(), error.turn_error, fallback=fallback)
+        bill = session.billed(CallOutcome.FAILED)
+        if await session.apply(RecordRetry(session.fence, retry, bill)):
+            self._prepared = None
+        return True
 
     async def _wait_for_retry(self) -> bool:
         """Wait until the next attempt is due; return False when the chat changed meanwhile."""

@@ -22,6 +22,7 @@ from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.asking import asking_tools
 from chatd.turns.domain.calls import offered_tools, withheld_tools
+from chatd.turns.domain.fallbacks import is_taken_over
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.prompt import PromptBuilder
 from chatd.turns.domain.steps import StepPolicy, steps_of_turn
@@ -118,6 +119,8 @@ async def prepare(
         ModelError: No model can be used, or an MCP server that is required.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
+    if is_taken_over(session.state, session.history.messages):
+        setup = setup.taken_over()
     context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
     local = await tools.list_tools(context)
     reports = await servers.reports(context)

@@ -1,12 +1,14 @@
 """The setup of a turn, built from the configuration, its chat and its owner."""
 
 import logging
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ContextFile
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
-from chatd.models.domain.catalogue import Purpose
+from chatd.models.domain.catalogue import Catalogue, Purpose
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.domain.price_book import PriceBook
@@ -137,7 +139,22 @@ class ConfiguredSetups:
             mcp_server_ids=facts.mcp_server_ids,
             workspace_id=facts.workspace_id,
             is_attended=facts.is_attended,
+            fallback=self._fallback(catalogue, facts, resolved, own),
         )
+
+    def _fallback(
+        self, catalogue: Catalogue, facts: ChatFacts, resolved: Resolved, own: Collection[str]
+    ) -> ModelProfile | None:
+        """Return the fallback model of a chat; None if there is none that can be used."""
+        model_id = facts.fallback_model_id or catalogue.settings.fallback_model_id
+        if not model_id or model_id == resolved.model.id:
+            return None
+        try:
+            found = resolve(catalogue, ModelChoice(model_id, resolved.effort), self._book, own)
+        except ModelError as unusable:
+            logger.warning("the fallback model cannot be used: %s", unusable.message)
+            return None
+        return replace(profile_of(found, self._book), is_fallback=True)
 
     async def _instruction_files(
         self, chat_id: ChatId, owner: Owner, facts: ChatFacts

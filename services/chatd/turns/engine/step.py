@@ -9,7 +9,7 @@ from chatd.chats.domain.chat import Message, NewMessage, PendingCall
 from chatd.chats.domain.commands import AskedCall, CommitStep
 from chatd.chats.domain.pieces import completed, interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
-from chatd.content.domain.parts import Notice, Part, Reasoning, Text, ToolCall
+from chatd.content.domain.parts import Fallback, Notice, Part, Reasoning, Text, ToolCall
 from chatd.content.domain.tools import Dispatch, PendingKind, ToolSpec
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.primitives.domain.ids import ExecutionId, MessageId
@@ -24,6 +24,7 @@ from chatd.turns.domain.calls import (
     local_calls,
     plan_calls,
 )
+from chatd.turns.domain.fallbacks import announced
 from chatd.turns.domain.loops import ASK_AFTER, repetitions
 from chatd.turns.domain.ports import Approvals
 from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action, steps_of_turn
@@ -77,7 +78,12 @@ class ModelStep:
             OwnershipLost: This runner no longer owns the chat.
         """
         specs = self.prepared.specs
-        answer = Answer(show, self.clock, {name: spec.server_id for name, spec in specs.items()})
+        answer = Answer(
+            show,
+            self.clock,
+            {name: spec.server_id for name, spec in specs.items()},
+            announced(session.state, self.prepared.setup.model),
+        )
         call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
         session.unfinished = InterruptedContent(
             session.fence,
@@ -91,7 +97,7 @@ class ModelStep:
         content = completed(answer.content)
         if _is_refusal(answer, content):
             return Broken(_refused(answer, provider))
-        if not content:
+        if all(isinstance(part, Fallback) for part in content):
             return Done(())
         if steps_of_turn(session.state, session.history.messages) == 0:
             content = (*content, *map(Notice, self.prepared.notices))
@@ -200,7 +206,7 @@ def looping(history: Sequence[Message], turn_id: MessageId, call: ToolCall) -> V
 def _is_refusal(answer: Answer, content: tuple[Part, ...]) -> bool:
     """Return whether the provider blocked the answer; reasoning alone is no answer."""
     is_blank = all(
-        isinstance(part, Reasoning) or (isinstance(part, Text) and not part.text.strip())
+        isinstance(part, Reasoning | Fallback) or (isinstance(part, Text) and not part.text.strip())
         for part in content
     )
     finished = answer.finished

@@ -66,6 +66,9 @@ MAY_CLAIM = """
     WHERE id = $1 AND NOT is_draining AND lease_until > clock_timestamp() + interval '3 seconds'
 """
 
+# The next owner makes its attempt at once, with the fallback model if that was decided.
+KEPT_RETRY = "CASE WHEN e.retry -> 'fallback' ->> 'model_id' IS NOT NULL THEN e.retry END"
+
 # How a chat is parked. The epoch is incremented too: a process that still runs it must stop.
 PARKED = """
         status = 'error', last_error = {error}::text::json, worker_id = NULL,
@@ -140,7 +143,7 @@ SWEEP = f"""
             worker_id = $1, owner_epoch = e.owner_epoch + 1,
             snapshot_version = e.snapshot_version + 1,
             generation_attempt = e.generation_attempt + (e.status = 'running')::int,
-            takeovers = e.takeovers + picked.is_orphan::int, retry = NULL,
+            takeovers = e.takeovers + picked.is_orphan::int, retry = {KEPT_RETRY},
             changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
         FROM picked WHERE e.chat_id = picked.chat_id
         RETURNING {STATE_COLUMNS}, picked.owner_id, picked.owner_role, picked.place)
@@ -190,7 +193,8 @@ NEEDS_QUARANTINE = f"""
 RECLAIM = f"""
     UPDATE chat.chat_exec e SET
         owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
-        generation_attempt = e.generation_attempt + (e.status = 'running')::int, retry = NULL,
+        generation_attempt = e.generation_attempt + (e.status = 'running')::int,
+        retry = {KEPT_RETRY},
         changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
     FROM chat.chats c
     WHERE c.id = e.chat_id AND e.chat_id = $2 AND e.worker_id = $1 AND e.owner_epoch = $3

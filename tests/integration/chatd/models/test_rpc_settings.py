@@ -46,6 +46,16 @@ async def test_settings_are_as_usual_until_somebody_changes_them(served: ServedM
     assert catalogue.settings.system_prompt == "Be kind."
 
 
+async def test_the_fallback_model_of_all_is_one_that_there_is(served: ServedModels) -> None:
+    model = await served.ada.model((await served.ada.provider()).id)
+    changed = await served.ada.ask(changing(fallback_model_id=model.name))
+    assert changed.settings.fallback_model_id == model.id
+    refused = await served.ada.refusal(changing(fallback_model_id="no such model"))
+    assert refused.status.name == "NOT_FOUND"
+    cleared = await served.ada.ask(changing("fallback_model_id"))
+    assert cleared.settings.fallback_model_id == ""
+
+
 async def test_only_administrators_change_what_holds_for_all(served: ServedModels) -> None:
     refused = await served.ann.refusal(changing(system_prompt="x"))
     assert refused.status.name == "PERMISSION_DENIED"

@@ -79,6 +79,7 @@ async def test_an_answer_is_entered_with_its_price_and_its_owner(turns: BilledTu
         "message_id": 2,
         "model_name": "big",
         "is_estimate": False,
+        "is_fallback": False,
     }
     assert (str(row["chat_id"]), str(row["owner_id"])) == (CHAT, ANN.id)
 

@@ -23,6 +23,7 @@ TOTALS = usage_pb2.UsageTotals(
     unpriced_calls=1,
     estimated_calls=1,
     estimated_cost_micros=2,
+    fallback_calls=1,
     input_tokens=10,
     output_tokens=20,
     cache_read_tokens=3,
@@ -35,6 +36,7 @@ TOTALS_JSON = {
     "unpriced_calls": 1,
     "estimated_calls": 1,
     "estimated_cost_micros": 2,
+    "fallback_calls": 1,
     "input_tokens": 10,
     "output_tokens": 20,
     "cache_read_tokens": 3,
@@ -52,6 +54,7 @@ INSTALLATION_JSON: dict[str, Any] = {
     "retention_days": 30,
     "running_chats_per_user_max": 0,
     "untrusted_repositories": False,
+    "fallback_model_id": None,
     "retention_notice_days": 7,
 }
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from chatd.chats.domain.action_answers import next_to_expire
 from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.chats.domain.state_changes import kept_retry
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workers.domain import (
     CRASH_LOOP,
@@ -209,7 +210,7 @@ class InMemoryWorkers:
             owner_epoch=state.owner_epoch + 1,
             snapshot_version=state.snapshot_version + 1,
             generation_attempt=state.generation_attempt + (state.status is Status.RUNNING),
-            retry=None,
+            retry=kept_retry(state.retry),
         )
         return Claimed(self._store(claimed), self._owners[state.chat_id])
 

@@ -11,6 +11,7 @@ from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1.message_pb2 import (
     TOOL_OUTCOME_UNKNOWN,
     ContextFilePart,
+    FallbackPart,
     FilePart,
     FileReferencePart,
     NoticePart,
@@ -97,6 +98,12 @@ PAIRS: list[tuple[parts.Part, Part]] = [
         Part(skill=SkillPart(name="swim", description="in water")),
     ),
     (parts.Notice("note"), Part(notice=NoticePart(text="note"))),
+    (
+        parts.Fallback("a", "b", "overloaded", "busy"),
+        Part(
+            fallback=FallbackPart(failed_model_id="a", model_id="b", kind="overloaded", text="busy")
+        ),
+    ),
 ]
 
 

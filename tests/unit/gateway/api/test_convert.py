@@ -84,6 +84,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
                 "status_code": 429,
                 "retryable": True,
             },
+            "fallback_model_id": None,
         },
         "required_action": {
             "tool_calls": [{"tool_call_id": "t", "tool_name": "ask", "args": {"a": 1.5}}],
@@ -102,6 +103,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "parent_chat_id": None,
         "root_chat_id": "c",
         "model_id": "m",
+        "fallback_model_id": None,
         "reasoning_effort": "xhigh",
         "mode": "plan",
         "workspace_id": None,
@@ -222,6 +224,7 @@ def test_every_kind_of_part_is_shown() -> None:
         "context-file",
         "skill",
         "notice",
+        "fallback",
     ]
 
 

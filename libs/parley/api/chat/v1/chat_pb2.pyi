@@ -266,10 +266,13 @@ class RetryState(_message.Message):
     DELAY_MS_FIELD_NUMBER: _builtins.int
     RETRYING_AT_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    FALLBACK_MODEL_ID_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     """Number of the attempt that failed, from 1."""
     delay_ms: _builtins.int
     """Milliseconds between the failure and the next attempt."""
+    fallback_model_id: _builtins.str
+    """The fallback model that the next attempt calls; empty if it calls the same model again."""
     @_builtins.property
     def retrying_at(self) -> _timestamp_pb2.Timestamp:
         """When the next attempt starts."""
@@ -285,10 +288,11 @@ class RetryState(_message.Message):
         delay_ms: _builtins.int = ...,
         retrying_at: _timestamp_pb2.Timestamp | None = ...,
         error: Global___ChatError | None = ...,
+        fallback_model_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "retrying_at", b"retrying_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "delay_ms", b"delay_ms", "error", b"error", "retrying_at", b"retrying_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "delay_ms", b"delay_ms", "error", b"error", "fallback_model_id", b"fallback_model_id", "retrying_at", b"retrying_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -583,6 +587,7 @@ class Chat(_message.Message):
     CHILD_COUNT_FIELD_NUMBER: _builtins.int
     LAST_READ_MESSAGE_ID_FIELD_NUMBER: _builtins.int
     BREAK_GLASS_OPEN_FIELD_NUMBER: _builtins.int
+    FALLBACK_MODEL_ID_FIELD_NUMBER: _builtins.int
     USES_DEFAULT_MCP_SERVERS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUIDv7."""
@@ -628,6 +633,8 @@ class Chat(_message.Message):
     """The newest message that its owner has read; 0 for none."""
     break_glass_open: _builtins.bool
     """Whether an administrator may read it now by a break-glass access; absent otherwise."""
+    fallback_model_id: _builtins.str
+    """Model that continues a turn when the provider of its own is down or over quota; empty for the installation's."""
     uses_default_mcp_servers: _builtins.bool
     """Whether nothing was chosen, so that it uses the MCP servers that are on by default."""
     @_builtins.property
@@ -720,11 +727,12 @@ class Chat(_message.Message):
         child_count: _builtins.int = ...,
         last_read_message_id: _builtins.int = ...,
         break_glass_open: _builtins.bool = ...,
+        fallback_model_id: _builtins.str = ...,
         uses_default_mcp_servers: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["archives_at", b"archives_at", "created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "purges_at", b"purges_at", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "fallback_model_id", b"fallback_model_id", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

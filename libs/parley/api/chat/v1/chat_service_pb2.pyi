@@ -120,6 +120,7 @@ class CreateChatRequest(_message.Message):
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     UNATTENDED_FIELD_NUMBER: _builtins.int
     MCP_SERVERS_FIELD_NUMBER: _builtins.int
+    FALLBACK_MODEL_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -138,6 +139,8 @@ class CreateChatRequest(_message.Message):
     """More instructions for the model, at most 128 KiB."""
     unattended: _builtins.bool
     """Whether nobody will answer questions of the chat: what would be asked is refused instead."""
+    fallback_model_id: _builtins.str
+    """Model that continues a turn when the provider of its own is down or over quota; empty for the installation's."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """The first message: text, file and file-reference parts, at most 256 KiB."""
@@ -176,10 +179,11 @@ class CreateChatRequest(_message.Message):
         client_tools: _abc.Iterable[_chat_pb2.ClientTool] | None = ...,
         unattended: _builtins.bool = ...,
         mcp_servers: _chat_pb2.McpServerChoice | None = ...,
+        fallback_model_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["mcp_servers", b"mcp_servers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "client_tools", b"client_tools", "content", b"content", "labels", b"labels", "mcp_server_ids", b"mcp_server_ids", "mcp_servers", b"mcp_servers", "mode", b"mode", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "system_prompt", b"system_prompt", "title", b"title", "unattended", b"unattended", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "client_tools", b"client_tools", "content", b"content", "fallback_model_id", b"fallback_model_id", "labels", b"labels", "mcp_server_ids", b"mcp_server_ids", "mcp_servers", b"mcp_servers", "mode", b"mode", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "system_prompt", b"system_prompt", "title", b"title", "unattended", b"unattended", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -378,7 +382,9 @@ class UpdateChatRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Which fields change: title, labels, pin_order, mode, model_id, reasoning_effort, workspace_id, mcp_server_ids."""
+        """Which fields change: title, labels, pin_order, mode, model_id, reasoning_effort, workspace_id, mcp_server_ids,
+        fallback_model_id.
+        """
 
     def __init__(
         self,

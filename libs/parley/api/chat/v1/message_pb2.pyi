@@ -513,6 +513,40 @@ class NoticePart(_message.Message):
 Global___NoticePart: _TypeAlias = NoticePart  # noqa: Y015
 
 @_typing.final
+class FallbackPart(_message.Message):
+    """From here on another model answers, because the provider of the turn's own was down or over quota; the model never sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAILED_MODEL_ID_FIELD_NUMBER: _builtins.int
+    MODEL_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    failed_model_id: _builtins.str
+    """Model that was to answer."""
+    model_id: _builtins.str
+    """Model that answers."""
+    kind: _builtins.str
+    """Kind of the error that the first one failed with, as in errors of turns."""
+    text: _builtins.str
+    """Why it failed, in one sentence."""
+    def __init__(
+        self,
+        *,
+        failed_model_id: _builtins.str = ...,
+        model_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed_model_id", b"failed_model_id", "kind", b"kind", "model_id", b"model_id", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FallbackPart: _TypeAlias = FallbackPart  # noqa: Y015
+
+@_typing.final
 class Part(_message.Message):
     """One piece of a message."""
 
@@ -528,6 +562,7 @@ class Part(_message.Message):
     CONTEXT_FILE_FIELD_NUMBER: _builtins.int
     SKILL_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    FALLBACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def text(self) -> Global___TextPart:
         """Text."""
@@ -568,6 +603,10 @@ class Part(_message.Message):
     def notice(self) -> Global___NoticePart:
         """A notice."""
 
+    @_builtins.property
+    def fallback(self) -> Global___FallbackPart:
+        """Another model answers."""
+
     def __init__(
         self,
         *,
@@ -581,12 +620,13 @@ class Part(_message.Message):
         context_file: Global___ContextFilePart | None = ...,
         skill: Global___SkillPart | None = ...,
         notice: Global___NoticePart | None = ...,
+        fallback: Global___FallbackPart | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["context_file", b"context_file", "file", b"file", "file_reference", b"file_reference", "kind", b"kind", "notice", b"notice", "reasoning", b"reasoning", "skill", b"skill", "source", b"source", "text", b"text", "tool_call", b"tool_call", "tool_result", b"tool_result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context_file", b"context_file", "fallback", b"fallback", "file", b"file", "file_reference", b"file_reference", "kind", b"kind", "notice", b"notice", "reasoning", b"reasoning", "skill", b"skill", "source", b"source", "text", b"text", "tool_call", b"tool_call", "tool_result", b"tool_result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_file", b"context_file", "file", b"file", "file_reference", b"file_reference", "kind", b"kind", "notice", b"notice", "reasoning", b"reasoning", "skill", b"skill", "source", b"source", "text", b"text", "tool_call", b"tool_call", "tool_result", b"tool_result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_file", b"context_file", "fallback", b"fallback", "file", b"file", "file_reference", b"file_reference", "kind", b"kind", "notice", b"notice", "reasoning", b"reasoning", "skill", b"skill", "source", b"source", "text", b"text", "tool_call", b"tool_call", "tool_result", b"tool_result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "reasoning", "tool_call", "tool_result", "source", "file", "file_reference", "context_file", "skill", "notice"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "reasoning", "tool_call", "tool_result", "source", "file", "file_reference", "context_file", "skill", "notice", "fallback"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -606,6 +646,7 @@ class Usage(_message.Message):
     CONTEXT_LIMIT_TOKENS_FIELD_NUMBER: _builtins.int
     COST_MICROS_FIELD_NUMBER: _builtins.int
     IS_ESTIMATE_FIELD_NUMBER: _builtins.int
+    IS_FALLBACK_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Tokens of the prompt that were neither read from nor written to a cache."""
     output_tokens: _builtins.int
@@ -622,6 +663,8 @@ class Usage(_message.Message):
     """Cost in millionths of a US dollar; absent when no price is known, 0 when free."""
     is_estimate: _builtins.bool
     """Whether tokens and cost are an estimate, because the provider did not report all of them."""
+    is_fallback: _builtins.bool
+    """Whether the fallback model answered."""
     def __init__(
         self,
         *,
@@ -633,10 +676,11 @@ class Usage(_message.Message):
         context_limit_tokens: _builtins.int = ...,
         cost_micros: _builtins.int | None = ...,
         is_estimate: _builtins.bool = ...,
+        is_fallback: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "context_limit_tokens", b"context_limit_tokens", "cost_micros", b"cost_micros", "input_tokens", b"input_tokens", "is_estimate", b"is_estimate", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "context_limit_tokens", b"context_limit_tokens", "cost_micros", b"cost_micros", "input_tokens", b"input_tokens", "is_estimate", b"is_estimate", "is_fallback", b"is_fallback", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_micros: _TypeAlias = _typing.Literal["cost_micros"]  # noqa: Y015
     _WhichOneofArgType__cost_micros: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros"]  # noqa: Y015

@@ -34,6 +34,7 @@ class InstallationSettings(_message.Message):
     RETENTION_DAYS_FIELD_NUMBER: _builtins.int
     RUNNING_CHATS_PER_USER_MAX_FIELD_NUMBER: _builtins.int
     UNTRUSTED_REPOSITORIES_FIELD_NUMBER: _builtins.int
+    FALLBACK_MODEL_ID_FIELD_NUMBER: _builtins.int
     RETENTION_NOTICE_DAYS_FIELD_NUMBER: _builtins.int
     system_prompt: _builtins.str
     """Instructions that every new chat begins with, at most 128 KiB."""
@@ -57,6 +58,10 @@ class InstallationSettings(_message.Message):
     """Whether files of cloned repositories count as content from outside, after which calls that could carry data out need an
     approval.
     """
+    fallback_model_id: _builtins.str
+    """Model that continues a turn when the provider of its own is down or over quota, unless its chat names another; empty for
+    none.
+    """
     retention_notice_days: _builtins.int
     """Days between telling the owner of a chat that it will be archived or deleted, and doing so."""
     def __init__(
@@ -71,11 +76,12 @@ class InstallationSettings(_message.Message):
         retention_days: _builtins.int = ...,
         running_chats_per_user_max: _builtins.int = ...,
         untrusted_repositories: _builtins.bool = ...,
+        fallback_model_id: _builtins.str = ...,
         retention_notice_days: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_archive_days", b"auto_archive_days", "compact_on_final_step", b"compact_on_final_step", "include_default_system_prompt", b"include_default_system_prompt", "plan_mode_instructions", b"plan_mode_instructions", "retention_days", b"retention_days", "retention_notice_days", b"retention_notice_days", "running_chats_per_user_max", b"running_chats_per_user_max", "system_prompt", b"system_prompt", "untrusted_repositories", b"untrusted_repositories", "workspace_ttl_ms", b"workspace_ttl_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_archive_days", b"auto_archive_days", "compact_on_final_step", b"compact_on_final_step", "fallback_model_id", b"fallback_model_id", "include_default_system_prompt", b"include_default_system_prompt", "plan_mode_instructions", b"plan_mode_instructions", "retention_days", b"retention_days", "retention_notice_days", b"retention_notice_days", "running_chats_per_user_max", b"running_chats_per_user_max", "system_prompt", b"system_prompt", "untrusted_repositories", b"untrusted_repositories", "workspace_ttl_ms", b"workspace_ttl_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

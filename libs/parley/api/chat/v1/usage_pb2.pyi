@@ -62,6 +62,7 @@ class UsageTotals(_message.Message):
     MODEL_RUNTIME_MS_FIELD_NUMBER: _builtins.int
     ESTIMATED_CALLS_FIELD_NUMBER: _builtins.int
     ESTIMATED_COST_MICROS_FIELD_NUMBER: _builtins.int
+    FALLBACK_CALLS_FIELD_NUMBER: _builtins.int
     cost_micros: _builtins.int
     """Cost of the priced calls in millionths of a US dollar."""
     priced_calls: _builtins.int
@@ -82,6 +83,8 @@ class UsageTotals(_message.Message):
     """Calls whose tokens and cost are an estimate, because the provider did not report all of them."""
     estimated_cost_micros: _builtins.int
     """Cost of those calls, which is part of `cost_micros`."""
+    fallback_calls: _builtins.int
+    """Calls that a fallback model answered."""
     def __init__(
         self,
         *,
@@ -95,10 +98,11 @@ class UsageTotals(_message.Message):
         model_runtime_ms: _builtins.int = ...,
         estimated_calls: _builtins.int = ...,
         estimated_cost_micros: _builtins.int = ...,
+        fallback_calls: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "cost_micros", b"cost_micros", "estimated_calls", b"estimated_calls", "estimated_cost_micros", b"estimated_cost_micros", "input_tokens", b"input_tokens", "model_runtime_ms", b"model_runtime_ms", "output_tokens", b"output_tokens", "priced_calls", b"priced_calls", "unpriced_calls", b"unpriced_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "cost_micros", b"cost_micros", "estimated_calls", b"estimated_calls", "estimated_cost_micros", b"estimated_cost_micros", "fallback_calls", b"fallback_calls", "input_tokens", b"input_tokens", "model_runtime_ms", b"model_runtime_ms", "output_tokens", b"output_tokens", "priced_calls", b"priced_calls", "unpriced_calls", b"unpriced_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,7 +6,7 @@ import type { components } from "../api/schema.d.ts";
 import { SelectField } from "../forms/fields.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { complain } from "../ui/toasts.tsx";
-import { overrides } from "./queries.ts";
+import { installation, overrides } from "./queries.ts";
 
 type Purpose = components["schemas"]["ModelPurpose"];
 
@@ -34,9 +34,27 @@ export function Overrides() {
     await queryClient.invalidateQueries({ queryKey: overrides.queryKey });
   }
 
+  async function setFallback(modelId: string): Promise<void> {
+    const change = answered(api.PATCH("/api/v1/settings", { body: { fallback_model_id: modelId || null } }));
+    const changed = await change.catch(complain);
+    if (changed) queryClient.setQueryData(installation.queryKey, changed);
+  }
+
   return (
     <div className="section-part">
       <h3 className="section-part-title">Models for other purposes</h3>
+      <Loaded query={useQuery(installation)} what="settings">
+        {(data) => (
+          <div className="form">
+            <SelectField
+              label="Answers when a provider is down or over quota"
+              value={data.fallback_model_id ?? ""}
+              options={[["", "None: the turn waits and tries again"], ...options.slice(1)]}
+              onChange={(modelId) => void setFallback(modelId)}
+            />
+          </div>
+        )}
+      </Loaded>
       <Loaded query={useQuery(overrides)} what="list of purposes">
         {(data) => (
           <div className="form">

@@ -9,6 +9,7 @@ import { count, duration, money } from "../ui/format.ts";
 import { Menu, MenuHeading } from "../ui/menu.tsx";
 import { CopyButton } from "./code.tsx";
 import type { Call, Item, Piece } from "./items.ts";
+import { FallbackNote } from "./fallback-note.tsx";
 import { Markdown } from "./markdown.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Attachments, textOf } from "./user-message.tsx";
@@ -101,6 +102,8 @@ function PartView({ part, isLive }: { part: Part; isLive: boolean }) {
       return <Thinking part={part} isLive={isLive} />;
     case "notice":
       return <p className="card-note">{part.text}</p>;
+    case "fallback":
+      return <FallbackNote modelId={part.model_id} failedModelId={part.failed_model_id} reason={part.text} />;
     case "context-file":
       return <p className="card-note">Read {part.context_file_path}{part.truncated ? " (shortened)" : ""}</p>;
     case "skill":

@@ -1,0 +1,59 @@
+"""`parley fallback`: the model that continues a turn when a provider is down or over quota."""
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
+from parley.cli.api.server import find_server
+from parley.cli.chats.listing import chat_path
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+
+SETTINGS = "/api/v1/settings"
+FIELD = "fallback_model_id"
+
+of_chat = click.option(
+    "--chat", "chat_id", metavar="CHAT", help="Of this chat, instead of all that name none."
+)
+
+
+@click.group(cls=HomeGroup)
+def fallback() -> None:
+    """Choose the model that continues when a provider is down or over quota."""
+
+
+@fallback.command()
+@of_chat
+def show(chat_id: str | None) -> None:
+    """Print the id of the model."""
+    found = Api(find_server(current())).call("GET", _path(chat_id))
+    _print(found)
+
+
+@fallback.command("set")
+@click.argument("model_id", metavar="MODEL")
+@of_chat
+def set_model(model_id: str, chat_id: str | None) -> None:
+    """Let MODEL continue."""
+    _change(model_id, chat_id)
+
+
+@fallback.command()
+@of_chat
+def clear(chat_id: str | None) -> None:
+    """Let none continue; with --chat, the one of the installation."""
+    _change(None, chat_id)
+
+
+def _change(model_id: str | None, chat_id: str | None) -> None:
+    api = Api(find_server(current()))
+    _print(api.call("PATCH", _path(chat_id), {FIELD: model_id}, new_key()))
+
+
+def _path(chat_id: str | None) -> str:
+    return SETTINGS if chat_id is None else chat_path(chat_id)
+
+
+def _print(found: object) -> None:
+    assert isinstance(found, dict)
+    click.echo(found.get(FIELD) or "none")
