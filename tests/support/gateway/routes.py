@@ -20,7 +20,7 @@ NOBODY: Any = None  # Stands for what putting routes together never asks.
 def every_route() -> tuple[AnyRoute, ...]:
     """Return every route; none of them can be called."""
     nobody = Identity(*[NOBODY] * len(fields(Identity)))
-    behind = Dependencies(nobody, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, asyncio.Event())
+    behind = Dependencies(nobody, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, asyncio.Event(), NOBODY)
     process = Process(
         service="gateway",
         instance="gateway-1",
