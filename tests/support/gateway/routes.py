@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from gateway.http.application import AnyRoute
+from gateway.identity.engine.user_names import UserNames
 from gateway.identity.wiring import Identity
 from gateway.routes.table import routes
 from gateway.routes.wiring import Dependencies, open_handlers
@@ -20,7 +21,8 @@ NOBODY: Any = None  # Stands for what putting routes together never asks.
 def every_route() -> tuple[AnyRoute, ...]:
     """Return every route; none of them can be called."""
     nobody = Identity(*[NOBODY] * len(fields(Identity)))
-    behind = Dependencies(nobody, *[NOBODY] * 6, asyncio.Event())
+    names = UserNames(NOBODY)
+    behind = Dependencies(nobody, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, asyncio.Event(), names)
     process = Process(
         service="gateway",
         instance="gateway-1",
