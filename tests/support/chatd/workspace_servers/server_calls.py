@@ -1,7 +1,6 @@
 """Servers of one workspace with a real toolrunner, and calls of their tools as turns make them."""
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,7 +31,8 @@ from support.chatd.workspaces.workspace_calls import ANN, CHAT
 from support.host.supervised import supervision
 from support.toolrunner.node import House, connected
 
-PLAIN = (sys.executable, Path(stdio_server.__file__).read_text())
+#: That of the system: the packages of the tests are not readable in a sandbox.
+PLAIN = ("/usr/bin/python3", Path(stdio_server.__file__).read_text())
 
 
 @dataclass(slots=True)
