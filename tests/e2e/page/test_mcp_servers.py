@@ -140,3 +140,33 @@ async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
             " each.querySelector('img') ? 'picture' : each.innerText.trim())"
         )
         assert parts == ["before", "picture", "after"]
+
+
+async def test_prompts_are_slash_commands_and_resources_are_attached_by_an_at_sign(
+    stack: LocalStack, page: Page
+) -> None:
+    async with everything_server() as server:
+        await added(stack, "everything", server.url)
+        await page.visit(f"http://{stack.http}/")
+        await page.find("button", "server")
+        await page.click("textarea")
+        await page.type("/every")
+        await page.click("[role=option]", "/everything:greet")
+        field = "document.querySelector('textarea').value"
+        await page.until(f"{field} === '/everything:greet name='")
+        await page.type("Ann")
+        await page.press("Enter")
+        await page.until(f"{field} === 'Say hello to Ann.'")
+        await page.type(" See @not")
+        await page.click("[role=option]", "memo://note")
+        await page.find(".file-chip", "note")
+        await page.until(f"{field} === 'Say hello to Ann. See '")
+        await page.press("Enter")
+        await page.until("location.pathname.startsWith('/chats/')")
+        chat_id = str(await page.run("location.pathname.split('/')[2]"))
+    path = f"/api/v1/chats/{chat_id}/messages"
+    sent = (await asyncio.to_thread(call, stack, "GET", path, login="paula"))["messages"][0][
+        "content"
+    ]
+    assert [part["type"] for part in sent] == ["text", "file"]
+    assert sent[0]["text"] == "Say hello to Ann. See"

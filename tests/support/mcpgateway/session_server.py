@@ -24,13 +24,14 @@ def add(a: int, b: int) -> str:
 
 @server.tool(structured_output=False)
 def count(what: str) -> str:
-    """Tell how often something happened: `discover`, `sessions` or `cancelled`."""
+    """Tell how often something happened: `discover`, `sessions`, `wait` or `cancelled`."""
     return str(seen[what])
 
 
 @server.tool(structured_output=False)
 async def wait(context: Context[None, None]) -> str:
     """Tell of progress, then wait for ever."""
+    seen["wait"] += 1
     await context.report_progress(1, 2, "half")
     try:
         await asyncio.Event().wait()

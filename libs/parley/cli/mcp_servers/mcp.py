@@ -14,6 +14,12 @@ from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.mcp_servers.logins import log_in, log_out
+from parley.cli.mcp_servers.references import (
+    print_prompt,
+    print_prompts,
+    print_resource,
+    print_resources,
+)
 from parley.cli.mcp_servers.workspace_servers import workspace
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
@@ -170,6 +176,39 @@ def call(server: str, tool: str, arguments: str, as_json: bool) -> None:
             click.echo(part.get("text") or json.dumps(part, ensure_ascii=False))
     if result["outcome"] != "succeeded":
         raise CliError(result["message"] or f"the tool ended with {result['outcome']}")
+
+
+@mcp.command()
+@server_argument
+@click.argument("uri", required=False)
+@json_option
+def resources(server: str, uri: str | None, as_json: bool) -> None:
+    """List the resources of SERVER, or print the one at URI."""
+    api = _api()
+    path = f"{SERVERS}/{_found(api, server)['id']}/resources"
+    if uri is None:
+        print_resources(api, path, as_json=as_json)
+    else:
+        print_resource(api, path, uri, as_json=as_json)
+
+
+@mcp.command()
+@server_argument
+@click.argument("name", required=False)
+@click.argument("arguments", nargs=-1, metavar="[ARGUMENT=VALUE]...")
+@json_option
+def prompts(server: str, name: str | None, arguments: tuple[str, ...], as_json: bool) -> None:
+    """List the prompts of SERVER, or print the prompt NAME with its arguments filled in."""
+    api = _api()
+    path = f"{SERVERS}/{_found(api, server)['id']}/prompts"
+    if name is None:
+        print_prompts(api, path, as_json=as_json)
+        return
+    wrong = [each for each in arguments if "=" not in each]
+    if wrong:
+        raise click.UsageError(f"{wrong[0]!r} is not ARGUMENT=VALUE")
+    given = dict(each.split("=", 1) for each in arguments)
+    print_prompt(api, path, name, given, as_json=as_json)
 
 
 @mcp.command()

@@ -193,6 +193,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
         isBusy={isBusy}
         earlier={messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean)}
         commands={commands}
+        selection={selection}
         editing={
           editing
             ? {

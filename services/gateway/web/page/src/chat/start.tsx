@@ -63,6 +63,7 @@ export default function StartScreen() {
         isBusy={false}
         earlier={[]}
         commands={[{ name: "waiting", hint: "See what waits for you", run: () => navigate("/waiting") }]}
+        selection={selection}
         options={
           <>
             <Button className="toggle" look="quiet" small icon="plan" aria-pressed={isPlan} title="Plan first: nothing is changed until you accept" onClick={() => setPlan(!isPlan)}>

@@ -9,13 +9,23 @@ import { complain } from "../ui/toasts.tsx";
 import { countHidden } from "../ui/visible.tsx";
 import { type Draft, type DraftFile, forgetDraft, NO_DRAFT, readDraft, writeDraft } from "./drafts.ts";
 import type { InputPart } from "../api/types.ts";
+import type { Selection } from "../mcp/selection.ts";
+import { MENTION, type Prompt, promptCall, promptsFor, promptText, type Resource, resourcesFor } from "./mentions.ts";
 import { onReference, type Reference, referenceName } from "./references.ts";
+import { useServerReferences } from "./server-references.ts";
 import { isLong, upload } from "./uploads.ts";
 
 export interface Command {
   name: string;
   hint: string;
   run: () => void;
+}
+
+/** What the menu above the text offers. */
+interface Offer {
+  label: string;
+  hint: string;
+  choose: () => void;
 }
 
 interface Props {
@@ -26,6 +36,8 @@ interface Props {
   /** Earlier prompts, the newest last. */
   earlier: readonly string[];
   commands: readonly Command[];
+  /** The MCP servers whose prompts and resources are offered. */
+  selection: Selection;
   /** Texts and buttons left of the send button. */
   options: ReactNode;
   /** What is edited, in place of a new message. */
@@ -49,7 +61,12 @@ export function Composer(props: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const hidden = countHidden(draft.text);
-  const offered = commandsFor(draft.text, props.commands);
+  const { prompts, resources } = useServerReferences(props.selection, draft.text);
+  const offered: Offer[] = [
+    ...commandsFor(draft.text, props.commands).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choose(each) })),
+    ...promptsFor(draft.text, prompts).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choosePrompt(each) })),
+    ...resourcesFor(draft.text, resources).map((each) => ({ label: `@${each.name}`, hint: each.hint, choose: () => void mention(each) })),
+  ];
   const isEmpty = draft.text.trim() === "" && draft.files.length === 0 && draft.references.length === 0;
   const canSend = !isSending && uploads === 0 && !isEmpty;
 
@@ -85,6 +102,8 @@ export function Composer(props: Props) {
       if (isEmpty) props.onEmptySend?.();
       return;
     }
+    const called = promptCall(draft.text, prompts);
+    if (called) return fill(called.prompt, called.given);
     const sent = draft;
     const content: InputPart[] = [
       ...sent.references.flatMap(partsOf),
@@ -136,6 +155,31 @@ export function Composer(props: Props) {
     command.run();
   }
 
+  function choosePrompt(prompt: Prompt): void {
+    if (prompt.arguments.length) change({ ...draft, text: promptText(prompt) });
+    else void fill(prompt, {});
+  }
+
+  /** Replace what is typed by the text of a prompt, to be read and sent. */
+  async function fill(prompt: Prompt, given: Record<string, string>): Promise<void> {
+    try {
+      const text = await prompt.fill(given);
+      change({ ...draft, text });
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  /** Attach a resource in place of what is typed. */
+  async function mention(resource: Resource): Promise<void> {
+    change({ ...draft, text: draft.text.replace(MENTION, "$1") });
+    try {
+      await attach([await resource.read()]);
+    } catch (error) {
+      complain(error);
+    }
+  }
+
   function onKey(event: React.KeyboardEvent): void {
     if (event.nativeEvent.isComposing) return;
     const isModified = event.ctrlKey || event.metaKey;
@@ -143,7 +187,7 @@ export function Composer(props: Props) {
       event.preventDefault();
       if (event.key === "ArrowDown") setMarked((marked + 1) % offered.length);
       else if (event.key === "ArrowUp") setMarked((marked - 1 + offered.length) % offered.length);
-      else choose(offered[marked] ?? offered[0]!);
+      else (offered[marked] ?? offered[0]!).choose();
     } else if (event.key === "Enter" && !event.shiftKey && (isModified || !isPhone.matches)) {
       event.preventDefault();
       void submit(isModified ? "interrupt" : "queue");
@@ -202,7 +246,7 @@ export function Composer(props: Props) {
           <Button small look="quiet" onClick={editing.onCancel}>Cancel</Button>
         </div>
       )}
-      <CommandList commands={offered} marked={marked} onChoose={choose} />
+      <OfferList offers={offered} marked={marked} />
       <References
         references={draft.references}
         onRemove={(place) => change({ ...draft, references: draft.references.toSpliced(place, 1) })}
@@ -267,22 +311,16 @@ function commandsFor(text: string, commands: readonly Command[]): Command[] {
   return typed === undefined ? [] : commands.filter((each) => each.name.startsWith(typed));
 }
 
-interface CommandListProps {
-  commands: readonly Command[];
-  marked: number;
-  onChoose: (command: Command) => void;
-}
-
-function CommandList({ commands, marked, onChoose }: CommandListProps) {
-  if (commands.length === 0) return null;
+function OfferList({ offers, marked }: { offers: readonly Offer[]; marked: number }) {
+  if (offers.length === 0) return null;
   return (
     <ul className="composer-commands" role="listbox" aria-label="Commands">
-      {commands.map((each, index) => (
-        <li key={each.name} role="option" aria-selected={index === marked} onMouseDown={(event) => {
+      {offers.map((each, index) => (
+        <li key={`${each.label} ${each.hint}`} role="option" aria-selected={index === marked} onMouseDown={(event) => {
           event.preventDefault();
-          onChoose(each);
+          each.choose();
         }}>
-          <code>/{each.name}</code> {each.hint}
+          <code>{each.label}</code> {each.hint}
         </li>
       ))}
     </ul>

@@ -1,0 +1,82 @@
+"""`parley mcp resources` and `parley mcp prompts`: what messages can refer to."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.text_table import text_table
+
+RESOURCE_COLUMNS: Final = ("uri", "name", "type", "description")
+PROMPT_COLUMNS: Final = ("prompt", "arguments", "description")
+CALL_S_MAX: Final = 75.0
+
+
+def print_resources(api: Api, path: str, *, as_json: bool) -> None:
+    """List resources; the URI of a template has variables in braces."""
+    found = api.call("GET", path, needs="items", within_s=CALL_S_MAX)
+    if as_json:
+        _print_json(found)
+        return
+    rows = [
+        [
+            item["uri"],
+            item["title"] or item["name"] or "-",
+            "template" if item["is_template"] else item["media_type"] or "-",
+            _line(item["description"]),
+        ]
+        for item in found["items"]
+    ]
+    click.echo(text_table(RESOURCE_COLUMNS, rows), nl=False)
+
+
+def print_resource(api: Api, path: str, uri: str, *, as_json: bool) -> None:
+    """Print the contents of a resource: its text, and of the rest what it is."""
+    read = api.call("POST", f"{path}/read", {"uri": uri}, needs="content", within_s=CALL_S_MAX)
+    if as_json:
+        _print_json(read)
+        return
+    for part in read["content"]:
+        text = (part.get("resource") or part).get("text")
+        click.echo(json.dumps(part, ensure_ascii=False) if text is None else text)
+
+
+def print_prompts(api: Api, path: str, *, as_json: bool) -> None:
+    """List prompts; arguments that may be left out are in brackets."""
+    found = api.call("GET", path, needs="items", within_s=CALL_S_MAX)
+    if as_json:
+        _print_json(found)
+        return
+    rows = [
+        [item["name"], _arguments(item["arguments"]) or "-", _line(item["description"])]
+        for item in found["items"]
+    ]
+    click.echo(text_table(PROMPT_COLUMNS, rows), nl=False)
+
+
+def print_prompt(
+    api: Api, path: str, name: str, arguments: Mapping[str, str], *, as_json: bool
+) -> None:
+    """Print a prompt as the text that a message would have."""
+    body = {"name": name, "arguments": dict(arguments)}
+    filled = api.call("POST", f"{path}/get", body, needs="text", within_s=CALL_S_MAX)
+    if as_json:
+        _print_json(filled)
+    else:
+        click.echo(filled["text"])
+
+
+def _arguments(arguments: Any) -> str:
+    return " ".join(
+        each["name"] if each["is_required"] else f"[{each['name']}]" for each in arguments
+    )
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:60]
+
+
+def _print_json(document: Any) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
