@@ -74,7 +74,7 @@ VIEW_COLUMNS = f"""
     c.root_chat_id, c.model_id, c.reasoning_effort, c.mode, c.workspace_id, c.mcp_server_ids,
     c.labels::text AS labels, c.pin_order, c.summary, c.last_turn_summary,
     c.client_tools::text AS client_tools, c.last_read_message_id, c.created_at AS chat_created_at,
-    c.diff_status::text AS diff_status,
+    c.diff_status::text AS diff_status, c.instructions_drifted,
     {HAS_UNREAD} AS has_unread, {CHILD_COUNT} AS child_count,
     EXISTS (SELECT 1 FROM chat.chat_shares share WHERE share.chat_id = c.root_chat_id) AS is_shared,
     CASE WHEN {NOTICE_HOLDS} THEN c.archives_at END AS archives_at,
@@ -120,6 +120,7 @@ def view_of(row: asyncpg.Record) -> ChatView:
         created_at=row["chat_created_at"],
         updated_at=row["changed_at"],
         diff_status=diff_status_of(row["diff_status"]),
+        instructions_drifted=row["instructions_drifted"],
         archives_at=row["archives_at"],
         purges_at=row["purges_at"],
     )

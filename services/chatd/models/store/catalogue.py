@@ -69,7 +69,7 @@ SELECT_CHAT_FACTS = """
         EXISTS (SELECT 1 FROM chat.chats child WHERE child.root_chat_id = c.id
             AND child.id <> c.id) AS has_children,
         i.version AS instructions_version, i.digest AS instructions_digest,
-        i.files::text AS instruction_files
+        i.files::text AS instruction_files, c.instructions_drifted
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id
     LEFT JOIN chat.chat_instructions i ON i.chat_id = c.id WHERE c.id = $1
@@ -131,6 +131,7 @@ class ChatFacts:
         is_attended: Whether somebody can answer questions.
         has_children: Whether other chats have it as their root.
         instructions: The instruction files that are pinned in its prompts; None if none were read.
+        instructions_drifted: Whether its workspace had other files when they were compared.
     """
 
     choice: ModelChoice
@@ -143,6 +144,7 @@ class ChatFacts:
     is_attended: bool = True
     has_children: bool = False
     instructions: PinnedInstructions | None = None
+    instructions_drifted: bool = False
 
     @property
     def is_child(self) -> bool:
@@ -217,6 +219,7 @@ class StoredCatalogue:
             row["is_attended"],
             row["has_children"],
             _instructions_of(row),
+            row["instructions_drifted"],
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:
