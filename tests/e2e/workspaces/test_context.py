@@ -51,7 +51,7 @@ def test_drift_is_seen_after_a_tool_changed_a_file(stack: LocalStack) -> None:
     assert ran.returncode == 0, ran.stderr
     events = list(map(json.loads, ran.stdout.splitlines()))
     chat_id = next(each["message"]["chat_id"] for each in events if each["type"] == "message")
-    # The next turn pins the file, and changes it.
+    assert context_of(stack, chat_id)["instructions_version"] == 1
     sent = stack.parley("send", chat_id, "run: echo be brief >AGENTS.md")
     assert sent.returncode == 0, sent.stderr
     await_drift(stack, chat_id, drifted=True)
