@@ -185,7 +185,7 @@ async def _open_components(
         metadata_changed=chats.notifier.metadata_changed,
     )
     approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
-    instructions = open_instructions(resources, catalogue, workspaces)
+    instructions = open_instructions(resources, catalogue, workspaces, chats)
     worker = await open_worker(
         resources,
         faults,

@@ -1,7 +1,9 @@
 """Wiring of the slice `turns`: the worker of a process and the dependencies of its turns."""
 
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
 from chatd.chats.domain.agents import AgentLimits
 from chatd.chats.domain.references import McpServers
@@ -12,9 +14,11 @@ from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
 from chatd.model_limits import retry_policy, turn_limits
+from chatd.models.store.catalogue import ChatFacts
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
-from chatd.primitives.domain.ids import WorkerId
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.resources import Resources
 from chatd.reverts.clients.restores import NodeRestores
 from chatd.spend.store.open_calls import PostgresOpenCalls
@@ -48,6 +52,8 @@ from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,14 @@ class WorkerComponents:
     agent_waits: AgentWaits
 
 
+class ComparedInstructions(Instructions, Protocol):
+    """Instruction files that are compared with those of the workspace."""
+
+    async def compare(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> bool:
+        """Return whether the files of the workspace differ, and publish it if that is new."""
+        ...
+
+
 async def open_worker(
     resources: Resources,
     faults: Faults,
@@ -99,12 +113,12 @@ async def open_worker(
     suspension: UserSuspension,
     workspaces: WorkspaceComponents,
     approvals: Approvals,
-    instructions: Instructions,
+    instructions: ComparedInstructions,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
     setups = _setups(catalogue, workspaces, suspension, instructions)
-    diffs = _diffs(resources, chats, workspaces)
+    diffs = _diffs(resources, chats, catalogue, workspaces, instructions)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
     side_calls = _side_calls(resources, catalogue, spend, setups, open_calls)
@@ -177,14 +191,26 @@ def _workers(resources: Resources, stack: AsyncExitStack) -> PostgresWorkers:
 
 
 def _diffs(
-    resources: Resources, chats: ChatComponents, workspaces: WorkspaceComponents
+    resources: Resources,
+    chats: ChatComponents,
+    catalogue: ModelComponents,
+    workspaces: WorkspaceComponents,
+    instructions: ComparedInstructions,
 ) -> DiffStatuses:
     clock = resources.process.clock
+
+    async def compare(chat_id: ChatId, owner: Owner) -> None:
+        try:
+            await instructions.compare(chat_id, owner, await catalogue.configuration.chat(chat_id))
+        except ChatError as unknown:
+            logger.info("the instruction files of a chat cannot be compared: %s", unknown)
+
     return DiffStatuses(
         NodeRepositories(resources.toolrunners, clock, workspaces.locator),
         PostgresDiffs(resources.pool),
         clock,
         changed=chats.notifier.metadata_changed,
+        seen=compare,
     )
 
 

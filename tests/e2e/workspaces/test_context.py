@@ -1,6 +1,7 @@
 """The context of a chat: instruction files of its workspace, pinned, compared and refreshed."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -43,3 +44,26 @@ def test_instruction_files_are_pinned_told_apart_and_refreshed(stack: LocalStack
     renewed = context_of(stack, chat_id, "--refresh")
     assert renewed["instruction_files"][0]["size_bytes"] == 18
     assert (renewed["instructions_version"], renewed["instructions_drifted"]) == (2, False)
+
+
+def test_drift_is_seen_after_a_tool_changed_a_file(stack: LocalStack) -> None:
+    ran = stack.parley("run", "--json", "run: echo be kind >AGENTS.md")
+    assert ran.returncode == 0, ran.stderr
+    events = list(map(json.loads, ran.stdout.splitlines()))
+    chat_id = next(each["message"]["chat_id"] for each in events if each["type"] == "message")
+    assert context_of(stack, chat_id)["instructions_version"] == 1
+    sent = stack.parley("send", chat_id, "run: echo be brief >AGENTS.md")
+    assert sent.returncode == 0, sent.stderr
+    await_drift(stack, chat_id, drifted=True)
+    context_of(stack, chat_id, "--refresh")
+    await_drift(stack, chat_id, drifted=False)
+
+
+def await_drift(stack: LocalStack, chat_id: str, *, drifted: bool) -> None:
+    """Wait until the chat says whether its instruction files differ."""
+    deadline_s = time.monotonic() + 30
+    while (
+        json.loads(stack.parley("show", chat_id, "--json").stdout)["chat"]["instructions_drifted"]
+        is not drifted
+    ):
+        assert time.monotonic() < deadline_s

@@ -60,6 +60,7 @@ class ChatView:
     created_at: datetime
     updated_at: datetime
     diff_status: DiffStatus | None = None
+    instructions_drifted: bool = False
     child_count: int = 0
     archives_at: datetime | None = None
     purges_at: datetime | None = None

@@ -110,6 +110,7 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
             for tool in chat.client_tools
         ],
         diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
+        instructions_drifted=chat.instructions_drifted,
         etag=chat.etag,
         archives_at=optional_time(chat.archives_at),
         purges_at=optional_time(chat.purges_at),

@@ -59,6 +59,7 @@ chats = Table(
     ),
     Column("summarised_until", BigInteger, nullable=False, server_default=text("0")),
     Column("diff_status", JSONB, nullable=True),
+    Column("instructions_drifted", Boolean, nullable=False, server_default=text("false")),
     Column("is_unattended", Boolean, nullable=False, server_default=text("false")),
     Column(
         "created_xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")

@@ -36,6 +36,10 @@ class PinnedStore(Protocol):
         """Pin files in place of those that are pinned."""
         ...
 
+    async def set_drifted(self, chat_id: ChatId, *, drifted: bool) -> bool:
+        """Store whether the files of the workspace differ; return whether that is new."""
+        ...
+
 
 class InstructionPins:
     """Pins instruction files.
@@ -44,14 +48,20 @@ class InstructionPins:
         files: Reads the files of workspaces.
         store: Stores what is pinned.
         changed: Called with each chat whose pinned files changed, so that its facts are read again.
+        publish: Called with each chat whose files began or ceased to differ from the pinned ones.
     """
 
     def __init__(
-        self, files: InstructionFiles, store: PinnedStore, changed: Callable[[ChatId], None]
+        self,
+        files: InstructionFiles,
+        store: PinnedStore,
+        changed: Callable[[ChatId], None],
+        publish: Callable[[ChatId], None] = lambda chat_id: None,
     ) -> None:
         self._files = files
         self._store = store
         self._changed = changed
+        self._publish = publish
 
     async def for_turn(
         self, chat_id: ChatId, owner: Owner, facts: ChatFacts
@@ -78,10 +88,31 @@ class InstructionPins:
         self._changed(chat_id)
         return pinned
 
-    async def have_drifted(self, chat_id: ChatId, owner: Owner, pinned: PinnedInstructions) -> bool:
+    async def renew(self, chat_id: ChatId, owner: Owner) -> None:
+        """Pin the files that the workspace has now, on demand; they do not differ afterwards.
+
+        Raises:
+            ChatError: There is no workspace that can be read now, or no such chat.
+        """
+        await self.refresh(chat_id, owner)
+        await self._tell(chat_id, drifted=False)
+
+    async def compare(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> bool:
         """Return whether the files of the workspace differ from the pinned ones.
+
+        If that is new, it is stored and published; otherwise there is no statement.
 
         Raises:
             ChatError: There is no workspace that can be read now.
         """
-        return digest_of(await self._files.read(chat_id, owner)) != pinned.digest
+        if facts.instructions is None:
+            return False
+        drifted = digest_of(await self._files.read(chat_id, owner)) != facts.instructions.digest
+        if drifted != facts.instructions_drifted:
+            await self._tell(chat_id, drifted=drifted)
+        return drifted
+
+    async def _tell(self, chat_id: ChatId, *, drifted: bool) -> None:
+        if await self._store.set_drifted(chat_id, drifted=drifted):
+            self._changed(chat_id)
+            self._publish(chat_id)

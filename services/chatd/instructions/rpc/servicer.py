@@ -8,7 +8,6 @@ from typing import Final
 import grpc
 
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.instructions import PinnedInstructions
 from chatd.content.domain.tools import Tools
 from chatd.instructions.domain.breakdown import ContextPart, context_breakdown
 from chatd.instructions.engine.pins import InstructionPins
@@ -68,9 +67,7 @@ class ContextServicer(ContextServiceServicer):
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._ports.require_owner(chat_id, owner.id)
         told = await self._context(chat_id, owner)
-        pinned = (await self._ports.facts(chat_id)).instructions
-        if pinned is not None:
-            told.instructions_drifted = await self._have_drifted(chat_id, owner, pinned)
+        told.instructions_drifted = await self._have_drifted(chat_id, owner)
         return api.GetChatContextResponse(context=told)
 
     async def RefreshInstructions(
@@ -79,7 +76,7 @@ class ContextServicer(ContextServiceServicer):
         """Pin the current instruction files."""
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._ports.require_owner(chat_id, owner.id)
-        await self._ports.pins.refresh(chat_id, owner)
+        await self._ports.pins.renew(chat_id, owner)
         return api.RefreshInstructionsResponse(context=await self._context(chat_id, owner))
 
     async def _context(self, chat_id: ChatId, owner: Owner) -> api.ChatContext:
@@ -106,11 +103,10 @@ class ContextServicer(ContextServiceServicer):
             instructions_digest="" if pinned is None else pinned.digest,
         )
 
-    async def _have_drifted(
-        self, chat_id: ChatId, owner: Owner, pinned: PinnedInstructions
-    ) -> bool:
+    async def _have_drifted(self, chat_id: ChatId, owner: Owner) -> bool:
+        facts = await self._ports.facts(chat_id)
         try:
-            return await self._ports.pins.have_drifted(chat_id, owner, pinned)
+            return await self._ports.pins.compare(chat_id, owner, facts)
         except ChatError as unknown:
             logger.info("the instruction files of a chat cannot be compared: %s", unknown)
             return False

@@ -21,6 +21,14 @@ PIN = """
     RETURNING version
 """
 
+# For the worker of a chat, or after its owner was checked. Only changes are written: feeds publish
+# every new row version.
+# May run: process.
+SET_DRIFTED = """
+    UPDATE chat.chats SET instructions_drifted = $2 WHERE id = $1 AND instructions_drifted <> $2
+    RETURNING id
+"""
+
 
 class PostgresInstructions:
     """Stores pinned instruction files."""
@@ -41,3 +49,7 @@ class PostgresInstructions:
         except asyncpg.ForeignKeyViolationError:
             raise ChatNotFound(chat_id) from None
         return PinnedInstructions(version, digest, files)
+
+    async def set_drifted(self, chat_id: ChatId, *, drifted: bool) -> bool:
+        """Store whether the files of the workspace differ; return whether that is new."""
+        return await self._pool.fetchval(SET_DRIFTED, chat_id, drifted) is not None

@@ -70,7 +70,7 @@ SELECT_CHAT_FACTS = """
         EXISTS (SELECT 1 FROM chat.chats child WHERE child.root_chat_id = c.id
             AND child.id <> c.id) AS has_children,
         i.version AS instructions_version, i.digest AS instructions_digest,
-        i.files::text AS instruction_files
+        i.files::text AS instruction_files, c.instructions_drifted
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id
     LEFT JOIN chat.chat_instructions i ON i.chat_id = c.id WHERE c.id = $1
@@ -133,6 +133,7 @@ class ChatFacts:
         has_children: Whether other chats have it as their root.
         instructions: The instruction files that are pinned in its prompts; None if none were read.
         fallback_model_id: The model that continues its turns; empty for the installation's.
+        instructions_drifted: Whether its workspace had other files when they were compared.
     """
 
     choice: ModelChoice
@@ -146,6 +147,7 @@ class ChatFacts:
     has_children: bool = False
     instructions: PinnedInstructions | None = None
     fallback_model_id: str = ""
+    instructions_drifted: bool = False
 
     @property
     def is_child(self) -> bool:
@@ -221,6 +223,7 @@ class StoredCatalogue:
             row["has_children"],
             _instructions_of(row),
             row["fallback_model_id"],
+            row["instructions_drifted"],
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:

@@ -7,7 +7,7 @@ next one waits longer: most chats call tools that change no repository.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -44,6 +44,10 @@ class _ChangedChat:
         return max(min(self.last_s + QUIET_S, self.first_s + LATEST_S), self.calm_until_s)
 
 
+async def _ignore_check(chat_id: ChatId, owner: Owner) -> None:
+    """Look at nothing else."""
+
+
 class DiffStatuses:
     """Checks the workspaces of chats whose tools were called.
 
@@ -52,6 +56,7 @@ class DiffStatuses:
         statuses: Stores it.
         clock: The clock.
         changed: Called with each chat whose status changed, and its version.
+        seen: Called with each chat whose workspace was checked, to compare other files of it.
     """
 
     def __init__(
@@ -61,11 +66,13 @@ class DiffStatuses:
         clock: Clock,
         *,
         changed: Callable[[ChatId, int], None],
+        seen: Callable[[ChatId, Owner], Awaitable[object]] = _ignore_check,
     ) -> None:
         self._repositories = repositories
         self._statuses = statuses
         self._clock = clock
         self._changed = changed
+        self._seen = seen
         self._files_changed: dict[ChatId, _ChangedChat] = {}
         self._calm_until_s: dict[ChatId, float] = {}
         self._is_needed = asyncio.Event()
@@ -109,6 +116,7 @@ class DiffStatuses:
                 self._changed(chat_id, version)
             else:
                 self._start_cooldown(chat_id, self._clock.monotonic() + COOLDOWN_S)
+            await self._seen(chat_id, owner)
         except RepositoriesUnknown as error:
             logger.info("how a workspace differs is not known: %s", error)
         except Exception:

@@ -37,9 +37,11 @@ class Stage:
         stored = StoredCatalogue(counted, cast(Any, None))
         self.cache = ConfigurationCache(stored, Catalogue(), KeyValues(), FakeClock())
         self.fake = fake
+        self.published: list[ChatId] = []
         self.pins: InstructionPins = pins_of(
             PostgresInstructions(counted),
             lambda chat_id: self.cache.on_notice(f"{CHAT_PREFIX}{chat_id}", 0),
+            self.published.append,
         )
 
     async def turn(self, chat_id: ChatId) -> tuple[ContextFile, ...]:
@@ -55,7 +57,7 @@ async def stage(pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
     directory: Path = tmp_path_factory.mktemp("n")
     async with fake_toolrunner.served(fake, directory) as channels:
         files = NodeInstructionFiles(channels, FixedLocator(channels))
-        yield Stage(pool, lambda store, changed: InstructionPins(files, store, changed), fake)
+        yield Stage(pool, lambda *given: InstructionPins(files, *given), fake)
 
 
 async def test_a_warm_turn_adds_no_statement_and_no_request_for_instructions(
@@ -82,13 +84,39 @@ async def test_pinned_instructions_stay_until_they_are_refreshed(
     assert await stage.turn(chat_id) == (KIND,)
     pinned = (await stage.cache.chat(chat_id)).instructions
     assert pinned is not None
-    assert await stage.pins.have_drifted(chat_id, ANN, pinned)
     renewed = await stage.pins.refresh(chat_id, ANN)
     files = (ContextFile("AGENTS.md", "be brief"), ContextFile(".cursorrules", "x"))
     assert (pinned.version, renewed.version, renewed.files) == (1, 2, files)
     assert await stage.turn(chat_id) == files
-    assert not await stage.pins.have_drifted(chat_id, ANN, renewed)
     assert (await stage.pins.refresh(chat_id, ANN)).version == 2
+
+
+async def test_drift_is_stored_and_published_once_until_a_refresh(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+
+    async def compare() -> tuple[bool, int]:
+        """Return whether the files differ, and the number of statements that it took."""
+        facts = await stage.cache.chat(chat_id)
+        before = len(stage.pool.statements)
+        return (
+            await stage.pins.compare(chat_id, ANN, facts),
+            len(stage.pool.statements) - before,
+        )
+
+    assert await compare() == (False, 0)
+    await stage.turn(chat_id)
+    assert await compare() == (False, 0)
+    stage.fake.files = {"AGENTS.md": b"be brief"}
+    assert await compare() == (True, 1)
+    assert await compare() == (True, 0)
+    assert stage.published == [chat_id]
+    assert (await served.ann.get(chat_id)).instructions_drifted
+    await stage.pins.renew(chat_id, ANN)
+    assert stage.published == [chat_id, chat_id]
+    assert not (await served.ann.get(chat_id)).instructions_drifted
+    assert await compare() == (False, 0)
 
 
 async def test_a_deleted_chat_pins_nothing(stage: Stage) -> None:

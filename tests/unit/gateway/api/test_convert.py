@@ -124,6 +124,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "updated_at": "2026-01-01T00:00:02Z",
         "client_tools": [{"name": "ask", "description": "", "input_schema": {"type": "object"}}],
         "diff_status": None,
+        "instructions_drifted": False,
         "archives_at": "2026-01-01T00:00:11Z",
         "purges_at": "2026-01-01T00:00:12Z",
         "children": [],

@@ -29,6 +29,7 @@ import { Failure, Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
 import { ContextRing } from "./context-ring.tsx";
+import { DriftNotice } from "./drift-notice.tsx";
 import { Queue } from "./queue.tsx";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
 import { TodoSection } from "./todo-list.tsx";
@@ -61,6 +62,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
         <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
         <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
         <div className="chat-foot">
+          {chat && isMine && <DriftNotice chat={chat} />}
           <TodoSection chatId={chatId} chat={view.chat} />
           {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
           {chat && isMine && !chat.archived && (
