@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from chatd.chats.domain.chat import ChatState, Retry, Status
+from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.writes import AnswerPending, CancelActions, CancelCalls, Write
 from chatd.primitives.domain.ids import ExecutionId, MessageId, WorkerId
 
@@ -57,11 +57,6 @@ def interrupted(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
 def next_episode(moved: ChatState) -> ChatState:
     """Return the state with the episode that follows new history, under the same owner."""
     return replace(moved, generation_attempt=1, takeovers=0, retry=None)
-
-
-def kept_retry(retry: Retry | None) -> Retry | None:
-    """Return the retry that the next owner of a chat finds: one of a fallback model."""
-    return None if retry is None or retry.fallback is None else retry
 
 
 def with_calls_closed(moved: ChatState, reason: str) -> tuple[ChatState, tuple[Write, ...]]:

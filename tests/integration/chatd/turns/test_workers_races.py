@@ -2,10 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.chat import ChatState, Retry, Status
+from chatd.chats.store.codec import retry_to_json
+from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.content.domain.parts import Fallback
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
 from chatd.turns.store.workers import PARK, SWEEP, PostgresWorkers
 from chatd.workers.domain import SweepLimits
@@ -20,6 +25,7 @@ FIRST = ChatId("00000000-0000-0000-0000-000000000001")
 SECOND = ChatId("00000000-0000-0000-0000-000000000002")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 LEASE_S = 15.0
+WAITED_UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 PLENTY = SweepLimits(10, 10)
 
 
@@ -53,6 +59,24 @@ async def test_racing_workers_claim_different_chats(pool: Pool, workers: Postgre
     assert [(state.chat_id, state.owner_epoch) for state in await workers.owned(TWO)] == [
         (SECOND, 2)
     ]
+
+
+async def test_a_claim_keeps_the_decision_for_a_fallback_model_and_no_other_wait(
+    pool: Pool, workers: PostgresWorkers
+) -> None:
+    waiting = Retry(1, 1000, WAITED_UNTIL, TurnError("busy", ErrorKind.OVERLOADED))
+    decided = replace(waiting, fallback=Fallback("a", "b", "overloaded", "busy"))
+    for chat_id, retry in ((FIRST, waiting), (SECOND, decided)):
+        await pool.execute(
+            "UPDATE chat.chat_exec SET retry = $2::text::json WHERE chat_id = $1",
+            chat_id,
+            retry_to_json(retry),
+        )
+    taken = await workers.sweep(ONE, PLENTY)
+    assert {each.state.chat_id: each.state.retry for each in taken} == {
+        FIRST: None,
+        SECOND: decided,
+    }
 
 
 async def test_a_sweep_passes_by_what_another_is_taking(

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from chatd.chats.domain.action_answers import next_to_expire
-from chatd.chats.domain.chat import ChatState, Claimed, Status
-from chatd.chats.domain.state_changes import kept_retry
+from chatd.chats.domain.chat import ChatState, Claimed, Retry, Status
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workers.domain import (
     CRASH_LOOP,
@@ -210,7 +209,7 @@ class InMemoryWorkers:
             owner_epoch=state.owner_epoch + 1,
             snapshot_version=state.snapshot_version + 1,
             generation_attempt=state.generation_attempt + (state.status is Status.RUNNING),
-            retry=kept_retry(state.retry),
+            retry=_kept(state.retry),
         )
         return Claimed(self._store(claimed), self._owners[state.chat_id])
 
@@ -293,3 +292,8 @@ def parked(state: ChatState) -> ChatState:
         is_compaction_requested=False,
         revert=None,
     )
+
+
+def _kept(retry: Retry | None) -> Retry | None:
+    """Return the retry that the next owner of a chat finds: one of a fallback model."""
+    return None if retry is None or retry.fallback is None else retry
