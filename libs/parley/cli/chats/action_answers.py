@@ -20,7 +20,7 @@ from parley.cli.chats.actions import (
     questions_of,
     required_fields_of,
 )
-from parley.cli.chats.turn_output import Patience
+from parley.cli.chats.turn_output import Patience, read_chat
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.terminal_text import sanitized
 
@@ -145,7 +145,7 @@ class Person:
 
     def answer(self, chat_id: str) -> bool:
         """Answer what a chat waits for; return False if only a program can."""
-        actions = open_actions(self._api, chat_id)
+        actions = open_actions(read_chat(self._api, chat_id, self._patience))
         if any(action.get("kind") == CLIENT_TOOL for action in actions):
             return False
         for action in actions:

@@ -27,9 +27,9 @@ def list_actions(api: Api) -> list[dict[str, Any]]:
         query["cursor"] = page["next_cursor"]
 
 
-def open_actions(api: Api, chat_id: str) -> list[dict[str, Any]]:
-    """Return what one chat waits for; nothing if it goes on by itself, as after its agents."""
-    waiting = api.call("GET", chat_path(chat_id), needs="id").get("required_action") or {}
+def open_actions(chat: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a chat waits for; nothing if it goes on by itself, as after its agents."""
+    waiting = chat.get("required_action") or {}
     return [each for each in waiting.get("actions") or [] if each.get("kind") != AGENTS]
 
 

@@ -2,14 +2,15 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.events import ServerEvent, follow
+from parley.cli.api.retries import get
 from parley.cli.chats.actions import open_actions
 from parley.cli.chats.answer import Answer, Ending, Note, Text
 from parley.cli.chats.listing import chat_path
@@ -60,7 +61,9 @@ def show_turn(
         for event in follow(api, path, deadline=patience.deadline, pause=patience.pause):
             show(event, answer, as_json=as_json)
             if answer.ending is Ending.REQUIRES_ACTION and (
-                waiting(chat_id) if waiting is not None else not open_actions(api, chat_id)
+                waiting(chat_id)
+                if waiting is not None
+                else not open_actions(read_chat(api, chat_id, patience))
             ):
                 answer.ending = None
             if answer.ending is not None:
@@ -75,7 +78,7 @@ def show_turn(
         raise
     match answer.ending:
         case Ending.ERROR:
-            problem = answer.problem or _last_error(api, chat_id)
+            problem = answer.problem or _last_error(read_chat(api, chat_id, patience))
             raise CliError(sanitized(problem) + f" (chat {chat_id})")
         case Ending.REQUIRES_ACTION:
             raise NeedsAction(
@@ -84,9 +87,28 @@ def show_turn(
             )
 
 
-def _last_error(api: Api, chat_id: str) -> str:
+def read_chat(api: Api, chat_id: str, patience: Patience) -> dict[str, Any]:
+    """Return a chat; services that restart in the middle of a turn are waited for.
+
+    Raises:
+        TimedOut: The deadline passed.
+        Unreachable: The server was unreachable for too long.
+        ApiRefused: The answer is a problem.
+    """
+    chat: dict[str, Any] = get(
+        api,
+        chat_path(chat_id),
+        needs="id",
+        deadline=patience.deadline,
+        pause=patience.pause,
+        late="the chat could not be read in time",
+    )
+    return chat
+
+
+def _last_error(chat: Mapping[str, Any]) -> str:
     """Return why the last turn failed; the status arrives before the event with the error."""
-    error = api.call("GET", chat_path(chat_id)).get("last_error") or {}
+    error = chat.get("last_error") or {}
     return str(error.get("message") or "the turn failed")
 
 

@@ -20,7 +20,7 @@ from parley.cli.chats.actions import (
     row_of,
     summary_of,
 )
-from parley.cli.chats.listing import one_line
+from parley.cli.chats.listing import chat_path, one_line
 from parley.cli.chats.turn_output import Patience
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
@@ -122,7 +122,10 @@ def _chosen(api: Api, chat_id: str | None, action_id: str | None) -> dict[str, A
     if chat_id is not None and action_id is not None:
         found: dict[str, Any] = api.call("GET", action_path(chat_id, action_id), needs="state")
         return _answerable(found)
-    waiting = list_actions(api) if chat_id is None else open_actions(api, chat_id)
+    if chat_id is None:
+        waiting = list_actions(api)
+    else:
+        waiting = open_actions(api.call("GET", chat_path(chat_id), needs="id"))
     actions = [action for action in waiting if action.get("kind") != CLIENT_TOOL]
     if len(actions) == 1:
         return actions[0]

@@ -117,6 +117,14 @@ def test_a_chat_that_waits_for_its_agents_is_followed_on() -> None:
         assert parley(api, "run", "hi") == 0
 
 
+def test_what_a_chat_waits_for_is_read_again_while_services_restart() -> None:
+    away = Answer(503, {"title": "Unavailable", "code": "UNAVAILABLE"})
+    waits = {"id": "chat-1", "required_action": {"actions": [{"kind": "client_tool"}]}}
+    stream = Answer(stream=status("requires_action", "1"))
+    with fake_api(CREATED, stream, away, Answer(200, waits)) as api:
+        assert parley(api, "run", "hi") == 3
+
+
 def test_a_turn_that_takes_too_long_is_exit_code_124(capsys: pytest.CaptureFixture[str]) -> None:
     stream = Answer(stream=status("running", "1"), stays_open=True)
     with fake_api(CREATED, stream) as api:

@@ -73,6 +73,7 @@ export default function StartScreen() {
             <WorkspacePicker choice={workspace} onChoose={setWorkspace} />
           </>
         }
+        keepsDraft
         onSend={create}
       />
       <ServersToConnect selection={selection} />

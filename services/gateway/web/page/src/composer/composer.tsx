@@ -7,7 +7,7 @@ import { bytes, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { countHidden } from "../ui/visible.tsx";
-import { type Draft, type DraftFile, NO_DRAFT, readDraft, writeDraft } from "./drafts.ts";
+import { type Draft, type DraftFile, forgetDraft, NO_DRAFT, readDraft, writeDraft } from "./drafts.ts";
 import type { InputPart } from "../api/types.ts";
 import { onReference, type Reference, referenceName } from "./references.ts";
 import { isLong, upload } from "./uploads.ts";
@@ -30,6 +30,8 @@ interface Props {
   options: ReactNode;
   /** What is edited, in place of a new message. */
   editing?: { text: string; note: ReactNode; onCancel: () => void } | undefined;
+  /** Keep the stored draft until it was sent, where no outbox keeps the message. */
+  keepsDraft?: boolean;
   onSend: (content: InputPart[], behaviour: "queue" | "interrupt") => Promise<void>;
   onInterrupt?: (() => void) | undefined;
   onEmptySend?: (() => void) | undefined;
@@ -90,10 +92,12 @@ export function Composer(props: Props) {
       ...sent.files.map((file) => ({ type: "file" as const, file_id: file.id })),
     ];
     setSending(true);
-    change(NO_DRAFT);
+    if (props.keepsDraft) setDraft(NO_DRAFT);
+    else change(NO_DRAFT);
     setCycle(null);
     try {
       await onSend(content, behaviour);
+      if (props.keepsDraft) forgetDraft(place, sent);
     } catch (error) {
       // What was typed is never lost.
       change(sent);

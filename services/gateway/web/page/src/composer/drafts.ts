@@ -39,3 +39,8 @@ export function writeDraft(place: string, draft: Draft): void {
   const isEmpty = !draft.text && draft.files.length === 0 && draft.references.length === 0;
   writeStored(keyOf(place), isEmpty ? null : JSON.stringify(draft));
 }
+
+/** Remove a draft that was sent, unless another one was written since. */
+export function forgetDraft(place: string, sent: Draft): void {
+  if (JSON.stringify(readDraft(place)) === JSON.stringify(sent)) writeDraft(place, NO_DRAFT);
+}

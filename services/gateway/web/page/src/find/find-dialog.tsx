@@ -137,8 +137,9 @@ function useMessages(words: string): Results {
     queryKey: ["find", "messages", words],
     enabled: words.length > 1,
     queryFn: ({ signal }) => answered(api.GET("/api/v1/search", { params: { query: { q: words, limit: SHOWN_MAX } }, signal })),
-    // What was just written is found once the index has it.
-    refetchInterval: (searched) => (searched.state.data?.items.length ? false : SEARCH_AGAIN_MS),
+    // What was just written is found once the index has it; a hit in a title is no message.
+    refetchInterval: (searched) =>
+      searched.state.data?.items.some((hit) => hit.message_id !== null) ? false : SEARCH_AGAIN_MS,
   });
   const hits = words.length > 1 ? (query.data?.items ?? []) : [];
   const found = hits.filter((hit) => hit.message_id !== null).map((hit): Found => ({

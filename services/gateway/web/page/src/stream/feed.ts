@@ -61,15 +61,23 @@ function apply(event: FeedEvent): void {
   }
 }
 
+/** Say whether a state of a chat is from before another one: answers and events overtake each other. */
+function isBefore(chat: Chat, other: Chat): boolean {
+  const versions = chat.versions.snapshot - other.versions.snapshot;
+  return versions === 0 ? Date.parse(chat.updated_at ?? "") < Date.parse(other.updated_at ?? "") : versions < 0;
+}
+
 /** Put the newest state of a chat into every list that would show it. */
 export function upsert(chat: Chat): void {
   queryClient.setQueryData<Chat>(["chat", chat.id], (was) =>
-    was ? { ...was, ...chat, required_action: was.required_action, children: was.children } : was,
+    was && !isBefore(chat, was)
+      ? { ...was, ...chat, required_action: was.required_action, children: was.children }
+      : was,
   );
   if (chat.parent_chat_id) {
     queryClient.setQueryData<Chat[]>(["children", chat.parent_chat_id], (was) =>
       was?.some((each) => each.id === chat.id)
-        ? was.map((each) => (each.id === chat.id ? { ...each, ...chat } : each))
+        ? was.map((each) => (each.id === chat.id && !isBefore(chat, each) ? { ...each, ...chat } : each))
         : was && [...was, chat],
     );
     if (chat.status !== "running") void queryClient.invalidateQueries({ queryKey: ["chat-usage", chat.id] });
@@ -86,7 +94,7 @@ export function upsert(chat: Chat): void {
 }
 
 function replaced(pages: Pages, chat: Chat): Pages {
-  const merge = (was: Chat): Chat => ({ ...was, ...chat, children: was.children });
+  const merge = (was: Chat): Chat => (isBefore(chat, was) ? was : { ...was, ...chat, children: was.children });
   return {
     ...pages,
     pages: pages.pages.map((page) =>
