@@ -31,7 +31,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "interrupt": ("parley.cli.commands.send", "Stop what a chat does."),
     "actions": ("parley.cli.commands.actions", "List what chats wait for."),
     "answer": ("parley.cli.commands.actions", "Answer a question, a plan or a permission."),
-    "agents": ("parley.cli.chats.agents", "Show the agents that a chat has started."),
+    "agents": (
+        "parley.cli.chats.agents",
+        "Show the agents of a chat; apply their changes.",
+    ),
     "fork": ("parley.cli.chats.fork", "Copy a chat up to a message into a new one."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "context": ("parley.cli.commands.context", "Tell what the prompt of a chat consists of."),

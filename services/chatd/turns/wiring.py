@@ -127,12 +127,7 @@ async def open_worker(
         resources,
         stack,
         locator=workspaces.locator,
-        local=(
-            workspaces.tools,
-            _advisor(catalogue, spend, side_calls),
-            _agents(resources, chats),
-            TodoTools(chats.stores.reading),
-        ),
+        local=_local(resources, chats, catalogue, spend, workspaces, side_calls),
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -260,7 +255,26 @@ def _advisor(
     )
 
 
-def _agents(resources: Resources, chats: ChatComponents) -> NamedTools:
+def _local(
+    resources: Resources,
+    chats: ChatComponents,
+    catalogue: ModelComponents,
+    spend: SpendComponents,
+    workspaces: WorkspaceComponents,
+    side_calls: SideCalls,
+) -> tuple[NamedTools, ...]:
+    """Return the tools that chatd executes itself."""
+    return (
+        workspaces.tools,
+        _advisor(catalogue, spend, side_calls),
+        _agents(resources, chats, workspaces),
+        TodoTools(chats.stores.reading),
+    )
+
+
+def _agents(
+    resources: Resources, chats: ChatComponents, workspaces: WorkspaceComponents
+) -> NamedTools:
     settings = resources.settings
     return AgentTools(
         chats.stores.agents,
@@ -269,6 +283,7 @@ def _agents(resources: Resources, chats: ChatComponents) -> NamedTools:
         limits=AgentLimits(
             settings.agents_depth_max, settings.agents_per_root_max, settings.agents_cost_micros_max
         ),
+        forks=workspaces.forks,
     )
 
 

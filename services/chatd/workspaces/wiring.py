@@ -19,8 +19,10 @@ from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.domain.quota import QuotaLimits
 from chatd.workspaces.domain.secrets import Secret
 from chatd.workspaces.domain.workspace import Workspace
+from chatd.workspaces.engine.agent_forks import AgentForks
 from chatd.workspaces.engine.control import Control
 from chatd.workspaces.engine.driver import Driver
+from chatd.workspaces.engine.fork_merges import ForkMerges
 from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.policies import Policies
@@ -56,6 +58,7 @@ class WorkspaceComponents:
         access: Checks who may access a workspace.
         nodes: The nodes of workspaces.
         known_nodes: The cached list of nodes.
+        forks: The forks in which agents work.
         servicers: The gRPC servicers.
     """
 
@@ -68,6 +71,7 @@ class WorkspaceComponents:
     access: WorkspaceAccess
     nodes: Nodes
     known_nodes: NodeList
+    forks: AgentForks
     servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
@@ -94,26 +98,15 @@ def open_workspaces(
         catalogue.chat_changed(chat_id)
         metadata_changed(chat_id)
 
-    workspaces, nodes = (
-        PostgresWorkspaces(resources.pool, workspace_changed),
-        PostgresNodes(resources.pool),
-    )
+    workspaces = PostgresWorkspaces(resources.pool, workspace_changed)
+    nodes = PostgresNodes(resources.pool)
     known = NodeList(nodes, map(str, resources.settings.toolrunner))
     secrets = PostgresSecrets(resources.pool, catalogue.box)
     host = _host(resources, secrets)
     driver = Driver(worker_id, workspaces, known, host, process.clock)
     policies = Policies(workspaces, known, host)
-    control = Control(
-        workspaces,
-        PostgresTemplates(resources.pool),
-        groups=groups,
-        ttl=_InstallationTtl(configuration),
-        limits=_quota(resources.settings),
-        nodes=known,
-        changes=changes,
-        bound=bound,
-        clock=process.clock,
-    )
+    ttl = _InstallationTtl(configuration)
+    control = _control(resources, workspaces, groups, ttl, known, changes, bound)
     locator = ChatWorkspaceLocator(
         workspaces, configuration, known, driver, changes, process.clock, made=bound
     )
@@ -124,11 +117,12 @@ def open_workspaces(
     workspace_timers = WorkspaceTimers(
         worker_id, workspaces, nodes, process.clock, known=known, policies=policies, jitter=jitter
     )
+    merges = ForkMerges(workspaces, known, host)
+    forks = AgentForks(workspaces, locator, driver, control, merges)
     servicers = (
         WorkspaceServicer(
             control,
-            known,
-            host,
+            merges,
             WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
             AttachTickets(access, placed, resources.neighbours.ticket_office),
             policies.publish,
@@ -137,9 +131,40 @@ def open_workspaces(
         NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
         SecretServicer(secrets, workspaces, policies.publish),
     )
-    tools = LifecycleTools(control)
     return WorkspaceComponents(
-        control, locator, tools, driver, workspace_timers, changes, access, placed, known, servicers
+        control,
+        locator,
+        LifecycleTools(control),
+        driver,
+        workspace_timers,
+        changes,
+        access,
+        placed,
+        known,
+        forks,
+        servicers,
+    )
+
+
+def _control(
+    resources: Resources,
+    workspaces: PostgresWorkspaces,
+    groups: Groups,
+    ttl: "_InstallationTtl",
+    nodes: NodeList,
+    changes: Changes,
+    bound: Callable[[ChatId], None],
+) -> Control:
+    return Control(
+        workspaces,
+        PostgresTemplates(resources.pool),
+        groups=groups,
+        ttl=ttl,
+        limits=_quota(resources.settings),
+        nodes=nodes,
+        changes=changes,
+        bound=bound,
+        clock=resources.process.clock,
     )
 
 

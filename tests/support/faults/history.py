@@ -17,6 +17,7 @@ from support.faults.report import RowReport
 
 COUNT = re.compile(r"count to (\d+)")
 ECHO = re.compile(r"repeat after me: (.+)", re.DOTALL)
+CALL = re.compile(r"^call: ", re.MULTILINE)
 RUN = re.compile(r"^run: (.+)$", re.MULTILINE)
 MARK = re.compile(r"echo (\S+) >> runs")
 RUNS_FILE = "runs"
@@ -157,7 +158,7 @@ def _check_answer(
     chat_id: str, text: str, answers: Sequence[Message], expected: Expected, row: RowReport
 ) -> None:
     spoken = [message.text for message in answers if message.role is Role.ASSISTANT]
-    commands = RUN.findall(text)
+    commands = CALL.findall(text) or RUN.findall(text)
     if not expected.may_be_cut and not expected.may_fail and len(spoken) != len(commands) + 1:
         row.duplicates += max(0, len(spoken) - len(commands) - 1)
         row.problems.append(f"{chat_id}: {text!r} has {len(spoken)} answers: {spoken!r:.200}")

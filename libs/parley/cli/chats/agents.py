@@ -1,25 +1,44 @@
-"""`parley agents`: shows the agents of a chat as a tree."""
+"""`parley agents`: shows the agents of a chat as a tree, and applies what they changed."""
 
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.chats.listing import chat_path
+from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
+from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import sanitized
 from parley.cli.text_table import text_table
 
 COLUMNS = ("id", "status", "type", "name")
+#: The gateway gives up on a merge after this time.
+MERGE_S: Final = 160.0
 
 
-@click.command(cls=HomeCommand)
+class AgentsGroup(HomeGroup):
+    """A group whose command is `show` unless another one is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert the name of the command if it is missing."""
+        is_named = any(each in self.commands or each in ("-h", "--help") for each in args)
+        return super().parse_args(ctx, args if is_named else ["show", *args])
+
+
+@click.group(cls=AgentsGroup)
+def agents() -> None:
+    """Show the agents of a chat (`parley agents CHAT`), and apply what they changed."""
+
+
+@agents.command()
 @click.argument("chat_id", metavar="CHAT")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def agents(chat_id: str, as_json: bool) -> None:
+def show(chat_id: str, as_json: bool) -> None:
     """Show the agents that the chat CHAT and those below it have started."""
     api = Api(find_server(current()))
     asked = api.call("GET", chat_path(chat_id), needs="id")
@@ -33,6 +52,69 @@ def agents(chat_id: str, as_json: bool) -> None:
         return
     table = [_row(depth, chat) for depth, chat in rows]
     click.echo(text_table(COLUMNS, table), nl=False)
+
+
+@agents.command()
+@click.argument("agent_id", metavar="AGENT")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def diff(agent_id: str, as_json: bool) -> None:
+    """Show what the agent AGENT, which works in a fork, changed since it was started."""
+    report = merge(Api(find_server(current())), agent_id, dry_run=True)
+    if as_json:
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        return
+    patched = {each["path"] for each in report["patches"]}
+    for each in report["patches"]:
+        click.echo(sanitized(each["patch"]), nl=False)
+    for path in report["merged_paths"]:
+        if path not in patched:
+            click.echo(f"changed without a text to show: {sanitized(path)}")
+    for line in conflict_lines(report):
+        click.echo(line)
+
+
+@agents.command()
+@click.argument("agent_id", metavar="AGENT")
+@click.option("--keep-parent", is_flag=True, help="Keep the version of the chat in conflicts.")
+@click.option("--take-fork", is_flag=True, help="Take the version of the agent in conflicts.")
+@click.option("--path", "paths", multiple=True, metavar="PATH", help="Apply only this path.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def apply(
+    agent_id: str, keep_parent: bool, take_fork: bool, paths: tuple[str, ...], as_json: bool
+) -> None:
+    """Apply what the agent AGENT changed to the files of the chat that started it."""
+    if keep_parent and take_fork:
+        raise click.UsageError("Give --keep-parent or --take-fork, not both.")
+    strategy = "keep_parent" if keep_parent else "take_fork" if take_fork else "report"
+    report = merge(Api(find_server(current())), agent_id, strategy=strategy, paths=list(paths))
+    if as_json:
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        for path in report["merged_paths"]:
+            click.echo(sanitized(path))
+        for line in conflict_lines(report):
+            click.echo(line)
+    if report["conflicts"] and not report["applied"]:
+        raise CliError("nothing was applied: give --keep-parent or --take-fork, or --path")
+
+
+def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:
+    """Merge the changes of an agent, or show them; return the report."""
+    key = f'"{uuid.uuid4()}"'  # noqa: TID251 (a command's own composition root)
+    report: dict[str, Any] = api.call(
+        "POST",
+        f"{chat_path(agent_id)}/merge",
+        body,
+        {"Idempotency-Key": key},
+        needs="applied",
+        within_s=MERGE_S,
+    )
+    return report
+
+
+def conflict_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a line for each conflict of a report."""
+    return [f"conflict ({each['kind']}): {sanitized(each['path'])}" for each in report["conflicts"]]
 
 
 def below(

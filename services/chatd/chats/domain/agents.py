@@ -29,6 +29,7 @@ class SpawnRequest:
     Attributes:
         chat_id: Its id, derived from the call that starts it.
         depth: Its level below the root, from 1.
+        is_forked: Whether it works in a fork of its parent's workspace, which has its id.
         mcp_server_ids: The MCP servers of its parent; None for the default ones.
     """
 
@@ -41,6 +42,7 @@ class SpawnRequest:
     mode: ChatMode
     model_id: str
     mcp_server_ids: tuple[str, ...] | None
+    is_forked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Agent:
     """A child of a chat as its parent sees it.
 
     Attributes:
+        is_forked: Whether it works in a fork of its parent's workspace, which has its id.
         is_done: Whether it has ended its work, successfully or not.
         report: Its last answer.
         error: Why it failed; empty if it did not.
@@ -62,6 +65,7 @@ class Agent:
     error: str
     cost_micros: int
     version: int  # The version of its history, which tells one end from the next.
+    is_forked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

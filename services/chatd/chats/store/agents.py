@@ -46,7 +46,8 @@ SELECT_TREE = """
 # The children of a chat with their last answer and their cost, in the order of their start.
 # May run: process.
 SELECT_CHILDREN = """
-    SELECT c.id, c.title, c.mode, e.status, e.queue_length, e.history_version,
+    SELECT c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, e.status, e.queue_length,
+        e.history_version,
         e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
         (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
             WHERE u.chat_id = c.id) AS cost_micros
@@ -168,6 +169,7 @@ def _new_chat(
         messages=(message,),
         model_id=request.model_id,
         mode=request.mode,
+        workspace_id=request.chat_id if request.is_forked else "",
         mcp_server_ids=request.mcp_server_ids,
         owner_group_ids=owner_group_ids,
         is_unattended=True,
@@ -191,4 +193,5 @@ def _agent_of(row: asyncpg.Record) -> Agent:
         error=row["error"] or "",
         cost_micros=row["cost_micros"],
         version=row["history_version"],
+        is_forked=bool(row["is_forked"]),
     )

@@ -15,12 +15,14 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
 FIND_TOOLS: Final = "find_tools"
+APPLY_CHILD_CHANGES: Final = "apply_child_changes"
 SPAWN_AGENT: Final = "spawn_agent"
 WAIT_AGENTS: Final = "wait_agents"
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
 BUILT_IN_TOOL_NAMES = frozenset(
     {
         "advisor",
+        APPLY_CHILD_CHANGES,
         "apply_patch",
         "attach_file",
         "create_workspace",

@@ -4,12 +4,19 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from chatd.content.domain.tools import SPAWN_AGENT, WAIT_AGENTS, Executor, ToolSpec
+from chatd.content.domain.tools import (
+    APPLY_CHILD_CHANGES,
+    SPAWN_AGENT,
+    WAIT_AGENTS,
+    Executor,
+    ToolSpec,
+)
 from chatd.tools.workspace.arguments import Input, schema_of
 
 PROMPT_CHARACTERS_MAX: Final = 100_000
 NAME_CHARACTERS_MAX: Final = 80
 AGENTS_MAX: Final = 100
+PATHS_MAX: Final = 1000
 WAIT_S: Final = 300
 WAIT_S_MAX: Final = 86_400
 
@@ -38,6 +45,13 @@ class SpawnInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[
         str, msgspec.Meta(max_length=NAME_CHARACTERS_MAX, description="A short name for people.")
     ] = ""
+    isolation: Annotated[
+        Literal["shared", "fork"],
+        msgspec.Meta(
+            description="shared: it works in your files. fork: it works in a copy of them, and you "
+            "take its changes with apply_child_changes; use it for agents that write side by side."
+        ),
+    ] = "shared"
 
 
 class WaitInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +99,30 @@ class InterruptInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     agent_id: _AgentId
 
 
+class ApplyInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `apply_child_changes`."""
+
+    agent_id: _AgentId
+    strategy: Annotated[
+        Literal["report", "keep_parent", "take_fork"],
+        msgspec.Meta(
+            description="If both of you changed the same: report applies nothing and lists the "
+            "conflicts, keep_parent keeps your version of these, take_fork takes that of the agent."
+        ),
+    ] = "report"
+    paths: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(
+            max_length=PATHS_MAX,
+            description="Files and directories to apply, relative to the workspace; all if left "
+            "out.",
+        ),
+    ] = ()
+    dry_run: Annotated[
+        bool, msgspec.Meta(description="Whether to show the changes and apply nothing.")
+    ] = False
+
+
 class ListInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of `list_agents`."""
 
@@ -117,6 +155,14 @@ SPECS: Final = (
         "interrupt_agent",
         "Stop the present work of an agent and of those that it started.",
         schema_of(InterruptInput),
+        Executor.CHATD,
+        is_serial=True,
+    ),
+    ToolSpec(
+        APPLY_CHILD_CHANGES,
+        "Apply the changes of an agent that works in a fork to your files, all or none; or show "
+        "them. Commits of the agent are not taken, only its files.",
+        schema_of(ApplyInput),
         Executor.CHATD,
         is_serial=True,
     ),

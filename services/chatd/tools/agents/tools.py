@@ -34,8 +34,10 @@ from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerClaim, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey
+from chatd.tools.agents.changes import Forks, apply_changes
 from chatd.tools.agents.inputs import (
     SPECS,
+    ApplyInput,
     InterruptInput,
     ListInput,
     MessageInput,
@@ -43,6 +45,7 @@ from chatd.tools.agents.inputs import (
     WaitInput,
 )
 from chatd.tools.workspace.arguments import BadArguments, read
+from chatd.tools.workspace.not_ready import not_ready
 from chatd.tools.workspace.results import failed, misused, succeeded
 
 REQUEST_ID: Final = "agents"
@@ -89,6 +92,7 @@ class AgentTools:
         commands: Executes commands on them.
         started: Called with the state of each new child.
         limits: The limits of a chat tree.
+        forks: The forks in which agents work.
     """
 
     names = frozenset(spec.name for spec in SPECS)
@@ -100,7 +104,9 @@ class AgentTools:
         *,
         started: Callable[[ChatState], None],
         limits: AgentLimits,
+        forks: Forks,
     ) -> None:
+        self._forks = forks
         self._store = store
         self._commands = commands
         self._started = started
@@ -124,6 +130,10 @@ class AgentTools:
                     return await self._message(execution, read(MessageInput, call.args_json))
                 case "interrupt_agent":
                     return await self._interrupt(execution, read(InterruptInput, call.args_json))
+                case "apply_child_changes":
+                    given = read(ApplyInput, call.args_json)
+                    (agent,) = _chosen(await self._own(execution), [given.agent_id])
+                    return await apply_changes(self._forks, execution, agent, given)
                 case _:
                     read(ListInput, call.args_json)
                     return succeeded({"agents": [_told(a) for a in await self._own(execution)]})
@@ -153,6 +163,7 @@ class AgentTools:
         if not given.prompt.strip():
             raise BadArguments("prompt is blank", "say what the agent should do")
         is_reading = given.type == "explore" or execution.dispatch.mode is not ChatMode.ORDINARY
+        is_forked = given.isolation == "fork" and not is_reading
         request = SpawnRequest(
             chat_id=ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent"))),
             root_chat_id=context.root_chat_id,
@@ -163,17 +174,28 @@ class AgentTools:
             mode=ChatMode.EXPLORE if is_reading else ChatMode.ORDINARY,
             model_id=context.model_id,
             mcp_server_ids=context.mcp_server_ids,
+            is_forked=is_forked,
         )
         claim = OwnerClaim(context.chat_id, execution.owner_epoch)
+        if is_forked:
+            try:
+                await self._forks.fork(context.chat_id, request.chat_id, context.owner)
+            except ChatError as error:
+                return not_ready(error)
         try:
             state = await self._store.spawn(claim, request, self._limits)
         except AgentsRefused as refusal:
+            if is_forked:
+                await self._forks.discard(request.chat_id)
             return failed(f"No agent was started: {refusal}.", refusal.reason, GO_ON)
         if state is not None:
             self._started(state)
         told = {"agent_id": request.chat_id, "name": request.title}
+        told["type"] = "explore" if is_reading else "general"
+        if is_forked:
+            told["isolation"] = "fork"
         return succeeded(
-            {**told, "type": "explore" if is_reading else "general", "status": "running"},
+            {**told, "status": "running"},
             next_step="Start others, go on with your own work, or call wait_agents.",
         )
 
@@ -254,6 +276,8 @@ def _told(agent: Agent) -> dict[str, object]:
         "status": agent.status if not agent.is_done else ("failed" if agent.error else "done"),
         "cost_micros": agent.cost_micros,
     }
+    if agent.is_forked:
+        told["isolation"] = "fork"
     if agent.is_done:
         told["version"] = agent.version
     if agent.is_done and agent.report:

@@ -19,7 +19,9 @@ from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.tasks import is_set_within
 
+#: How often waits are read while there are any that a process knows of, and otherwise.
 EVERY_S: Final = 2.0
+RARELY_S: Final = 60.0
 WAITS_MAX: Final = 50
 
 logger = logging.getLogger(__name__)
@@ -70,12 +72,14 @@ class AgentWaits:
     async def run(self) -> None:
         """Answer until cancelled."""
         while True:
-            await is_set_within(self._is_due, EVERY_S, self._clock)
             self._is_due.clear()
             try:
                 await self._round()
             except DatabaseUnavailable as outage:
                 logger.warning("waits for agents are not looked at: %s", outage)
+                self._is_any_open = True  # As far as is known.
+            pause_s = EVERY_S if self._is_any_open else RARELY_S
+            await is_set_within(self._is_due, pause_s, self._clock)
 
     async def _round(self) -> None:
         waits = await self._waits.waits(WAITS_MAX)

@@ -7,6 +7,7 @@ from typing import Final
 import grpc
 
 from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
+from chatd.workspaces.clients.merges import report_of, strategy_to_proto
 from chatd.workspaces.clients.nodes import answered
 from chatd.workspaces.clients.specs import (
     Granted,
@@ -15,6 +16,7 @@ from chatd.workspaces.clients.specs import (
     nothing_granted,
     spec_to_proto,
 )
+from chatd.workspaces.domain.merges import MergeReport, MergeRequest
 from chatd.workspaces.domain.nodes import Node
 from chatd.workspaces.domain.ports import (
     HostAway,
@@ -131,29 +133,25 @@ class GrpcHost:
         node: Node,
         fork: Workspace,
         parent: Workspace,
-        *,
-        request_id: str,
-        strategy: "workspace_pb2.MergeStrategy.ValueType",
-        paths: tuple[str, ...],
-        is_dry: bool,
-    ) -> workspace_pb2.MergeReport:
-        """Merge the changes of a fork into its parent.
+        request: MergeRequest,
+    ) -> MergeReport:
+        """Merge the changes of a fork into its parent, once for each request id.
 
         Raises:
             Refusal: The node refuses, does not implement this, or does not respond.
         """
-        request = host_service_pb2.MergeWorkspaceRequest(
-            request_id=request_id,
+        asked = host_service_pb2.MergeWorkspaceRequest(
+            request_id=request.request_id,
             fork_workspace_id=fork.id,
             fork_epoch=fork.epoch,
             parent_workspace_id=parent.id,
             parent_epoch=parent.epoch,
-            strategy=strategy,
-            paths=paths,
-            dry_run=is_dry,
+            strategy=strategy_to_proto(request.strategy),
+            paths=request.paths,
+            dry_run=request.is_dry,
         )
-        answer = await answered(self._stub(node).MergeWorkspace(request, timeout=STOP_S))
-        return answer.report
+        answer = await answered(self._stub(node).MergeWorkspace(asked, timeout=STOP_S))
+        return report_of(answer.report)
 
     def _stub(self, node: Node) -> WorkspaceHostServiceStub:
         return WorkspaceHostServiceStub(self._channel_at(node.address))

@@ -7,6 +7,7 @@ import grpc
 
 from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
 from chatd.content.domain.tools import (
+    APPLY_CHILD_CHANGES,
     Execution,
     Executor,
     Found,
@@ -122,8 +123,9 @@ class ChangeTrackingTools:
             return await self._tools.execute(execution)
         finally:
             dispatch = execution.dispatch
+            name = dispatch.call.tool_name
             is_of_workspace = dispatch.executor is Executor.TOOLRUNNER
-            if is_of_workspace and dispatch.call.tool_name not in READERS:
+            if name == APPLY_CHILD_CHANGES or (is_of_workspace and name not in READERS):
                 self._files_changed(execution.chat_id, execution.owner)
 
     async def find(self, execution: Execution) -> Found:

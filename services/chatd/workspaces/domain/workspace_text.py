@@ -25,12 +25,24 @@ No workspace was set up for this chat, and you cannot create one: only the chat 
 can. Your tools work in its scratch directory. If the task needs more than that, stop and report \
 which workspace is needed and why."""
 
+FORKED_CHILD: Final = """\
+Your tools work in a copy of the files of the chat that started you, made when you were started. \
+What you change there changes nothing of the original until that chat takes your changes, file by \
+file: so leave no files behind that are of no use to it, and report which you changed. Commits are \
+not taken, and what it changes meanwhile is not seen here. You cannot create a workspace."""
+
 
 def workspace_description(workspace: Workspace | None, now: datetime, *, is_child: bool) -> str:
-    """Return the description: attached, detached, or detached and not changeable for a child."""
+    """Return the description: attached, detached, or for a child: detached, or in its fork."""
+    if is_child and _is_fork_of_agent(workspace):
+        return FORKED_CHILD
     if workspace is None or workspace.state is State.DELETED or workspace.is_scratch_of_chat:
         return DETACHED_CHILD if is_child else DETACHED
     return "\n".join(_attached(workspace, now, is_child=is_child))
+
+
+def _is_fork_of_agent(workspace: Workspace | None) -> bool:
+    return workspace is not None and workspace.is_scratch_of_chat and bool(workspace.parent_id)
 
 
 def _attached(workspace: Workspace, now: datetime, *, is_child: bool) -> list[str]:

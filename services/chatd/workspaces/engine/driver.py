@@ -9,7 +9,7 @@ workspace was stopped or claimed by another driver meanwhile: then the action is
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final, Protocol, assert_never
@@ -42,6 +42,7 @@ from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     Failure,
     FailureKind,
+    NodeId,
     State,
     Workspace,
 )
@@ -268,13 +269,21 @@ class Driver:
             return Fail(workspace.epoch, PARENT_GONE)
         near = None if parent is None else parent.node_id
         try:
-            node = choose(await self._nodes.list(), need_of(workspace.spec, near))
+            node = choose(await self._near(near), need_of(workspace.spec, near))
         except NoNode as problem:
             if not self._is_over(workspace, self.timing.placing_s):
                 return None
             failure = Failure(FailureKind.NO_NODE, f"{problem}. Start it again later.")
             return Fail(workspace.epoch, failure)
         return Place(node.id, workspace.epoch, 0 if parent is None else parent.epoch)
+
+    async def _near(self, node_id: NodeId | None) -> Sequence[Node]:
+        """Return the nodes, and the one that a fork must be on even if it is not registered."""
+        nodes = await self._nodes.list()
+        if node_id is None or any(node.id == node_id for node in nodes):
+            return nodes
+        node = await self._nodes.find(node_id)
+        return nodes if node is None else (*nodes, node)
 
     async def _parent(self, workspace: Workspace) -> Workspace | None:
         """Return the parent of a fork."""

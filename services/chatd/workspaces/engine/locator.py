@@ -9,6 +9,7 @@ or when a node refuses a stale location. A bound workspace is read once in every
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
@@ -125,7 +126,8 @@ class ChatWorkspaceLocator:
         if not _is_chosen(await self._facts.chat(chat_id)):
             return workspace_description(None, self._clock.now(), is_child=is_child)
         found = await self._look(chat_id)
-        self._keep(chat_id, await self._location(found), found).is_fresh = True
+        with suppress(NoNode, NodeLost):  # Its tools will say so; the text is true without a node.
+            self._keep(chat_id, await self._location(found), found).is_fresh = True
         return workspace_description(found.workspace, found.now, is_child=found.is_child)
 
     async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:

@@ -13,13 +13,13 @@ from chatd.primitives.domain.ids import Owner, OwnerId
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 from chatd.users.rpc.callers import caller_as_owner
-from chatd.workspaces.clients.hosts import GrpcHost
+from chatd.workspaces.clients.merges import report_to_proto, strategy_of
 from chatd.workspaces.domain.commands import NewFork, NewWorkspace, SetPolicy
-from chatd.workspaces.domain.errors import NodeLost, NotAFork, WorkspaceNotReady
-from chatd.workspaces.domain.ports import Nodes
+from chatd.workspaces.domain.merges import MergeRequest
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.domain.workspace import LIVE, State, Workspace
 from chatd.workspaces.engine.control import Control, workspace_id_for
+from chatd.workspaces.engine.fork_merges import ForkMerges
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from chatd.workspaces.rpc.convert import (
     STATES,
@@ -57,8 +57,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
 
     Args:
         control: Executes the operations.
-        nodes: The nodes.
-        host: The host client, used for merges.
+        merges: Merges forks.
         watch: Streams changes of workspaces.
         tickets: Issues tickets for terminals.
         publish_policy: Called with a workspace whose policy changed.
@@ -68,8 +67,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     def __init__(
         self,
         control: Control,
-        nodes: Nodes,
-        host: GrpcHost,
+        merges: ForkMerges,
         watch: WorkspaceWatch,
         tickets: AttachTickets,
         publish_policy: Callable[[Workspace], Awaitable[None]],
@@ -77,8 +75,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     ) -> None:
         self._references = references
         self._control = control
-        self._nodes = nodes
-        self._host = host
+        self._merges = merges
         self._watch = watch
         self._tickets = tickets
         self._publish_policy = publish_policy
@@ -218,28 +215,15 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         """Merge a fork into its parent, on its node."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
-        fork = await self._control.workspaces.own(
-            fields.uuid_of(request.fork_workspace_id, "fork_workspace_id"), owner.id
-        )
-        if not fork.parent_id:
-            raise NotAFork(fork.id)
-        parent = await self._control.workspaces.own(fork.parent_id, owner.id)
-        for each in (fork, parent):
-            if each.state not in (State.READY, State.BUSY):
-                raise WorkspaceNotReady(each.id, each.state)
-        node = None if fork.node_id is None else await self._nodes.find(fork.node_id)
-        if node is None:
-            raise NodeLost(fork.node_id or "")
-        report = await self._host.merge(
-            node,
-            fork,
-            parent,
-            request_id=_named(owner.id, key.key),
-            strategy=request.strategy,
-            paths=tuple(request.paths),
+        asked = MergeRequest(
+            _named(owner.id, key.key),
+            strategy_of(request.strategy),
+            tuple(request.paths),
             is_dry=request.dry_run,
         )
-        return api.MergeForkResponse(report=report)
+        fork_id = fields.uuid_of(request.fork_workspace_id, "fork_workspace_id")
+        report = await self._merges.merge(fork_id, owner.id, asked)
+        return api.MergeForkResponse(report=report_to_proto(report))
 
     async def GetWorkspace(
         self, request: api.GetWorkspaceRequest, context: Context

@@ -20,12 +20,14 @@ _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
 
 # The workspace of a chat c with the root r: the one that either is bound to, if it still belongs to
-# the owner and is not deleted or being deleted, otherwise the scratch workspace of the root.
-_USED_BY_WORKER = """coalesce(
+# the owner and is not deleted or being deleted, otherwise the scratch workspace: that of the root,
+# or for an agent in a fork its own. An agent whose fork is gone never works in the root's files.
+_SCRATCH = "CASE WHEN c.workspace_id = c.id THEN c.id ELSE r.id END"
+_USED_BY_WORKER = f"""coalesce(
         (SELECT b.id FROM chat.workspaces b
             WHERE b.id = coalesce(c.workspace_id, r.workspace_id) AND b.owner_id = c.owner_id
                 AND b.state <> 'deleted' AND NOT b.is_removing),
-        r.id)"""
+        {_SCRATCH})"""
 
 # The database time; without authorisation.
 # May run: no-rows.
@@ -106,7 +108,7 @@ SELECT_IDLE_SCRATCH = f"""
         WHERE i.node_id = c.id AND i.state = 'ready' AND i.is_scratch_of_chat
             AND i.started_at < clock_timestamp() - $1::interval
             AND NOT EXISTS (SELECT 1 FROM chat.chats m JOIN chat.chat_exec e ON e.chat_id = m.id
-                WHERE m.root_chat_id = i.id
+                WHERE (m.root_chat_id = i.id OR m.id = i.id)
                     AND e.status IN ('running', 'interrupting', 'requires_action'))
         ORDER BY i.last_used_at LIMIT greatest(0, c.placed - c.most * 8 / 10)) idle
     JOIN chat.workspaces w ON w.id = idle.id
@@ -143,7 +145,7 @@ SELECT_USED_BY_WORKER = f"""
 # The workspace of a chat, if any: its own, otherwise that of its root.
 # May run: checked by Ownership, process.
 SELECT_OF_CHAT = f"""
-    SELECT {_ALL}, c.id AS chat_id, c.owner_id AS chat_owner_id, r.id AS root_id,
+    SELECT {_ALL}, c.id AS chat_id, c.owner_id AS chat_owner_id, {_SCRATCH} AS scratch_id,
         c.parent_chat_id IS NOT NULL AS is_child,
         w.id <> r.id AS is_bound,
         n.address AS node_address, n.state AS node_state, clock_timestamp() AS now
@@ -263,7 +265,7 @@ class WorkspaceReads:
             return None
         return ChatWorkspace(
             workspace=None if row["id"] is None else workspace_of(row),
-            scratch_id=WorkspaceId(str(row["root_id"])),
+            scratch_id=WorkspaceId(str(row["scratch_id"])),
             owner_id=OwnerId(str(row["chat_owner_id"])),
             is_child=row["is_child"],
             is_bound=bool(row["is_bound"]),

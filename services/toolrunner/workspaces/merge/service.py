@@ -19,6 +19,7 @@ from toolrunner.workspaces.host import NEXT_STEP, Host
 from toolrunner.workspaces.merge.application import Merge, MergePlan, stage
 from toolrunner.workspaces.merge.comparison import Comparison, Conflict, Side, Strategy, compare
 from toolrunner.workspaces.merge.fork_base import Base
+from toolrunner.workspaces.merge.patches import Patch, patches_of
 from toolrunner.workspaces.preparation_runs import HostResources
 from toolrunner.workspaces.sources.builder import BASE
 from toolrunner.workspaces.store import Request
@@ -44,6 +45,7 @@ class MergeReport:
     is_applied: bool
     merged_paths: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
+    patches: tuple[Patch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ class Merges:
             paths = tuple(change.path for change in found.changes)
             is_refused = requested.strategy is Strategy.REPORT and bool(found.conflicts)
             shown = () if is_refused else paths
-            response = encode(MergeReport(is_applied, shown, found.conflicts))
+            patches = patches_of(found.changes, fork, parent) if requested.is_dry_run else ()
+            response = encode(MergeReport(is_applied, shown, found.conflicts, patches))
             if not is_applied:
                 return None, response
             quota = workspaces.quota_of(requested.parent_id)

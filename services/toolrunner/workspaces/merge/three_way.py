@@ -63,7 +63,7 @@ def decide(
         return ConflictKind.TYPE
     if fork.kind is not Kind.FILE:
         return ConflictKind.ADDED_TWICE if base is None else ConflictKind.CONTENT
-    if fork.content == parent.content:
+    if fork.content == parent.content and base is not None and base.kind is Kind.FILE:
         return Step.MODE
     if base is None or base.kind is not Kind.FILE:
         return ConflictKind.ADDED_TWICE

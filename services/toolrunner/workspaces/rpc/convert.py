@@ -115,7 +115,14 @@ def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
         )
     omitted = len(report.merged_paths) - len(paths) + len(report.conflicts) - len(conflicts)
     return workspace_pb2.MergeReport(
-        applied=report.is_applied, merged_paths=paths, conflicts=conflicts, omitted=omitted
+        applied=report.is_applied,
+        merged_paths=paths,
+        conflicts=conflicts,
+        omitted=omitted,
+        patches=[
+            workspace_pb2.MergePatch(path=_shown(each.path), patch=_shown(each.text))
+            for each in report.patches
+        ],
     )
 
 

@@ -226,11 +226,16 @@ class InMemoryWorkspaces:
 
 @dataclass(slots=True)
 class InMemoryNodes:
-    """Nodes in a dictionary; those that fall silent are told to the workspaces."""
+    """Nodes in a dictionary; those that fall silent are told to the workspaces.
+
+    Attributes:
+        unlisted: Nodes that are found by their id only.
+    """
 
     clock: Clock
     rows: dict[str, Node] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+    unlisted: dict[str, Node] = field(default_factory=dict)
 
     async def list(self) -> Sequence[Node]:
         return tuple(node for node in self.rows.values() if node.state is not NodeState.GONE)
@@ -241,7 +246,7 @@ class InMemoryNodes:
         return self.rows[node_id]
 
     async def find(self, node_id: str) -> Node | None:
-        return self.rows.get(node_id)
+        return self.rows.get(node_id) or self.unlisted.get(node_id)
 
     async def lose(self) -> Sequence[Node]:
         silent = [

@@ -213,6 +213,16 @@ async def test_a_fork_goes_to_the_node_of_its_parent(stage: Stage) -> None:
     assert (await stage.driven()).node_id == OTHER_NODE
 
 
+async def test_a_fork_finds_a_node_of_its_parent_that_is_only_in_the_settings(
+    stage: Stage,
+) -> None:
+    parent = workspace(State.READY, id="parent", node_id=OTHER_NODE, name="parent")
+    stage.store.rows["parent"] = parent
+    stage.nodes.unlisted[OTHER_NODE] = node(id=OTHER_NODE, is_static=True)
+    stage.store.rows[WORKSPACE] = replace(stage.store.rows[WORKSPACE], parent_id="parent")
+    assert (await stage.driven()).node_id == OTHER_NODE
+
+
 def forked(stage: Stage, **values: object) -> Workspace:
     """Make what the stage has a fork of a workspace that is ready, and return that one."""
     parent = workspace(State.READY, id="parent", name="parent", epoch=3)

@@ -22,7 +22,12 @@ from chatd.workspaces.domain.templates import (
     spec_of,
 )
 from chatd.workspaces.domain.workspace import Lifetime, State
-from chatd.workspaces.domain.workspace_text import DETACHED, DETACHED_CHILD, workspace_description
+from chatd.workspaces.domain.workspace_text import (
+    DETACHED,
+    DETACHED_CHILD,
+    FORKED_CHILD,
+    workspace_description,
+)
 from support.chatd.workspaces.workspace_values import NOON, template, workspace
 
 GIT = template(
@@ -205,6 +210,13 @@ def test_a_model_is_told_to_start_what_is_stopped_and_a_child_to_report_it() -> 
 def test_a_scratch_directory_of_the_chat_is_no_workspace_of_its_own() -> None:
     scratch = replace(workspace(State.READY), is_scratch_of_chat=True)
     assert workspace_description(scratch, NOON, is_child=False) == DETACHED
+
+
+def test_an_agent_in_a_fork_is_told_that_it_works_in_a_copy() -> None:
+    fork = replace(
+        workspace(State.READY), is_scratch_of_chat=True, kind=Kind.FORK, parent_id="parent"
+    )
+    assert workspace_description(fork, NOON, is_child=True) == FORKED_CHILD
 
 
 def test_a_start_with_other_values_keeps_the_branch_and_the_secrets() -> None:

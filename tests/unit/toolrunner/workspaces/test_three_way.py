@@ -36,6 +36,7 @@ texts = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n"]), max_size=12).
         (OLD, None, None, Step.NOTHING),
         (OLD, NEW, OTHER, Step.LINES),
         (OLD, RUN, NEW, Step.MODE),
+        (None, RUN, OLD, ConflictKind.ADDED_TWICE),
         (OLD, NEW, RUN, Step.TAKE),
         (OLD, NEW, None, ConflictKind.DELETED_IN_PARENT),
         (OLD, None, NEW, ConflictKind.DELETED_IN_FORK),

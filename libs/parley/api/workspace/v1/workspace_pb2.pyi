@@ -691,6 +691,32 @@ class MergeConflict(_message.Message):
 Global___MergeConflict: _TypeAlias = MergeConflict  # noqa: Y015
 
 @_typing.final
+class MergePatch(_message.Message):
+    """The change of one file as a unified diff."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    PATCH_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Path relative to the workspace, at most 4096 bytes."""
+    patch: _builtins.str
+    """The diff, at most 64 KiB and 1 MiB in one report."""
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        patch: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["patch", b"patch", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MergePatch: _TypeAlias = MergePatch  # noqa: Y015
+
+@_typing.final
 class MergeReport(_message.Message):
     """What a merge did."""
 
@@ -700,6 +726,7 @@ class MergeReport(_message.Message):
     MERGED_PATHS_FIELD_NUMBER: _builtins.int
     CONFLICTS_FIELD_NUMBER: _builtins.int
     OMITTED_FIELD_NUMBER: _builtins.int
+    PATCHES_FIELD_NUMBER: _builtins.int
     applied: _builtins.bool
     """Whether anything was written to the parent."""
     omitted: _builtins.int
@@ -712,6 +739,10 @@ class MergeReport(_message.Message):
     def conflicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___MergeConflict]:
         """Paths in conflict, at most 1000."""
 
+    @_builtins.property
+    def patches(self) -> _containers.RepeatedCompositeFieldContainer[Global___MergePatch]:
+        """The changes of texts, if nothing was to be written."""
+
     def __init__(
         self,
         *,
@@ -719,10 +750,11 @@ class MergeReport(_message.Message):
         merged_paths: _abc.Iterable[_builtins.str] | None = ...,
         conflicts: _abc.Iterable[Global___MergeConflict] | None = ...,
         omitted: _builtins.int = ...,
+        patches: _abc.Iterable[Global___MergePatch] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "conflicts", b"conflicts", "merged_paths", b"merged_paths", "omitted", b"omitted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "conflicts", b"conflicts", "merged_paths", b"merged_paths", "omitted", b"omitted", "patches", b"patches"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

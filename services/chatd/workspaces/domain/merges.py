@@ -1,0 +1,66 @@
+"""The merge of a fork into the workspace that it was copied from."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MergeStrategy(StrEnum):
+    """What becomes of paths that both sides changed."""
+
+    REPORT = "report"  # Nothing is merged if there is a conflict.
+    KEEP_PARENT = "keep_parent"
+    TAKE_FORK = "take_fork"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """A merge of a fork.
+
+    Attributes:
+        request_id: The id under which the node executes it once.
+        paths: The paths to merge, with everything below them; empty for all.
+        is_dry: Whether nothing is written, and the report contains the patches.
+    """
+
+    request_id: str
+    strategy: MergeStrategy = MergeStrategy.REPORT
+    paths: tuple[str, ...] = ()
+    is_dry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """A path that both sides changed.
+
+    Attributes:
+        kind: How it conflicts, as in the proto.
+        preview: Both versions with conflict marks; empty if they are not texts.
+    """
+
+    path: str
+    kind: str
+    preview: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    """The change of one file as a unified diff."""
+
+    path: str
+    patch: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """The result of a merge.
+
+    Attributes:
+        omitted: Paths and conflicts beyond those that are listed.
+        patches: The changes of texts, for a merge that writes nothing.
+    """
+
+    is_applied: bool
+    merged_paths: tuple[str, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
+    omitted: int = 0
+    patches: tuple[MergePatch, ...] = ()

@@ -1,0 +1,88 @@
+"""Forks of agents in PostgreSQL: found by the agent's chat, and never replaced by another."""
+
+from dataclasses import replace
+
+import pytest
+
+from chatd.chats.domain.agents import AgentLimits, SpawnRequest
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.store.agents import Agents
+from chatd.content.domain.messages import ChatMode
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim
+from chatd.workspaces.domain.commands import Remove, Start
+from chatd.workspaces.domain.spec import Kind
+from chatd.workspaces.domain.workspace import State, WorkspaceId
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
+from parley.postgres import Pool
+from support.chatd.chats.chat_rows import insert_chat
+from support.chatd.workspaces.stored_workspaces import DRIVER, IDS, LIMITS, fresh
+from support.chatd.workspaces.workspace_values import ANN
+
+OWNER = Owner(ANN, "member")
+
+
+@pytest.fixture
+async def agent(pool: Pool) -> SpawnRequest:
+    """An agent in a fork, started by a root chat, and one beside it in the files of the root."""
+    root = ChatId(next(IDS))
+    state = ChatState(root, Status.RUNNING, 1, 1, 0, MessageId(1), owner_epoch=1)
+    await insert_chat(pool, state, OWNER)
+    request = SpawnRequest(
+        chat_id=ChatId(next(IDS)),
+        root_chat_id=root,
+        depth=1,
+        owner=OWNER,
+        title="Writer",
+        prompt="Write.",
+        mode=ChatMode.ORDINARY,
+        model_id="",
+        mcp_server_ids=None,
+        is_forked=True,
+    )
+    for each in (request, replace(request, chat_id=ChatId(next(IDS)), is_forked=False)):
+        await Agents(pool).spawn(OwnerClaim(root, 1), each, AgentLimits())
+    return request
+
+
+async def test_an_agent_whose_fork_is_gone_never_gets_the_files_of_its_root(
+    pool: Pool, agent: SpawnRequest
+) -> None:
+    store = PostgresWorkspaces(pool)
+    root_id = agent.root_chat_id
+    scratch = fresh("root", id=WorkspaceId(root_id), is_scratch_of_chat=True)
+    await store.add_scratch(scratch, DRIVER, 15.0)
+    fork = fresh(
+        "fork",
+        id=WorkspaceId(agent.chat_id),
+        is_scratch_of_chat=True,
+        kind=Kind.FORK,
+        parent_id=root_id,
+    )
+    await store.add_scratch(fork, DRIVER, 15.0)
+    shared = [each for each in await Agents(pool).children(root_id, root_id) if not each.is_forked]
+    found = await store.of_chat(agent.chat_id)
+    beside = await store.of_chat(shared[0].chat_id)
+    assert found is not None
+    assert beside is not None
+    assert (found.workspace, found.scratch_id) == (fork, fork.id)
+    assert (beside.workspace, beside.scratch_id) == (scratch, scratch.id)
+
+    await store.apply(fork.id, Remove())
+    gone = await store.of_chat(agent.chat_id)
+    assert gone is not None
+    assert gone.workspace is not None
+    assert (gone.workspace.id, gone.workspace.state) == (fork.id, State.DELETED)
+    _, again = await store.apply(fork.id, Start())
+    assert (again.state, again.kind, again.parent_id) == (State.PENDING, Kind.FORK, root_id)
+
+
+async def test_forks_of_agents_count_by_their_disk_space_only(
+    pool: Pool, agent: SpawnRequest
+) -> None:
+    store = PostgresWorkspaces(pool)
+    forks = [
+        fresh(f"fork{number}", id=WorkspaceId(next(IDS)), is_scratch_of_chat=True, kind=Kind.FORK)
+        for number in range(LIMITS.live_workspaces + 1)
+    ]
+    for fork in forks:
+        assert await store.add_scratch(fork, DRIVER, 15.0) == fork
