@@ -11,6 +11,7 @@ import { Empty, Skeleton } from "../ui/states.tsx";
 const SECTIONS: readonly Section[] = [
   { name: "users", title: "Users", component: lazy(() => import("./users.tsx")) },
   { name: "groups", title: "Groups", component: lazy(() => import("./groups.tsx")) },
+  { name: "issuers", title: "Identity providers", component: lazy(() => import("./issuers.tsx")) },
   { name: "providers", title: "Providers", component: lazy(() => import("./providers.tsx")) },
   { name: "models", title: "Models", component: lazy(() => import("./models.tsx")) },
   { name: "mcp", title: "MCP servers", component: lazy(() => import("../mcp/admin.tsx")) },

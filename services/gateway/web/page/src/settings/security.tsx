@@ -12,6 +12,7 @@ import { Table } from "../forms/table.tsx";
 import { hasPasskeys } from "../sign-in/passkey.ts";
 import { Button } from "../ui/button.tsx";
 import { ago } from "../ui/format.ts";
+import { Identities } from "./identities.tsx";
 import { newPasskey } from "./new-passkey.ts";
 
 const factors = queryOptions({
@@ -35,6 +36,7 @@ export default function SecuritySection() {
           </>
         )}
       </Loaded>
+      <Identities />
     </>
   );
 }

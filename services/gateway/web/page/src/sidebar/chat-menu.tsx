@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { answered, api } from "../api/client.ts";
 import type { Chat } from "../api/types.ts";
+import { SharingDialog } from "../sharing/dialog.tsx";
 import { remove, upsert } from "../stream/feed.ts";
 import { IconButton } from "../ui/button.tsx";
 import { Menu, MenuItem, MenuLine } from "../ui/menu.tsx";
@@ -12,7 +13,7 @@ import { DeleteDialog, RenameDialog } from "./dialogs.tsx";
 import { ForkDialog } from "./fork-dialog.tsx";
 
 export function ChatMenu({ chat, isOpen }: { chat: Chat; isOpen: boolean }) {
-  const [dialog, setDialog] = useState<"rename" | "delete" | "fork" | null>(null);
+  const [dialog, setDialog] = useState<"rename" | "delete" | "fork" | "share" | null>(null);
   const [, navigate] = useLocation();
   const queries = useQueryClient();
   const path = { chat_id: chat.id };
@@ -74,6 +75,11 @@ export function ChatMenu({ chat, isOpen }: { chat: Chat; isOpen: boolean }) {
         <MenuItem icon="copy" onChoose={() => setDialog("fork")}>
           Fork…
         </MenuItem>
+        {!chat.parent_chat_id && (
+          <MenuItem icon="users" onChoose={() => setDialog("share")}>
+            Share…
+          </MenuItem>
+        )}
         {!chat.archived && !chat.parent_chat_id && (
           <MenuItem icon="pin" onChoose={() => void pin()}>
             {chat.pin_order > 0 ? "Unpin" : "Pin"}
@@ -102,6 +108,7 @@ export function ChatMenu({ chat, isOpen }: { chat: Chat; isOpen: boolean }) {
         </MenuItem>
       </Menu>
       {dialog === "fork" && <ForkDialog chat={chat} messageId={null} onClose={() => setDialog(null)} />}
+      {dialog === "share" && <SharingDialog chat={chat} onClose={() => setDialog(null)} />}
       {dialog === "rename" && <RenameDialog chat={chat} onClose={() => setDialog(null)} />}
       {dialog === "delete" && (
         <DeleteDialog
