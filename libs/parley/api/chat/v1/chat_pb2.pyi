@@ -584,6 +584,7 @@ class Chat(_message.Message):
     UPDATED_AT_FIELD_NUMBER: _builtins.int
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     DIFF_STATUS_FIELD_NUMBER: _builtins.int
+    INSTRUCTIONS_DRIFTED_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     ARCHIVES_AT_FIELD_NUMBER: _builtins.int
     PURGES_AT_FIELD_NUMBER: _builtins.int
@@ -632,6 +633,8 @@ class Chat(_message.Message):
     """Whether it holds an answer that its owner has not read."""
     shared: _builtins.bool
     """Whether it is shared with anyone."""
+    instructions_drifted: _builtins.bool
+    """Whether its workspace has other instruction files than those that are pinned; compared after its tools changed files, and when its context is read."""
     etag: _builtins.str
     """Another one after every change of what its owner arranges or of its execution."""
     child_count: _builtins.int
@@ -727,6 +730,7 @@ class Chat(_message.Message):
         updated_at: _timestamp_pb2.Timestamp | None = ...,
         client_tools: _abc.Iterable[Global___ClientTool] | None = ...,
         diff_status: Global___DiffStatus | None = ...,
+        instructions_drifted: _builtins.bool = ...,
         etag: _builtins.str = ...,
         archives_at: _timestamp_pb2.Timestamp | None = ...,
         purges_at: _timestamp_pb2.Timestamp | None = ...,
@@ -740,7 +744,7 @@ class Chat(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["archives_at", b"archives_at", "created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "purges_at", b"purges_at", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "fallback_model_id", b"fallback_model_id", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "owner_name", b"owner_name", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "fallback_model_id", b"fallback_model_id", "has_unread", b"has_unread", "id", b"id", "instructions_drifted", b"instructions_drifted", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "owner_name", b"owner_name", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
