@@ -18,6 +18,7 @@ from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
 from gateway.http.limits.rates import RateQuotas
+from gateway.http.limits.shared_rates import SharedRates
 from gateway.http.server import serve_http
 from gateway.identity.domain import OidcIssuer
 from gateway.identity.engine.oidc_issuers import read_issuers
@@ -26,6 +27,7 @@ from gateway.identity.engine.user_names import UserNames
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
 from gateway.identity.problems import DOMAIN, ERRORS
 from gateway.identity.store.oidc_issuers import STORED_KEYS
+from gateway.identity.store.request_rates import RequestRateStore
 from gateway.identity.store.schema import MIGRATIONS, SCHEMA
 from gateway.identity.wiring import Identity, open_identity
 from gateway.routes.table import routes
@@ -127,7 +129,9 @@ async def gateway(
         handlers = open_handlers(
             behind, process, login_token=settings.login_token, limits=limits or StreamLimits()
         )
-        app = _application(settings, process, behind, forwarding, handlers)
+        admission = _admission(settings, process)
+        rates = SharedRates(admission.rates, RequestRateStore(database), process.clock)
+        app = _application(settings, process, behind, forwarding, handlers, admission)
         server = await stack.enter_async_context(_serve_grpc(neighbours, identity, rotation))
         http = await stack.enter_async_context(
             serve_http(
@@ -138,7 +142,7 @@ async def gateway(
             )
         )
         await stack.enter_async_context(
-            _running(behind, audit, bus, process, handlers.export_runner, rotation)
+            _running(behind, audit, bus, process, handlers.export_runner, rotation, rates)
         )
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
@@ -222,6 +226,7 @@ def _application(
     behind: Dependencies,
     forwarding: Forwarding,
     handlers: Handlers,
+    admission: Admission,
 ) -> Application:
     around = ApplicationDependencies(
         authentication=behind.identity.authentication,
@@ -229,7 +234,7 @@ def _application(
         public_url=settings.public_url,
         allowed_hosts=settings.allowed_hosts,
         new_id=process.new_id,
-        admission=_admission(settings, process),
+        admission=admission,
         forwarding=forwarding,
         cors=Cors(settings.cors_origins),
         access_log=AccessLog(settings.access_log, process.random),
@@ -268,6 +273,7 @@ async def _running(
     process: Process,
     exports: ExportRunner,
     rotation: KeyRotation | None,
+    rates: SharedRates,
 ) -> AsyncIterator[None]:
     """Run the background tasks until the context ends."""
     identity = behind.identity
@@ -277,6 +283,7 @@ async def _running(
         tasks.keep("revocations.read", identity.feed.run)
         tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
         tasks.keep("names.follow", lambda: behind.names.follow(bus, USERS_TOPIC))
+        tasks.keep("rates.share", rates.run)
         tasks.keep("sign_ins.check", identity.sign_ins.run)
         tasks.keep("streams.time", behind.streams.run)
         if audit.signer is not None:

@@ -50,6 +50,8 @@ class Constraint(StrEnum):
     PASSWORDS_USER_ID_FKEY = "passwords_user_id_fkey"
     RECOVERY_CODES_PKEY = "recovery_codes_pkey"
     RECOVERY_CODES_USER_ID_FKEY = "recovery_codes_user_id_fkey"
+    REQUEST_RATES_BUCKET_LENGTH = "request_rates_bucket_length"
+    REQUEST_RATES_PKEY = "request_rates_pkey"
     REVOCATION_HEAD_IS_ONE_ROW = "revocation_head_is_one_row"
     REVOCATION_HEAD_PKEY = "revocation_head_pkey"
     SERVICE_TOKENS_ISSUED_BY_USER_ID_FKEY = "service_tokens_issued_by_user_id_fkey"

@@ -47,6 +47,7 @@ class AuditAction(StrEnum):
     GROUP_DELETED = "group.deleted"
     GROUP_MEMBER_ADDED = "group.member_added"
     GROUP_MEMBER_REMOVED = "group.member_removed"
+    ACCOUNT_EXPORT_REQUESTED = "account_export.requested"
     AUDIT_LOG_EXPORTED = "audit_log.exported"
     SETTINGS_UPDATED = "settings.updated"
     PROVIDER_CREATED = "provider.created"
@@ -65,6 +66,8 @@ class AuditAction(StrEnum):
     TEMPLATE_CREATED = "template.created"
     TEMPLATE_UPDATED = "template.updated"
     TEMPLATE_DELETED = "template.deleted"
+    WORKSPACE_POLICY_SET = "workspace.policy_set"
+    NODE_DRAINED = "node.drained"
     SECRET_PUT = "secret.put"
     SECRET_DELETED = "secret.deleted"
     CHAT_SHARED = "chat.shared"
@@ -75,6 +78,7 @@ class AuditAction(StrEnum):
     MCP_SERVER_CREATED = "mcp_server.created"
     MCP_SERVER_UPDATED = "mcp_server.updated"
     MCP_SERVER_DELETED = "mcp_server.deleted"
+    MCP_SERVER_TOOLS_APPROVED = "mcp_server.tools_approved"
 
     @property
     def object_type(self) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gateway.audit_log.engine.head_signing import HeadSigner
+from gateway.audit_log.engine.sign_in_metrics import SignInMetrics
 from gateway.audit_log.engine.verifying import LogVerification
 from gateway.audit_log.rpc.servicer import AuditLogServicer
 from gateway.audit_log.store.appending import AuditLog
@@ -40,7 +41,8 @@ def open_audit_log(
     reader = AuditReader(database)
     key = None if settings.audit_key_file is None else SigningKey.load(settings.audit_key_file)
     heads_file = settings.audit_heads_file
-    log = AuditLog(None if key is None else seal_key_of(key))
+    sign_ins = SignInMetrics(process.telemetry.meter)
+    log = AuditLog(None if key is None else seal_key_of(key), sign_ins.count)
     verification = LogVerification(reader, key, heads_file)
     servicer = AuditLogServicer(database, log, reader, verification)
     if key is None or heads_file is None:

@@ -125,7 +125,7 @@ def open_identity(
     factor_store = SecondFactorStore(database, box, audit_log)
     issuer_store = IssuerStore(database, box, audit_log)
     issuers = OidcIssuers(file_issuers, issuer_store, clock)
-    export_store = ExportStore(database)
+    export_store = ExportStore(database, audit_log)
     factors = _factors(factor_store, users, attempts, settings, process)
     passkeys = _passkeys(factor_store, users, settings, process)
     sign_in = SignIns(

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcpgateway.servers.domain import PinPolicy, Server, Tool
+from mcpgateway.servers.schema import SCHEMA
+from parley.audit_log import AuditAction, AuditEvent
+from parley.audit_log.outbox import record
 from parley.cache import BoundedCache
 from parley.postgres import Database
 
@@ -94,7 +97,11 @@ class Definitions:
     ) -> None:
         """Approve definitions by tool and digest."""
         names, digests = [name for name, _ in seen], [digest for _, digest in seen]
-        await self._database.pool.execute(_APPROVE, server_id, names, digests, approved_by)
+        details = {"tools": str(len(names))}
+        event = AuditEvent(AuditAction.MCP_SERVER_TOOLS_APPROVED, server_id, details=details)
+        async with self._database.pool.acquire() as connection, connection.transaction():
+            await connection.execute(_APPROVE, server_id, names, digests, approved_by)
+            await record(connection, SCHEMA, event)
         self.forget(server_id)
 
     async def pending_counts(self, server_ids: Sequence[str]) -> Mapping[str, int]:

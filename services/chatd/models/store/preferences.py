@@ -15,6 +15,7 @@ from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.rows import Row
 from parley.audit_log import AuditAction, AuditEvent
 from parley.audit_log.event import DETAIL_CHARACTERS_MAX
+from parley.postgres import Connection
 
 INSTALLATION = "00000000-0000-0000-0000-000000000000"
 
@@ -62,6 +63,7 @@ class Preferences:
                 )
             else:
                 await connection.execute(DELETE_OVERRIDE, override.purpose)
+            await _record(connection, ("advisor",))
 
     async def change_user(self, user_id: OwnerId, changes: Mapping[str, object]) -> UserSettings:
         """Change some settings of one user, by their field names."""
@@ -72,13 +74,15 @@ class Preferences:
         async with self._changes.change(what) as connection:
             await connection.execute(UPSERT_SETTINGS, scope, list(changes), values)
             if scope == INSTALLATION and changes:
-                # The names of settings; values such as a system prompt are content.
-                details = {"names": ",".join(sorted(changes))[:DETAIL_CHARACTERS_MAX]}
-                await record_event(
-                    connection, AuditEvent(AuditAction.SETTINGS_UPDATED, details=details)
-                )
+                await _record(connection, changes)
             rows: Iterable[Row] = await connection.fetch(SELECT_SETTINGS, scope)
             return rows
+
+
+async def _record(connection: Connection, names: Iterable[str]) -> None:
+    """Record which settings changed; values such as a system prompt are content."""
+    details = {"names": ",".join(sorted(names))[:DETAIL_CHARACTERS_MAX]}
+    await record_event(connection, AuditEvent(AuditAction.SETTINGS_UPDATED, details=details))
 
 
 def installation_of(rows: Iterable[Row]) -> InstallationSettings:

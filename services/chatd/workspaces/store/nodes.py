@@ -4,10 +4,12 @@ import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.workspaces.domain.errors import NodeNotFound, StaleNode
 from chatd.workspaces.domain.nodes import LOST_AFTER_HEARTBEATS, Load, Node, NodeState
 from chatd.workspaces.domain.workspace import NodeId
 from chatd.workspaces.store.rows import NODE_COLUMNS, columns_of, node_of, written
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Pool
 
 _NODE = columns_of("n", NODE_COLUMNS)
@@ -158,7 +160,12 @@ class PostgresNodes:
             NodeNotFound: it never registered.
             StaleNode: it has registered again since.
         """
-        row = await self._pool.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
+            if row is not None:
+                details = {"is_leaving": str(is_leaving).lower()}
+                event = AuditEvent(AuditAction.NODE_DRAINED, node_id, details=details)
+                await record_event(connection, event)
         if row is None:
             await self.get(node_id)
             raise StaleNode(node_id)

@@ -12,8 +12,9 @@ import asyncpg
 from chatd.chats.domain.errors import FenceLost
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId, WorkerId
+from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.constraints import Constraint
-from chatd.workspaces.domain.commands import Command, Start
+from chatd.workspaces.domain.commands import Command, SetPolicy, Start
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.ports import LogLine, Seen
 from chatd.workspaces.domain.quota import QuotaLimits, exhausted
@@ -28,6 +29,7 @@ from chatd.workspaces.store.rows import (
     workspace_arguments,
     workspace_of,
 )
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Connection, Pool
 
 LINES_MAX = 2000
@@ -239,9 +241,23 @@ class PostgresWorkspaces(WorkspaceReads):
                 raise WorkspaceNotFound(workspace_id)
             before = workspace_of(row)
             after = decide(before, command, row["now"])
-            if after is before or await self._pool.fetchrow(UPDATE, *_guarded(before, after)):
+            if after is before or await self._write(before, after, command):
                 break
         return before, after if after is before else self._notify(after)
+
+    async def _write(self, before: Workspace, after: Workspace, command: Command) -> bool:
+        """Write a change and, of a policy, that it was set; False if another change came first."""
+        if not isinstance(command, SetPolicy):
+            return await self._pool.fetchrow(UPDATE, *_guarded(before, after)) is not None
+        details = {"policy": str(after.policy)}
+        event = AuditEvent(
+            AuditAction.WORKSPACE_POLICY_SET, after.id, after.owner_id, details=details
+        )
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchrow(UPDATE, *_guarded(before, after)) is None:
+                return False
+            await record_event(connection, event)
+        return True
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
         """Apply commands to workspaces that were just read, and write the results in one statement.

@@ -4,6 +4,7 @@ The row of the head is locked until the transaction ends, so entries are in the 
 the chain has no forks. Append last: what is locked after the head could make two wait for another.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -55,9 +56,11 @@ class AuditLog:
 
     Attributes:
         seal_key: Seals entries, so that the database alone cannot make any; None leaves it out.
+        appended: Called with each event of this service, before its transaction ends.
     """
 
     seal_key: bytes | None = field(default=None, repr=False)
+    appended: Callable[[AuditEvent], None] = lambda event: None
 
     async def append(self, connection: AsyncConnection, event: AuditEvent) -> None:
         """Append an event of this service, done by the user of the call that is being served."""
@@ -69,6 +72,7 @@ class AuditLog:
         head = await _locked_head(connection)
         entry = _entry(head, event, id_=str(head.id), at=head.at, service=SERVICE)
         await self._insert(connection, entry, event, origin.address)
+        self.appended(event)
 
     # May run: service.
     async def append_delivered(self, connection: AsyncConnection, given: DeliveredEvent) -> None:

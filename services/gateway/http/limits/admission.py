@@ -108,12 +108,16 @@ class _UserSlots:
 
 
 class Admission:
-    """Admits requests within the limits."""
+    """Admits requests within the limits.
+
+    Attributes:
+        rates: The rates of requests.
+    """
 
     def __init__(self, limits: AdmissionLimits, clock: Clock, meter: Meter | None = None) -> None:
         self._limits = limits
         self._clock = clock
-        self._rates = Rates(limits.quotas)
+        self.rates = Rates(limits.quotas)
         #: The time of each user's last request, the oldest first.
         self._active: OrderedDict[str, float] = OrderedDict()
         self._users = FairShare(limits.requests_max, each_max=limits.user_requests_max)
@@ -141,7 +145,7 @@ class Admission:
             HttpProblem: The subject has made too many within a minute (429).
         """
         try:
-            self._rates.count(policy, subject, self._clock.monotonic(), headers)
+            self.rates.count(policy, subject, self._clock.monotonic(), headers)
         except HttpProblem as refusal:
             raise self._counted(refusal) from None
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import asyncpg
+from sqlalchemy import text
 
+from gateway.audit_log.store.appending import UNSEALED, AuditLog
+from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Database
 
 COLUMNS = """
@@ -16,17 +19,18 @@ COLUMNS = """
 """
 
 # A new export takes the place of complete ones; while one runs, nothing is inserted.
-# May run: owner, administrator.
-ADD = """
+ADD = text("""
     INSERT INTO identity.account_exports
         (id, user_id, requested_by_user_id, created_at, claimed_until)
-    VALUES ($1, $2, $3, $4, $4) ON CONFLICT (user_id) WHERE completed_at IS NULL DO NOTHING
+    VALUES (CAST(:id AS uuid), CAST(:user_id AS uuid), CAST(:requested_by AS uuid),
+        CAST(:now AS timestamptz), CAST(:now AS timestamptz))
+    ON CONFLICT (user_id) WHERE completed_at IS NULL DO NOTHING
     RETURNING id
-"""
-# May run: owner, administrator.
-REPLACE = """
-    DELETE FROM identity.account_exports WHERE user_id = $1 AND completed_at IS NOT NULL
-"""
+""")
+REPLACE = text("""
+    DELETE FROM identity.account_exports
+    WHERE user_id = CAST(:user_id AS uuid) AND completed_at IS NOT NULL
+""")
 # May run: owner, administrator.
 LIST = f"""
     SELECT {COLUMNS} FROM identity.account_exports e
@@ -108,14 +112,23 @@ class ClaimLost(Exception):
 class ExportStore:
     """The part of the schema `identity` for exports."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit_log: AuditLog = UNSEALED) -> None:
+        self._database = database
         self._pool = database.pool
+        self._audit_log = audit_log
 
+    # May run: owner, administrator.
     async def add(self, export_id: str, user_id: str, requested_by: str, now: datetime) -> None:
         """Begin an export, unless one of the user runs."""
-        async with self._pool.acquire() as connection, connection.transaction():
-            if await connection.fetchval(ADD, export_id, user_id, requested_by, now) is not None:
-                await connection.execute(REPLACE, user_id)
+        asked = {"id": export_id, "user_id": user_id, "requested_by": requested_by, "now": now}
+        async with self._database.transaction() as connection:
+            if await connection.scalar(ADD, asked) is None:
+                return
+            await connection.execute(REPLACE, {"user_id": user_id})
+            event = AuditEvent(
+                AuditAction.ACCOUNT_EXPORT_REQUESTED, export_id, user_id, requested_by
+            )
+            await self._audit_log.append(connection, event)
 
     async def list(self, user_id: str, now: datetime) -> Sequence[ExportRecord]:
         """Return the exports of a user that have not expired, newest first."""

@@ -234,6 +234,17 @@ sign_in_attempts = Table(
     Index("sign_in_attempts_by_end", "free_at"),
 )
 
+# Leaky buckets of request rates, which all gateways fill; a bucket is named by a digest, too.
+request_rates = Table(
+    "request_rates",
+    metadata,
+    Column("bucket", LargeBinary, primary_key=True),
+    _time("empty_at"),
+    CheckConstraint("octet_length(bucket) = 32", name=Constraint.REQUEST_RATES_BUCKET_LENGTH),
+    Index("request_rates_by_end", "empty_at"),
+    prefixes=["UNLOGGED"],
+)
+
 # The fingerprints of the master keys that values are encrypted with.
 keys = Table(
     "keys",

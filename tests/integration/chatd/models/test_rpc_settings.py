@@ -147,6 +147,13 @@ async def test_the_advisor_is_off_until_an_administrator_enables_it(served: Serv
     assert Purpose.ADVISOR not in (await served.configuration.current()).catalogue.overrides
 
 
+async def test_settings_of_the_advisor_are_an_event_of_the_audit_log(served: ServedModels) -> None:
+    await served.ada.ask(advising(enabled=True))
+    rows = await served.pool.fetch("SELECT action, details::text FROM chat.audit_outbox")
+
+    assert [tuple(row) for row in rows] == [("settings.updated", '{"names": "advisor"}')]
+
+
 @pytest.mark.parametrize(
     ("request_", "field"),
     [

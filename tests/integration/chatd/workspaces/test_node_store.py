@@ -10,10 +10,11 @@ from chatd.workspaces.domain.commands import (
     FinishPreparing,
     FinishStopping,
     Place,
+    SetPolicy,
 )
 from chatd.workspaces.domain.errors import NoNode, StaleNode
 from chatd.workspaces.domain.nodes import Capacity, Directory, Load, Need, NodeState, choose
-from chatd.workspaces.domain.spec import Kind
+from chatd.workspaces.domain.spec import Kind, Limits
 from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     State,
@@ -99,6 +100,26 @@ async def test_a_drained_node_leaves_when_it_is_empty(
     await workspace_timers.expire_nodes()
     assert (await nodes.get(NODE)).state is NodeState.GONE
     assert await nodes.list() == ()
+
+
+async def test_a_drain_and_a_policy_are_events_of_the_audit_log(
+    nodes: PostgresNodes, store: PostgresWorkspaces, pool: Pool
+) -> None:
+    await nodes.register(node(), "r1")
+    made = fresh()
+    await store.add(made, HASH, LIMITS)
+    await store.apply(made.id, Place(NODE))
+    await store.apply(made.id, FinishPreparing(1))
+    _, changed = await store.apply(made.id, SetPolicy(limits=Limits(pids=7)))
+    await nodes.drain(NODE, 1, timedelta(0), is_leaving=True)
+    rows = await pool.fetch(
+        "SELECT action, object_id, details::text FROM chat.audit_outbox ORDER BY at"
+    )
+
+    assert [tuple(row) for row in rows] == [
+        ("workspace.policy_set", made.id, f'{{"policy": "{changed.policy}"}}'),
+        ("node.drained", NODE, '{"is_leaving": "true"}'),
+    ]
 
 
 async def test_a_driver_makes_what_is_asked_for_on_the_node_of_the_settings(

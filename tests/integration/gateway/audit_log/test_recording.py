@@ -92,6 +92,20 @@ async def test_a_person_who_comes_and_goes_is_in_the_log(
     ]
 
 
+async def test_an_archive_of_a_person_is_in_the_log_with_who_asked_for_it(
+    stack: GatewayStack, identity_database: str
+) -> None:
+    owner, ada = await owner_id(stack), await new_user(stack)
+    await stack.owner.request("POST", f"/api/v1/users/{ada}/deactivate")
+    for _ in range(2):
+        asked = await stack.owner.request("POST", f"/api/v1/users/{ada}/exports", {})
+        assert asked.status < 300, asked.body
+    found = [entry[:4] for entry in await entries(identity_database) if "export" in entry[0]]
+
+    # The second request found the export of the first.
+    assert found == [("account_export.requested", "done", owner, ada)]
+
+
 async def test_no_secret_and_no_name_is_in_the_chain(
     stack: GatewayStack, identity_database: str
 ) -> None:

@@ -34,8 +34,8 @@ async def new_chat(stack: GatewayStack) -> str:
 async def let_time_pass(stack: GatewayStack, seconds: float) -> None:
     """Move the clock when everything of the gateway that waits for it does so."""
     # The feed of revocations, the watch of sign-ins, the look at streams, exports, signatures of
-    # the audit log, the renewal of tokens and the silence of the link.
-    await stack.clock.until_sleeping(7)
+    # the audit log, shared rates, the renewal of tokens and the silence of the link.
+    await stack.clock.until_sleeping(8)
     stack.clock.advance(seconds)
 
 

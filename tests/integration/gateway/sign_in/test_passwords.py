@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -62,6 +63,25 @@ async def test_a_person_signs_in_by_the_page_and_out_again(stack: GatewayStack) 
     assert (left.status, left.headers["location"]) == (303, "/login")
     assert b"Nobody is signed in" in after.body
     assert [name for name in browser.cookies if "session" in name] == []
+
+
+async def test_sign_ins_are_counted_by_method_and_outcome_without_names(
+    stack: GatewayStack,
+) -> None:
+    await invited(stack)
+    wrong = [await sign_in(stack, login, WRONG) for login in ("ada", "typed-by-mistake")]
+    right = await sign_in(stack, "ada", PASSWORD)
+    shown = stack.telemetry.telemetry.metrics_text()
+    lines = [line for line in shown.splitlines() if line.startswith("gateway_sign_ins_total{")]
+    counts = {
+        tuple(re.findall(r'(?:method|outcome|reason)="(.*?)"', line)): float(line.split()[-1])
+        for line in lines
+    }
+
+    assert ([each.status for each in wrong], right.status) == ([401, 401], 200)
+    assert counts["password", "refused", "wrong_login_or_password"] == 2
+    assert counts["password", "done", ""] == 1
+    assert all(secret not in shown for secret in (WRONG, PASSWORD, "typed-by-mistake"))
 
 
 async def test_a_program_signs_in_by_json_and_gets_cookies_and_a_csrf_token(

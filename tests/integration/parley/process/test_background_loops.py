@@ -89,6 +89,7 @@ LOOPS = {
         "keys.follow",
         "master_keys.follow",
         "names.follow",
+        "rates.share",
         "replicas.follow",
         "revocations.read",
         "sign_ins.check",
