@@ -8,12 +8,23 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 FEATURES = (ROOT / "docs" / "features.md").read_text()
 PROOFS = re.findall(r"`([\w/]+\.py)::(test_\w+)`", FEATURES)
+SCENARIOS = (ROOT / "docs" / "mcp-scenarios.md").read_text()
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize(("path", "test"), PROOFS, ids=lambda value: str(value)[-60:])
 def test_every_feature_names_a_test_that_exists(path: str, test: str) -> None:
     assert re.search(rf"def {test}\b", (ROOT / "tests" / path).read_text())
+
+
+def test_every_scenario_of_mcp_names_tests_that_exist() -> None:
+    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", SCENARIOS)
+    assert named
+    assert [
+        test
+        for path, test in named
+        if not re.search(rf"def {test}\b", (ROOT / "tests" / path).read_text())
+    ] == []
 
 
 def test_every_line_of_the_features_has_a_proof() -> None:

@@ -165,8 +165,7 @@ async def test_prompts_are_slash_commands_and_resources_are_attached_by_an_at_si
         await page.until("location.pathname.startsWith('/chats/')")
         chat_id = str(await page.run("location.pathname.split('/')[2]"))
     path = f"/api/v1/chats/{chat_id}/messages"
-    sent = (await asyncio.to_thread(call, stack, "GET", path, login="paula"))["messages"][0][
-        "content"
-    ]
+    stored = await asyncio.to_thread(call, stack, "GET", path, login="paula")
+    (sent,) = [each["content"] for each in stored["messages"] if each["role"] == "user"]
     assert [part["type"] for part in sent] == ["text", "file"]
     assert sent[0]["text"] == "Say hello to Ann. See"

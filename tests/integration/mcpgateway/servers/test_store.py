@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import asyncpg
 import pytest
 
 from mcpgateway.servers.domain import (
@@ -167,3 +168,13 @@ async def test_credentials_open_with_the_new_master_key_alone_after_a_rotation(
 
     after = Servers(database, SecretBox(new.without_old_keys()))
     assert await after.credentials(server) == Credentials({"X-Key": SECRET})
+
+
+@pytest.mark.parametrize("column", ["transport", "auth_kind", "availability", "approval_policy"])
+async def test_the_database_itself_refuses_unknown_kinds(
+    servers: Servers, database: Database, column: str
+) -> None:
+    await servers.ensure(SERVER_ID, PLAIN)
+
+    with pytest.raises(asyncpg.CheckViolationError):
+        await database.pool.execute(f"UPDATE mcp.servers SET {column} = 'unheard-of'")

@@ -1,0 +1,70 @@
+"""Servers that offer more tools than anybody needs, on one page or on pages without an end."""
+
+import asyncio
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from mcpgateway.client.operations import PAGES_MAX, TOOLS_MAX
+from mcpgateway.client.sessions import Sessions
+from parley.egress import Policy
+from support.host.ports import free_port
+from support.host.supervised import supervision
+from support.mcpgateway.servers import raw_server
+from support.mcpgateway.values import a_server, a_target
+
+DISCOVERED = {
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    "resultType": "complete",
+    "ttlMs": 0,
+    "cacheScope": "public",
+}
+
+
+class Server:
+    """Answers each page with new tools, and always names another page."""
+
+    def __init__(self, page_size: int) -> None:
+        self._numbers = itertools.count()
+        self._page_size = page_size
+        self.pages = 0
+
+    def answer(self, request: bytes) -> bytes:
+        """Answer one HTTP request."""
+        asked = json.loads(request.partition(b"\r\n\r\n")[2])
+        result = self._page() if asked["method"] == "tools/list" else DISCOVERED
+        body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        return head % len(body) + body
+
+    def _page(self) -> dict[str, Any]:
+        self.pages += 1
+        numbers = itertools.islice(self._numbers, self._page_size)
+        tools = [{"name": f"t{each}", "inputSchema": {"type": "object"}} for each in numbers]
+        return DISCOVERED | {"tools": tools, "nextCursor": str(self.pages)}
+
+
+@pytest.mark.parametrize(
+    ("page_size", "pages", "kept", "dropped"),
+    [
+        (3, PAGES_MAX, 3 * PAGES_MAX, 0),
+        (300, 7, TOOLS_MAX, 100),
+        (10_000, 1, TOOLS_MAX, 10_000 - TOOLS_MAX),
+    ],
+)
+async def test_a_listing_ends_at_its_bounds(
+    page_size: int, pages: int, kept: int, dropped: int
+) -> None:
+    port, server = free_port(), Server(page_size)
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with (
+        asyncio.timeout(60),
+        raw_server(port, server.answer),
+        Sessions.open(Policy().with_url(url), supervision()) as sessions,
+    ):
+        catalogue = await sessions.list_tools(a_target(a_server(url=url)))
+
+    assert (server.pages, len(catalogue.tools), catalogue.dropped) == (pages, kept, dropped)

@@ -1,0 +1,164 @@
+"""MCP servers of third parties, as published, over HTTP and SSE."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpgateway.client.call import Progress
+from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
+from mcpgateway.client.questions import Answer, AnswerAction, Question
+from mcpgateway.client.sessions import Sessions
+from mcpgateway.servers.domain import Limits, Target, Transport
+from parley.egress import Policy
+from support.host.ports import free_port
+from support.host.supervised import supervision
+from support.mcpgateway.servers import START_S_MAX, until_listening
+from support.mcpgateway.values import a_server, a_target
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[4]
+PACKAGES = ROOT / "tests" / "clients" / "mcp_servers"
+PROGRAMS = Path(sys.executable).parent
+PUBLISHED = PACKAGES / "node_modules" / "@modelcontextprotocol"
+EVERYTHING = PUBLISHED / "server-everything" / "dist" / "index.js"
+FILESYSTEM = PUBLISHED / "server-filesystem" / "dist" / "index.js"
+BRIDGE = PACKAGES / "node_modules" / "supergateway" / "dist" / "index.js"
+# A bridge starts a program for each session, on machines that are busy.
+PATIENT = Limits(connect_timeout_ms=60_000)
+LEGACY = "2025-11-25"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages() -> None:
+    """Install the servers that are packages of Node, as locked."""
+    script, place = ROOT / "scripts" / "node_packages", PACKAGES.relative_to(ROOT)
+    subprocess.run([script, place], check=True, timeout=300)
+
+
+def node(*words: object) -> list[str]:
+    return [str(PROGRAMS / "node"), *map(str, words)]
+
+
+def bridged(command: list[str], transport: str) -> Callable[[int], list[str]]:
+    """Return the words that serve a program of standard streams over HTTP or SSE."""
+    options = ["--stateful"] if transport == "streamableHttp" else []
+    words = ["--stdio", " ".join(command), "--outputTransport", transport, *options]
+    return lambda port: node(BRIDGE, *words, "--port", port)
+
+
+async def nobody(question: Question) -> Answer:
+    return Answer(AnswerAction.CANCEL)
+
+
+@contextlib.contextmanager
+def started(words: list[str], port: int) -> Iterator[None]:
+    """Run a program in a group of its own: a bridge does not end what it started."""
+    environment = {**os.environ, "PORT": str(port)}  # noqa: TID251 (handed on to the child)
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(
+        words, env=environment, stdout=quiet, stderr=quiet, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextlib.asynccontextmanager
+async def server(
+    words: Callable[[int], list[str]], path: str
+) -> AsyncIterator[tuple[Sessions, Target]]:
+    """Run a server, and yield sessions and the target that leads to it."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/{path}"
+    transport = Transport.SSE if path == "sse" else Transport.STREAMABLE_HTTP
+    with started(words(port), port):
+        await until_listening(port)
+        async with (
+            asyncio.timeout(START_S_MAX),
+            Sessions.open(Policy().with_url(url), supervision()) as sessions,
+        ):
+            yield sessions, a_target(a_server(url=url, transport=transport, limits=PATIENT))
+
+
+def text_of(answer: ToolAnswer) -> str:
+    return "\n".join(part.text for part in answer.parts if isinstance(part, TextPart))
+
+
+async def called(sessions: Sessions, target: Target, tool: str, **arguments: object) -> ToolAnswer:
+    progress: list[Progress] = []
+    encoded = json.dumps(arguments).encode()
+    return await sessions.call_tool(target, tool, encoded, progress.append, nobody)
+
+
+@pytest.mark.parametrize(("mode", "path"), [("streamableHttp", "mcp"), ("sse", "sse")])
+async def test_everything_of_the_protocol_is_used_over_http_and_sse(mode: str, path: str) -> None:
+    async with server(lambda _: node(EVERYTHING, mode), path) as (sessions, target):
+        tools = (await sessions.list_tools(target)).tools
+        echoed = await called(sessions, target, "echo", message="the sea")
+        picture = await called(sessions, target, "get-tiny-image")
+        resources = await sessions.list_resources(target)
+        prompts = await sessions.list_prompts(target)
+        version = await sessions.protocol_version(target)
+        seen: list[Progress] = []
+        await sessions.call_tool(
+            target,
+            "trigger-long-running-operation",
+            b'{"duration":1,"steps":4}',
+            seen.append,
+            nobody,
+        )
+
+    assert {"echo", "get-tiny-image"} <= set(tools)
+    assert "the sea" in text_of(echoed)
+    assert [type(part) for part in picture.parts] == [TextPart, BlobPart, TextPart]
+    assert [each.progress for each in seen][-1:] == [4.0]
+    assert (bool(resources), bool(prompts), version) == (True, True, LEGACY)
+
+
+@pytest.mark.parametrize(("transport", "path"), [("streamableHttp", "mcp"), ("sse", "sse")])
+async def test_the_filesystem_server_reads_inside_its_directory_only(
+    tmp_path: Path, transport: str, path: str
+) -> None:
+    (tmp_path / "note.txt").write_text("remember the milk")
+    words = bridged(node(FILESYSTEM, tmp_path), transport)
+    async with server(words, path) as (sessions, target):
+        read = await called(sessions, target, "read_text_file", path=str(tmp_path / "note.txt"))
+        outside = await called(sessions, target, "read_text_file", path="/etc/passwd")
+
+    assert (read.is_error, text_of(read)) == (False, "remember the milk")
+    assert outside.is_error
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Make a repository with a file that is not added."""
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / "new.txt").write_text("new")
+    return tmp_path
+
+
+async def test_the_git_server_tells_the_state_of_a_repository(repository: Path) -> None:
+    words = bridged([str(PROGRAMS / "mcp-server-git")], "streamableHttp")
+    async with server(words, "mcp") as (sessions, target):
+        status = await called(sessions, target, "git_status", repo_path=str(repository))
+
+    assert "new.txt" in text_of(status)
+
+
+async def test_the_time_server_converts_between_zones() -> None:
+    program = [str(PROGRAMS / "mcp-server-time"), "--local-timezone", "UTC"]
+    async with server(bridged(program, "streamableHttp"), "mcp") as (sessions, target):
+        now = await called(sessions, target, "get_current_time", timezone="Asia/Tokyo")
+
+    assert json.loads(text_of(now))["timezone"] == "Asia/Tokyo"
