@@ -3,8 +3,9 @@
 import logging
 from typing import Protocol
 
+from chatd.content.domain.instructions import InstructionSet
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.skills import offered_skills
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Purpose
 from chatd.models.domain.language_model import ModelError
@@ -70,10 +71,8 @@ class WorkspaceTexts(Protocol):
 class Instructions(Protocol):
     """The instruction files of chats' workspaces."""
 
-    async def for_turn(
-        self, chat_id: ChatId, owner: Owner, facts: ChatFacts
-    ) -> tuple[ContextFile, ...]:
-        """Return the instruction files of a turn."""
+    async def for_turn(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> InstructionSet:
+        """Return the instruction files and skills of a turn."""
         ...
 
 
@@ -115,7 +114,7 @@ class ConfiguredSetups:
             )
         model = resolved.model
         workspace_text = await self._workspace_text(chat_id, facts)
-        files = await self._instruction_files(chat_id, owner, facts)
+        found = await self._found(chat_id, owner, facts)
         return TurnSetup(
             model=profile_of(resolved, self._book),
             summariser=None if summariser is None else profile_of(summariser, self._book),
@@ -126,7 +125,8 @@ class ConfiguredSetups:
                 is_subagent=facts.is_child,
                 user_instructions=user.settings.custom_prompt,
                 workspace_text=workspace_text,
-                instruction_files=files,
+                instruction_files=found.files,
+                skills=offered_skills(user.skills, found.skills),
                 mode=MODES[facts.mode],
                 plan_instructions=settings.plan_mode_instructions,
                 has_advisor=has_advisor(settings, facts),
@@ -139,11 +139,9 @@ class ConfiguredSetups:
             is_attended=facts.is_attended,
         )
 
-    async def _instruction_files(
-        self, chat_id: ChatId, owner: Owner, facts: ChatFacts
-    ) -> tuple[ContextFile, ...]:
+    async def _found(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> InstructionSet:
         if self._instructions is None:
-            return ()
+            return InstructionSet()
         return await self._instructions.for_turn(chat_id, owner, facts)
 
     async def _workspace_text(self, chat_id: ChatId, facts: ChatFacts) -> str:
