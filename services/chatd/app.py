@@ -40,6 +40,7 @@ from chatd.files.store.files import StoredFiles
 from chatd.housekeeping import HousekeepingLoop
 from chatd.instructions.engine.pins import InstructionPins
 from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
+from chatd.instructions.store.skills import PostgresSkills
 from chatd.instructions.wiring import open_instructions
 from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.rpc.servicer import ModelServicer
@@ -355,6 +356,7 @@ def _context_ports(components: Components) -> ContextPorts:
         components.instructions,
         components.worker.setups,
         components.worker.tools,
+        PostgresSkills(components.catalogue.changes),
     )
 
 

@@ -13,6 +13,8 @@ from chatd.content.domain.tools import Tools
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
+from chatd.instructions.clients.files import NodeSkillFiles
+from chatd.instructions.store.skills import PostgresSkills
 from chatd.model_limits import retry_policy, turn_limits
 from chatd.models.store.catalogue import ChatFacts
 from chatd.models.wiring import ModelComponents
@@ -29,6 +31,7 @@ from chatd.tools.advisor.tool import AdvisorTools
 from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
+from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import open_tools
 from chatd.turns.domain.ports import Approvals, Setups
@@ -127,7 +130,7 @@ async def open_worker(
         resources,
         stack,
         locator=workspaces.locator,
-        local=_local(resources, chats, catalogue, spend, workspaces, side_calls),
+        local=_local_tools(resources, chats, catalogue, spend, workspaces, side_calls),
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -244,18 +247,7 @@ def _setups(
     return SuspensionCheckedSetups(configured, suspension)
 
 
-def _advisor(
-    catalogue: ModelComponents, spend: SpendComponents, side_calls: SideCalls
-) -> NamedTools:
-    return AdvisorTools(
-        side_calls,
-        settings=catalogue.configuration.advisor,
-        spending=spend.spending,
-        bill=spend.bills.add,
-    )
-
-
-def _local(
+def _local_tools(
     resources: Resources,
     chats: ChatComponents,
     catalogue: ModelComponents,
@@ -264,11 +256,24 @@ def _local(
     side_calls: SideCalls,
 ) -> tuple[NamedTools, ...]:
     """Return the tools that chatd executes itself."""
+    skill_files = NodeSkillFiles(resources.toolrunners, workspaces.locator)
     return (
         workspaces.tools,
         _advisor(catalogue, spend, side_calls),
         _agents(resources, chats, workspaces),
         TodoTools(chats.stores.reading),
+        SkillTools(PostgresSkills(catalogue.changes), skill_files),
+    )
+
+
+def _advisor(
+    catalogue: ModelComponents, spend: SpendComponents, side_calls: SideCalls
+) -> NamedTools:
+    return AdvisorTools(
+        side_calls,
+        settings=catalogue.configuration.advisor,
+        spending=spend.spending,
+        bill=spend.bills.add,
     )
 
 

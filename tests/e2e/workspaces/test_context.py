@@ -32,7 +32,14 @@ def test_instruction_files_are_pinned_told_apart_and_refreshed(stack: LocalStack
     ]
     assert (pinned["instructions_version"], pinned["instructions_drifted"]) == (1, False)
     tokens = {part["kind"]: part["tokens"] for part in pinned["parts"]}
-    assert list(tokens) == ["system_prompt", "instructions", "tools", "summary", "history"]
+    assert list(tokens) == [
+        "system_prompt",
+        "instructions",
+        "skills",
+        "tools",
+        "summary",
+        "history",
+    ]
     assert all(tokens[kind] > 0 for kind in ("system_prompt", "instructions", "tools", "history"))
     sent = stack.parley("send", chat_id, "run: echo be brief and exact >AGENTS.md")
     assert sent.returncode == 0, sent.stderr

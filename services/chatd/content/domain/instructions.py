@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.parts import ContextFile, Skill
 from chatd.content.domain.truncation import truncated
 
 #: In the order in which a model reads them.
@@ -25,18 +25,31 @@ _BLOCK_TAGS: Final = re.compile(r"<(?=\s*/?\s*(?:user_)?instructions)", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionSet:
+    """What a workspace says about working in it.
+
+    Attributes:
+        files: Its instruction files, sanitized.
+        skills: Its skills, by name.
+    """
+
+    files: tuple[ContextFile, ...] = ()
+    skills: tuple[Skill, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PinnedInstructions:
     """The instruction files that the prompts of a chat contain.
 
     Attributes:
         version: Counts the different contents that were pinned, from 1.
         digest: SHA-256 of the files, to compare them with those of the workspace.
-        files: The files, sanitized.
+        found: The files and skills that were found.
     """
 
     version: int
     digest: str
-    files: tuple[ContextFile, ...] = ()
+    found: InstructionSet = InstructionSet()
 
 
 def sanitized(text: str) -> str:
@@ -62,9 +75,10 @@ def bounded(files: Iterable[ContextFile]) -> tuple[ContextFile, ...]:
     return tuple(kept)
 
 
-def digest_of(files: tuple[ContextFile, ...]) -> str:
-    """Return the SHA-256 of files."""
-    return hashlib.sha256(msgspec.json.encode(files)).hexdigest()
+def digest_of(found: InstructionSet) -> str:
+    """Return the SHA-256 of what a workspace says about working in it."""
+    parts = (found.files, found.skills) if found.skills else found.files
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def _is_visible(character: str) -> bool:

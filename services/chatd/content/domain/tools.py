@@ -40,6 +40,8 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "process_signal",
         "process_write",
         "read_file",
+        "read_skill",
+        "read_skill_file",
         "read_template",
         "search_files",
         SPAWN_AGENT,

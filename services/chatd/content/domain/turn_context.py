@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import CallProgress, Part, ToolResult
+from chatd.content.domain.parts import CallProgress, Part, Skill, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.primitives.domain.ids import ChatId, Owner
 
@@ -58,6 +58,7 @@ class TurnContext:
         turn_id: The message that started the turn; 0 outside of turns.
         is_attended: Whether somebody can answer questions; programs may say that nobody can.
         has_advisor: Whether it may ask the advisor.
+        skills: The skills that it may read.
         step: The number of the step within the turn; 0 while the turn is prepared.
         history_version: The version of the history that the calls of the step belong to.
         prompt: Returns the prompt that the model saw last.
@@ -78,6 +79,7 @@ class TurnContext:
     turn_id: int = 0
     is_attended: bool = True
     has_advisor: bool = False
+    skills: tuple[Skill, ...] = ()
     step: int = 0
     history_version: int = 0
     prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_nothing, compare=False)

@@ -11,7 +11,12 @@ from chatd.content.domain.tools import ToolSpec
 from chatd.models.domain.estimates import estimated_tokens, text_bytes, tokens_of_bytes
 from chatd.turns.domain.compaction import boundary_place
 from chatd.turns.domain.prompt import prompt_rows
-from chatd.turns.domain.system_prompt import SystemPrompt, blocks_of, instructions_block
+from chatd.turns.domain.system_prompt import (
+    SystemPrompt,
+    blocks_of,
+    instructions_block,
+    skills_block,
+)
 
 
 class ContextPart(StrEnum):
@@ -19,6 +24,7 @@ class ContextPart(StrEnum):
 
     SYSTEM_PROMPT = "system_prompt"
     INSTRUCTIONS = "instructions"
+    SKILLS = "skills"
     TOOLS = "tools"
     SUMMARY = "summary"
     HISTORY = "history"
@@ -33,7 +39,7 @@ def context_breakdown(
     rows = prompt_rows(history)
     spoken = [row for row in rows if row.role is not Role.SYSTEM and row is not boundary]
     system = [row for row in rows if row.role is Role.SYSTEM and row is not boundary]
-    own = replace(system_prompt, instruction_files=())
+    own = replace(system_prompt, instruction_files=(), skills=())
     blocks = (Text(own.default_instructions), *map(Text, blocks_of(own)))
     tool_bytes = sum(
         text_bytes(tool.name) + text_bytes(tool.description) + text_bytes(tool.input_schema_json)
@@ -44,6 +50,7 @@ def context_breakdown(
         ContextPart.INSTRUCTIONS: estimated_tokens(
             (Text(instructions_block(system_prompt.instruction_files)),)
         ),
+        ContextPart.SKILLS: estimated_tokens((Text(skills_block(system_prompt.skills)),)),
         ContextPart.TOOLS: tokens_of_bytes(tool_bytes),
         ContextPart.SUMMARY: 0 if boundary is None else estimated_tokens(boundary.content),
         ContextPart.HISTORY: _tokens(spoken),

@@ -8,8 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from chatd.content.domain.instructions import PinnedInstructions, digest_of
-from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.instructions import InstructionSet, PinnedInstructions, digest_of
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -20,8 +19,8 @@ logger = logging.getLogger(__name__)
 class InstructionFiles(Protocol):
     """The instruction files of workspaces."""
 
-    async def read(self, chat_id: ChatId, owner: Owner) -> tuple[ContextFile, ...]:
-        """Return the instruction files of a chat's workspace.
+    async def read(self, chat_id: ChatId, owner: Owner) -> InstructionSet:
+        """Return the instruction files and skills of a chat's workspace.
 
         Raises:
             ChatError: There is no workspace that can be read now.
@@ -32,8 +31,8 @@ class InstructionFiles(Protocol):
 class PinnedStore(Protocol):
     """The store of pinned files."""
 
-    async def pin(self, chat_id: ChatId, files: tuple[ContextFile, ...]) -> PinnedInstructions:
-        """Pin files in place of those that are pinned."""
+    async def pin(self, chat_id: ChatId, found: InstructionSet) -> PinnedInstructions:
+        """Pin files and skills in place of those that are pinned."""
         ...
 
     async def set_drifted(self, chat_id: ChatId, *, drifted: bool) -> bool:
@@ -63,20 +62,18 @@ class InstructionPins:
         self._changed = changed
         self._publish = publish
 
-    async def for_turn(
-        self, chat_id: ChatId, owner: Owner, facts: ChatFacts
-    ) -> tuple[ContextFile, ...]:
-        """Return the instruction files of a turn; pin them in the first turn with a workspace."""
+    async def for_turn(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> InstructionSet:
+        """Return the instructions of a turn; pin them in the first turn with a workspace."""
         if facts.instructions is not None:
-            return facts.instructions.files
+            return facts.instructions.found
         if not (facts.workspace_id or facts.has_scratch or facts.is_child):
-            return ()
+            return InstructionSet()
         try:
-            return (await self.refresh(chat_id, owner)).files
+            return (await self.refresh(chat_id, owner)).found
         except ChatError as unknown:
             # The next turn tries again.
             logger.warning("the instruction files of a chat cannot be read: %s", unknown)
-            return ()
+            return InstructionSet()
 
     async def refresh(self, chat_id: ChatId, owner: Owner) -> PinnedInstructions:
         """Pin the files that the workspace has now.

@@ -11,6 +11,8 @@ from chatd.chats.domain.chat import Message
 from chatd.content.domain.tools import Tools
 from chatd.instructions.domain.breakdown import ContextPart, context_breakdown
 from chatd.instructions.engine.pins import InstructionPins
+from chatd.instructions.rpc.skills import SkillMethods
+from chatd.instructions.store.skills import PostgresSkills
 from chatd.models.domain.estimates import estimated_tokens
 from chatd.models.domain.language_model import ModelError
 from chatd.models.store.catalogue import ChatFacts
@@ -20,13 +22,13 @@ from chatd.primitives.rpc import fields
 from chatd.turns.domain.ports import Setups
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import context_service_pb2 as api
-from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceServicer
 
 logger = logging.getLogger(__name__)
 
 KINDS: Final = {
     ContextPart.SYSTEM_PROMPT: api.CONTEXT_PART_KIND_SYSTEM_PROMPT,
     ContextPart.INSTRUCTIONS: api.CONTEXT_PART_KIND_INSTRUCTIONS,
+    ContextPart.SKILLS: api.CONTEXT_PART_KIND_SKILLS,
     ContextPart.TOOLS: api.CONTEXT_PART_KIND_TOOLS,
     ContextPart.SUMMARY: api.CONTEXT_PART_KIND_SUMMARY,
     ContextPart.HISTORY: api.CONTEXT_PART_KIND_HISTORY,
@@ -44,6 +46,7 @@ class ContextPorts:
         pins: Pins instruction files.
         setups: Prepare turns.
         tools: The tools of all executors.
+        skills: The skills of users.
     """
 
     require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
@@ -52,12 +55,14 @@ class ContextPorts:
     pins: InstructionPins
     setups: Setups
     tools: Tools
+    skills: PostgresSkills
 
 
-class ContextServicer(ContextServiceServicer):
+class ContextServicer(SkillMethods):
     """Serves the context of chats."""
 
     def __init__(self, ports: ContextPorts) -> None:
+        super().__init__(ports.skills)
         self._ports = ports
 
     async def GetChatContext(
@@ -98,6 +103,14 @@ class ContextServicer(ContextServiceServicer):
                     truncated=file.truncated,
                 )
                 for file in setup.system_prompt.instruction_files
+            ],
+            skills=[
+                api.OfferedSkill(
+                    name=skill.name,
+                    description=skill.description,
+                    directory=skill.directory,
+                )
+                for skill in setup.system_prompt.skills
             ],
             instructions_version=0 if pinned is None else pinned.version,
             instructions_digest="" if pinned is None else pinned.digest,

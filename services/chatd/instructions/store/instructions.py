@@ -3,8 +3,7 @@
 import asyncpg
 import msgspec
 
-from chatd.content.domain.instructions import PinnedInstructions, digest_of
-from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.instructions import InstructionSet, PinnedInstructions, digest_of
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool
@@ -13,9 +12,11 @@ from parley.postgres import Pool
 # differ from the pinned ones.
 # May run: process.
 PIN = """
-    INSERT INTO chat.chat_instructions AS pinned (chat_id, version, digest, files, pinned_at)
-    VALUES ($1, 1, $2, $3::text::json, clock_timestamp())
+    INSERT INTO chat.chat_instructions AS pinned
+        (chat_id, version, digest, files, skills, pinned_at)
+    VALUES ($1, 1, $2, $3::text::json, $4::text::json, clock_timestamp())
     ON CONFLICT (chat_id) DO UPDATE SET digest = excluded.digest, files = excluded.files,
+        skills = excluded.skills,
         version = pinned.version + (pinned.digest <> excluded.digest)::int,
         pinned_at = excluded.pinned_at
     RETURNING version
@@ -36,19 +37,20 @@ class PostgresInstructions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def pin(self, chat_id: ChatId, files: tuple[ContextFile, ...]) -> PinnedInstructions:
-        """Pin files in place of those that are pinned.
+    async def pin(self, chat_id: ChatId, found: InstructionSet) -> PinnedInstructions:
+        """Pin files and skills in place of those that are pinned.
 
         Raises:
             ChatNotFound: The chat was deleted meanwhile.
         """
-        digest = digest_of(files)
-        text = msgspec.json.encode(files).decode()
+        digest = digest_of(found)
+        files = msgspec.json.encode(found.files).decode()
+        skills = msgspec.json.encode(found.skills).decode()
         try:
-            version: int = await self._pool.fetchval(PIN, chat_id, digest, text)
+            version: int = await self._pool.fetchval(PIN, chat_id, digest, files, skills)
         except asyncpg.ForeignKeyViolationError:
             raise ChatNotFound(chat_id) from None
-        return PinnedInstructions(version, digest, files)
+        return PinnedInstructions(version, digest, found)
 
     async def set_drifted(self, chat_id: ChatId, *, drifted: bool) -> bool:
         """Store whether the files of the workspace differ; return whether that is new."""

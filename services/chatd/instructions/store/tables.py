@@ -1,6 +1,6 @@
-"""The table of pinned instruction files."""
+"""The tables of pinned instruction files and of the skills of users."""
 
-from sqlalchemy import PrimaryKeyConstraint, Table
+from sqlalchemy import JSON, Column, PrimaryKeyConstraint, Table, text
 
 from chatd.primitives.store.columns import (
     count_column,
@@ -20,7 +20,19 @@ chat_instructions = Table(
     count_column("version"),
     text_column("digest"),
     json_column("files"),
+    Column("skills", JSON, nullable=False, server_default=text("'[]'")),
     time_column("pinned_at"),
     PrimaryKeyConstraint("chat_id", name=Constraint.CHAT_INSTRUCTIONS_PKEY),
     of_chat(Constraint.CHAT_INSTRUCTIONS_CHAT_FKEY),
+)
+
+skills = Table(
+    "skills",
+    metadata,
+    id_column("owner_id"),
+    text_column("name"),
+    text_column("description"),
+    text_column("body"),
+    time_column("updated_at"),
+    PrimaryKeyConstraint("owner_id", "name", name=Constraint.SKILLS_PKEY),
 )

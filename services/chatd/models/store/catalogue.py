@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import asyncpg
 import msgspec
 
-from chatd.content.domain.instructions import PinnedInstructions
+from chatd.content.domain.instructions import InstructionSet, PinnedInstructions
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.parts import ContextFile, Skill
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_from_json
 from chatd.models.domain.catalogue import Catalogue, ProviderKey
@@ -52,6 +52,10 @@ SELECT_USER_KEYS = f"""
     WHERE user_id = $1 ORDER BY position, created_at
 """
 
+# The names and descriptions of a user's skills; their texts are read when they are used.
+# May run: process.
+SELECT_USER_SKILLS = "SELECT name, description FROM chat.skills WHERE owner_id = $1 ORDER BY name"
+
 # The properties of a chat that its turns depend on, beside its history; for its worker.
 # May run: process.
 SELECT_CHAT_FACTS = """
@@ -70,7 +74,7 @@ SELECT_CHAT_FACTS = """
         EXISTS (SELECT 1 FROM chat.chats child WHERE child.root_chat_id = c.id
             AND child.id <> c.id) AS has_children,
         i.version AS instructions_version, i.digest AS instructions_digest,
-        i.files::text AS instruction_files, c.instructions_drifted
+        i.files::text AS instruction_files, i.skills::text AS skills, c.instructions_drifted
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id
     LEFT JOIN chat.chat_instructions i ON i.chat_id = c.id WHERE c.id = $1
@@ -78,6 +82,7 @@ SELECT_CHAT_FACTS = """
 
 
 _instruction_files = msgspec.json.Decoder(tuple[ContextFile, ...])
+_skills = msgspec.json.Decoder(tuple[Skill, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +118,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class UserConfig:
-    """The settings and keys of a user."""
+    """The settings, keys and skills of a user."""
 
     settings: UserSettings = field(default_factory=UserSettings)
     keys: tuple[ProviderKey, ...] = ()
     values: KeyValues = field(default_factory=KeyValues)
+    skills: tuple[Skill, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +205,13 @@ class StoredCatalogue:
         """Return the settings and keys of a user."""
         keys = await self._pool.fetch(SELECT_USER_KEYS, user_id)
         settings = await self._pool.fetch(SELECT_SETTINGS, user_id)
-        return UserConfig(user_of(settings), tuple(map(key_of, keys)), self._values(keys))
+        skills = await self._pool.fetch(SELECT_USER_SKILLS, user_id)
+        return UserConfig(
+            user_of(settings),
+            tuple(map(key_of, keys)),
+            self._values(keys),
+            tuple(Skill(row["name"], row["description"]) for row in skills),
+        )
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
         """Return the properties of a chat that its turns depend on.
@@ -234,5 +246,7 @@ class StoredCatalogue:
 def _instructions_of(row: asyncpg.Record) -> PinnedInstructions | None:
     if row["instructions_version"] is None:
         return None
-    files = _instruction_files.decode(row["instruction_files"])
-    return PinnedInstructions(row["instructions_version"], row["instructions_digest"], files)
+    found = InstructionSet(
+        _instruction_files.decode(row["instruction_files"]), _skills.decode(row["skills"])
+    )
+    return PinnedInstructions(row["instructions_version"], row["instructions_digest"], found)

@@ -122,6 +122,7 @@ class Constraint(StrEnum):
     SECRETS_NAME_LENGTH = "secrets_name_length"
     SECRETS_PKEY = "secrets_pkey"
     SETTINGS_PKEY = "settings_pkey"
+    SKILLS_PKEY = "skills_pkey"
     SPEND_LIMITS_BOUNDED = "spend_limits_bounded"
     SPEND_LIMITS_ONE_FOR_EVERYONE = "spend_limits_one_for_everyone"
     SPEND_LIMITS_PERIOD_KNOWN = "spend_limits_period_known"

@@ -87,7 +87,7 @@ def blocks_of(system_prompt: SystemPrompt) -> tuple[str, ...]:
         SUBAGENT if system_prompt.is_subagent else "",
         system_prompt.workspace_text,
         instructions_block(system_prompt.instruction_files),
-        _skills(system_prompt.skills),
+        skills_block(system_prompt.skills),
         system_prompt.tool_servers_text,
         _user_instructions(system_prompt.user_instructions),
         _mode(system_prompt),
@@ -112,7 +112,8 @@ def instructions_block(files: tuple[ContextFile, ...]) -> str:
     return "\n\n".join((INSTRUCTIONS, *shown))
 
 
-def _skills(skills: tuple[Skill, ...]) -> str:
+def skills_block(skills: tuple[Skill, ...]) -> str:
+    """Return the block that lists skills; empty if there are none."""
     if not skills:
         return ""
     lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)

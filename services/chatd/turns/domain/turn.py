@@ -69,6 +69,7 @@ class TurnSetup:
             workspace_id=self.workspace_id,
             is_attended=self.is_attended,
             has_advisor=self.system_prompt.has_advisor,
+            skills=self.system_prompt.skills,
         )
 
     @property

@@ -5,8 +5,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Protocol
 
+from chatd.content.domain.instructions import InstructionSet
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.skills import offered_skills
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Catalogue, Purpose
 from chatd.models.domain.language_model import ModelError
@@ -72,10 +73,8 @@ class WorkspaceTexts(Protocol):
 class Instructions(Protocol):
     """The instruction files of chats' workspaces."""
 
-    async def for_turn(
-        self, chat_id: ChatId, owner: Owner, facts: ChatFacts
-    ) -> tuple[ContextFile, ...]:
-        """Return the instruction files of a turn."""
+    async def for_turn(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> InstructionSet:
+        """Return the instruction files and skills of a turn."""
         ...
 
 
@@ -117,7 +116,7 @@ class ConfiguredSetups:
             )
         model = resolved.model
         workspace_text = await self._workspace_text(chat_id, facts)
-        files = await self._instruction_files(chat_id, owner, facts)
+        found = await self._found(chat_id, owner, facts)
         return TurnSetup(
             model=profile_of(resolved, self._book),
             summariser=None if summariser is None else profile_of(summariser, self._book),
@@ -128,7 +127,8 @@ class ConfiguredSetups:
                 is_subagent=facts.is_child,
                 user_instructions=user.settings.custom_prompt,
                 workspace_text=workspace_text,
-                instruction_files=files,
+                instruction_files=found.files,
+                skills=offered_skills(user.skills, found.skills),
                 mode=MODES[facts.mode],
                 plan_instructions=settings.plan_mode_instructions,
                 has_advisor=has_advisor(settings, facts),
@@ -156,11 +156,9 @@ class ConfiguredSetups:
             return None
         return replace(profile_of(found, self._book), is_fallback=True)
 
-    async def _instruction_files(
-        self, chat_id: ChatId, owner: Owner, facts: ChatFacts
-    ) -> tuple[ContextFile, ...]:
+    async def _found(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> InstructionSet:
         if self._instructions is None:
-            return ()
+            return InstructionSet()
         return await self._instructions.for_turn(chat_id, owner, facts)
 
     async def _workspace_text(self, chat_id: ChatId, facts: ChatFacts) -> str:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from chatd.content.domain.parts import ContextFile
+from chatd.content.domain.parts import ContextFile, Skill
 from chatd.instructions.clients.files import NodeInstructionFiles
 from chatd.instructions.engine.pins import InstructionPins
 from chatd.instructions.store.instructions import PostgresInstructions
@@ -47,7 +47,7 @@ class Stage:
     async def turn(self, chat_id: ChatId) -> tuple[ContextFile, ...]:
         """Return the instruction files of a turn of a chat that has a workspace."""
         facts = replace(await self.cache.chat(chat_id), has_scratch=True)
-        return await self.pins.for_turn(chat_id, ANN, facts)
+        return (await self.pins.for_turn(chat_id, ANN, facts)).files
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_pinned_instructions_stay_until_they_are_refreshed(
     assert pinned is not None
     renewed = await stage.pins.refresh(chat_id, ANN)
     files = (ContextFile("AGENTS.md", "be brief"), ContextFile(".cursorrules", "x"))
-    assert (pinned.version, renewed.version, renewed.files) == (1, 2, files)
+    assert (pinned.version, renewed.version, renewed.found.files) == (1, 2, files)
     assert await stage.turn(chat_id) == files
     assert (await stage.pins.refresh(chat_id, ANN)).version == 2
 
@@ -117,6 +117,24 @@ async def test_drift_is_stored_and_published_once_until_a_refresh(
     assert stage.published == [chat_id, chat_id]
     assert not (await served.ann.get(chat_id)).instructions_drifted
     assert await compare() == (False, 0)
+
+
+async def test_skills_of_the_workspace_are_pinned_by_name(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    stage.fake.files = {
+        ".agents/skills/deploy/SKILL.md": b"---\nname: deploy\ndescription: Ours.\n---\nPush.",
+        ".agents/skills/other/SKILL.md": b"---\nname: deploy\ndescription: Ours.\n---\nPush.",
+        ".agents/skills/deploy/deep/SKILL.md": b"x",
+        "skills/none/SKILL.md": b"Push.",
+    }
+    await stage.turn(chat_id)
+    pinned = (await stage.cache.chat(chat_id)).instructions
+    assert pinned is not None
+    assert pinned.found.skills == (Skill("deploy", "Ours.", ".agents/skills/deploy"),)
+    stage.fake.files = {}
+    assert await stage.pins.compare(chat_id, ANN, await stage.cache.chat(chat_id))
 
 
 async def test_a_deleted_chat_pins_nothing(stage: Stage) -> None:

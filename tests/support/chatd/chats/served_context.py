@@ -1,12 +1,15 @@
 """ContextService over stored chats, with a workspace whose instruction files never change."""
 
 from chatd.chats.store.stores import Stores
+from chatd.content.domain.instructions import InstructionSet
 from chatd.content.domain.parts import ContextFile
 from chatd.content.domain.tools import Tools
 from chatd.instructions.engine.pins import InstructionPins
 from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
 from chatd.instructions.store.instructions import PostgresInstructions
+from chatd.instructions.store.skills import PostgresSkills
 from chatd.models.domain.profile import ModelProfile
+from chatd.models.store.config_version import ConfigChanges
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.turns.domain.turn import TurnSetup
 from parley.postgres import Pool
@@ -17,9 +20,9 @@ from support.chatd.workspaces.served_catalogue import Facts
 class FixedInstructionFiles:
     """The same files in every workspace."""
 
-    async def read(self, chat_id: ChatId, owner: Owner) -> tuple[ContextFile, ...]:
+    async def read(self, chat_id: ChatId, owner: Owner) -> InstructionSet:
         """Return the files."""
-        return (ContextFile("AGENTS.md", "be kind"),)
+        return InstructionSet((ContextFile("AGENTS.md", "be kind"),))
 
 
 def context_servicer(pool: Pool, stores: Stores, tools: Tools) -> ContextServicer:
@@ -33,5 +36,6 @@ def context_servicer(pool: Pool, stores: Stores, tools: Tools) -> ContextService
             pins,
             FixedSetups(TurnSetup(ModelProfile("model"))),
             tools,
+            PostgresSkills(ConfigChanges(pool)),
         )
     )

@@ -34,6 +34,7 @@ def test_each_part_of_a_prompt_is_counted_once() -> None:
     assert context_breakdown(history, system_prompt, (TOOL,)) == {
         ContextPart.SYSTEM_PROMPT: 15,
         ContextPart.INSTRUCTIONS: -(-len(instructions_block(FILES)) // 4),
+        ContextPart.SKILLS: 0,
         ContextPart.TOOLS: 10,
         ContextPart.SUMMARY: 0,
         ContextPart.HISTORY: 111,

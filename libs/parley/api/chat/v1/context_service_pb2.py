@@ -24,11 +24,13 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(parley/api/chat/v1/context_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"`\n\x0b\x43ontextPart\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32#.parley.api.chat.v1.ContextPartKindB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06tokens\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\"v\n\x0fInstructionFile\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nsize_bytes\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06tokens\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttruncated\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xa6\x02\n\x0b\x43hatContext\x12\x36\n\x05parts\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.ContextPartB\x06\xc2\xc1\x18\x02\x08\x01\x12$\n\x14\x63ontext_limit_tokens\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x46\n\x11instruction_files\x18\x03 \x03(\x0b\x32#.parley.api.chat.v1.InstructionFileB\x06\xc2\xc1\x18\x02\x08\x01\x12$\n\x14instructions_version\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12%\n\x13instructions_digest\x18\x05 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12$\n\x14instructions_drifted\x18\x06 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"H\n\x15GetChatContextRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"J\n\x16GetChatContextResponse\x12\x30\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.ChatContext\"m\n\x1aRefreshInstructionsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"O\n\x1bRefreshInstructionsResponse\x12\x30\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.ChatContext*\xd8\x01\n\x0f\x43ontextPartKind\x12!\n\x1d\x43ONTEXT_PART_KIND_UNSPECIFIED\x10\x00\x12#\n\x1f\x43ONTEXT_PART_KIND_SYSTEM_PROMPT\x10\x01\x12\"\n\x1e\x43ONTEXT_PART_KIND_INSTRUCTIONS\x10\x02\x12\x1b\n\x17\x43ONTEXT_PART_KIND_TOOLS\x10\x03\x12\x1d\n\x19\x43ONTEXT_PART_KIND_SUMMARY\x10\x04\x12\x1d\n\x19\x43ONTEXT_PART_KIND_HISTORY\x10\x05\x32\x86\x04\n\x0e\x43ontextService\x12\xe6\x01\n\x0eGetChatContext\x12).parley.api.chat.v1.GetChatContextRequest\x1a*.parley.api.chat.v1.GetChatContextResponse\"}\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x34\n2\n0Tell what the next prompt of a chat consists of.\x82\xd3\xe4\x93\x02*\x12\x1f/api/v1/chats/{chat_id}/contextb\x07\x63ontext\x12\x8a\x02\n\x13RefreshInstructions\x12..parley.api.chat.v1.RefreshInstructionsRequest\x1a/.parley.api.chat.v1.RefreshInstructionsResponse\"\x91\x01\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18<\n:\n8Pin the current instruction files of a chat\'s workspace.\x82\xd3\xe4\x93\x02\x35\"\'/api/v1/chats/{chat_id}/context/refresh:\x01*b\x07\x63ontextb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(parley/api/chat/v1/context_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"`\n\x0b\x43ontextPart\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32#.parley.api.chat.v1.ContextPartKindB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06tokens\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\"v\n\x0fInstructionFile\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nsize_bytes\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06tokens\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttruncated\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xe0\x02\n\x0b\x43hatContext\x12\x36\n\x05parts\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.ContextPartB\x06\xc2\xc1\x18\x02\x08\x01\x12$\n\x14\x63ontext_limit_tokens\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x46\n\x11instruction_files\x18\x03 \x03(\x0b\x32#.parley.api.chat.v1.InstructionFileB\x06\xc2\xc1\x18\x02\x08\x01\x12$\n\x14instructions_version\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12%\n\x13instructions_digest\x18\x05 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12$\n\x14instructions_drifted\x18\x06 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x38\n\x06skills\x18\x07 \x03(\x0b\x32 .parley.api.chat.v1.OfferedSkillB\x06\xc2\xc1\x18\x02\x08\x01\"^\n\x0cOfferedSkill\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0b\x64\x65scription\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\tdirectory\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"\xa6\x01\n\x05Skill\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0b\x64\x65scription\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x04\x62ody\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1a\n\nsize_bytes\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"\x13\n\x11ListSkillsRequest\"F\n\x12ListSkillsResponse\x12\x30\n\x05items\x18\x01 \x03(\x0b\x32\x19.parley.api.chat.v1.SkillB\x06\xc2\xc1\x18\x02\x08\x01\"S\n\x0fGetSkillRequest\x12@\n\x04name\x18\x01 \x01(\tB2\xbaH\x15r\x13\x32\x11^[a-z0-9-]{1,64}$\xc2\xc1\x18\x16\x08\x01R\x12RESOURCE_NOT_FOUND\"<\n\x10GetSkillResponse\x12(\n\x05skill\x18\x01 \x01(\x0b\x32\x19.parley.api.chat.v1.Skill\"\x9b\x01\n\x0fSetSkillRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12@\n\x04name\x18\x02 \x01(\tB2\xbaH\x15r\x13\x32\x11^[a-z0-9-]{1,64}$\xc2\xc1\x18\x16\x08\x01R\x12RESOURCE_NOT_FOUND\x12&\n\x07\x63ontent\x18\x03 \x01(\tB\x15\xe2\x41\x01\x02\xbaH\x08r\x06\x10\x01(\x80\x80\x04\xc2\xc1\x18\x02\x08\x01\"<\n\x10SetSkillResponse\x12(\n\x05skill\x18\x01 \x01(\x0b\x32\x19.parley.api.chat.v1.Skill\"v\n\x12\x44\x65leteSkillRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12@\n\x04name\x18\x02 \x01(\tB2\xbaH\x15r\x13\x32\x11^[a-z0-9-]{1,64}$\xc2\xc1\x18\x16\x08\x01R\x12RESOURCE_NOT_FOUND\"\x15\n\x13\x44\x65leteSkillResponse\"H\n\x15GetChatContextRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"J\n\x16GetChatContextResponse\x12\x30\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.ChatContext\"m\n\x1aRefreshInstructionsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"O\n\x1bRefreshInstructionsResponse\x12\x30\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.ChatContext*\xf6\x01\n\x0f\x43ontextPartKind\x12!\n\x1d\x43ONTEXT_PART_KIND_UNSPECIFIED\x10\x00\x12#\n\x1f\x43ONTEXT_PART_KIND_SYSTEM_PROMPT\x10\x01\x12\"\n\x1e\x43ONTEXT_PART_KIND_INSTRUCTIONS\x10\x02\x12\x1b\n\x17\x43ONTEXT_PART_KIND_TOOLS\x10\x03\x12\x1d\n\x19\x43ONTEXT_PART_KIND_SUMMARY\x10\x04\x12\x1d\n\x19\x43ONTEXT_PART_KIND_HISTORY\x10\x05\x12\x1c\n\x18\x43ONTEXT_PART_KIND_SKILLS\x10\x06\x32\xc6\t\n\x0e\x43ontextService\x12\xe6\x01\n\x0eGetChatContext\x12).parley.api.chat.v1.GetChatContextRequest\x1a*.parley.api.chat.v1.GetChatContextResponse\"}\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x34\n2\n0Tell what the next prompt of a chat consists of.\x82\xd3\xe4\x93\x02*\x12\x1f/api/v1/chats/{chat_id}/contextb\x07\x63ontext\x12\x8a\x02\n\x13RefreshInstructions\x12..parley.api.chat.v1.RefreshInstructionsRequest\x1a/.parley.api.chat.v1.RefreshInstructionsResponse\"\x91\x01\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18<\n:\n8Pin the current instruction files of a chat\'s workspace.\x82\xd3\xe4\x93\x02\x35\"\'/api/v1/chats/{chat_id}/context/refresh:\x01*b\x07\x63ontext\x12\xa4\x01\n\nListSkills\x12%.parley.api.chat.v1.ListSkillsRequest\x1a&.parley.api.chat.v1.ListSkillsResponse\"G\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x15\n\x13\n\x11List your skills.\x82\xd3\xe4\x93\x02\x13\x12\x11/api/v1/me/skills\x12\xb3\x01\n\x08GetSkill\x12#.parley.api.chat.v1.GetSkillRequest\x1a$.parley.api.chat.v1.GetSkillResponse\"\\\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read one of your skills.\x82\xd3\xe4\x93\x02!\x12\x18/api/v1/me/skills/{name}b\x05skill\x12\xad\x01\n\x08SetSkill\x12#.parley.api.chat.v1.SetSkillRequest\x1a$.parley.api.chat.v1.SetSkillResponse\"V\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x12\n\x10\n\x0eStore a skill.\x82\xd3\xe4\x93\x02$\x1a\x18/api/v1/me/skills/{name}:\x01*b\x05skill\x12\xb0\x01\n\x0b\x44\x65leteSkill\x12&.parley.api.chat.v1.DeleteSkillRequest\x1a\'.parley.api.chat.v1.DeleteSkillResponse\"P\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x16\n\x14\n\x0f\x44\x65lete a skill.\x10\xcc\x01\x82\xd3\xe4\x93\x02\x1a*\x18/api/v1/me/skills/{name}b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -59,6 +61,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHATCONTEXT'].fields_by_name['instructions_digest']._serialized_options = b'\302\301\030\004\010\001\030\001'
   _globals['_CHATCONTEXT'].fields_by_name['instructions_drifted']._loaded_options = None
   _globals['_CHATCONTEXT'].fields_by_name['instructions_drifted']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATCONTEXT'].fields_by_name['skills']._loaded_options = None
+  _globals['_CHATCONTEXT'].fields_by_name['skills']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_OFFEREDSKILL'].fields_by_name['name']._loaded_options = None
+  _globals['_OFFEREDSKILL'].fields_by_name['name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_OFFEREDSKILL'].fields_by_name['description']._loaded_options = None
+  _globals['_OFFEREDSKILL'].fields_by_name['description']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_OFFEREDSKILL'].fields_by_name['directory']._loaded_options = None
+  _globals['_OFFEREDSKILL'].fields_by_name['directory']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_SKILL'].fields_by_name['name']._loaded_options = None
+  _globals['_SKILL'].fields_by_name['name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SKILL'].fields_by_name['description']._loaded_options = None
+  _globals['_SKILL'].fields_by_name['description']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SKILL'].fields_by_name['body']._loaded_options = None
+  _globals['_SKILL'].fields_by_name['body']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_SKILL'].fields_by_name['size_bytes']._loaded_options = None
+  _globals['_SKILL'].fields_by_name['size_bytes']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SKILL'].fields_by_name['updated_at']._loaded_options = None
+  _globals['_SKILL'].fields_by_name['updated_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTSKILLSRESPONSE'].fields_by_name['items']._loaded_options = None
+  _globals['_LISTSKILLSRESPONSE'].fields_by_name['items']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GETSKILLREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_GETSKILLREQUEST'].fields_by_name['name']._serialized_options = b'\272H\025r\0232\021^[a-z0-9-]{1,64}$\302\301\030\026\010\001R\022RESOURCE_NOT_FOUND'
+  _globals['_SETSKILLREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_SETSKILLREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_SETSKILLREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_SETSKILLREQUEST'].fields_by_name['name']._serialized_options = b'\272H\025r\0232\021^[a-z0-9-]{1,64}$\302\301\030\026\010\001R\022RESOURCE_NOT_FOUND'
+  _globals['_SETSKILLREQUEST'].fields_by_name['content']._loaded_options = None
+  _globals['_SETSKILLREQUEST'].fields_by_name['content']._serialized_options = b'\342A\001\002\272H\010r\006\020\001(\200\200\004\302\301\030\002\010\001'
+  _globals['_DELETESKILLREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_DELETESKILLREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_DELETESKILLREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_DELETESKILLREQUEST'].fields_by_name['name']._serialized_options = b'\272H\025r\0232\021^[a-z0-9-]{1,64}$\302\301\030\026\010\001R\022RESOURCE_NOT_FOUND'
   _globals['_GETCHATCONTEXTREQUEST'].fields_by_name['chat_id']._loaded_options = None
   _globals['_GETCHATCONTEXTREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
   _globals['_REFRESHINSTRUCTIONSREQUEST'].fields_by_name['request_id']._loaded_options = None
@@ -69,22 +103,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONTEXTSERVICE'].methods_by_name['GetChatContext']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\0304\n2\n0Tell what the next prompt of a chat consists of.\202\323\344\223\002*\022\037/api/v1/chats/{chat_id}/contextb\007context'
   _globals['_CONTEXTSERVICE'].methods_by_name['RefreshInstructions']._loaded_options = None
   _globals['_CONTEXTSERVICE'].methods_by_name['RefreshInstructions']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030<\n:\n8Pin the current instruction files of a chat\'s workspace.\202\323\344\223\0025\"\'/api/v1/chats/{chat_id}/context/refresh:\001*b\007context'
-  _globals['_CONTEXTPARTKIND']._serialized_start=1056
-  _globals['_CONTEXTPARTKIND']._serialized_end=1272
-  _globals['_CONTEXTPART']._serialized_start=198
-  _globals['_CONTEXTPART']._serialized_end=294
-  _globals['_INSTRUCTIONFILE']._serialized_start=296
-  _globals['_INSTRUCTIONFILE']._serialized_end=414
-  _globals['_CHATCONTEXT']._serialized_start=417
-  _globals['_CHATCONTEXT']._serialized_end=711
-  _globals['_GETCHATCONTEXTREQUEST']._serialized_start=713
-  _globals['_GETCHATCONTEXTREQUEST']._serialized_end=785
-  _globals['_GETCHATCONTEXTRESPONSE']._serialized_start=787
-  _globals['_GETCHATCONTEXTRESPONSE']._serialized_end=861
-  _globals['_REFRESHINSTRUCTIONSREQUEST']._serialized_start=863
-  _globals['_REFRESHINSTRUCTIONSREQUEST']._serialized_end=972
-  _globals['_REFRESHINSTRUCTIONSRESPONSE']._serialized_start=974
-  _globals['_REFRESHINSTRUCTIONSRESPONSE']._serialized_end=1053
-  _globals['_CONTEXTSERVICE']._serialized_start=1275
-  _globals['_CONTEXTSERVICE']._serialized_end=1793
+  _globals['_CONTEXTSERVICE'].methods_by_name['ListSkills']._loaded_options = None
+  _globals['_CONTEXTSERVICE'].methods_by_name['ListSkills']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\025\n\023\n\021List your skills.\202\323\344\223\002\023\022\021/api/v1/me/skills'
+  _globals['_CONTEXTSERVICE'].methods_by_name['GetSkill']._loaded_options = None
+  _globals['_CONTEXTSERVICE'].methods_by_name['GetSkill']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\034\n\032\n\030Read one of your skills.\202\323\344\223\002!\022\030/api/v1/me/skills/{name}b\005skill'
+  _globals['_CONTEXTSERVICE'].methods_by_name['SetSkill']._loaded_options = None
+  _globals['_CONTEXTSERVICE'].methods_by_name['SetSkill']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030\022\n\020\n\016Store a skill.\202\323\344\223\002$\032\030/api/v1/me/skills/{name}:\001*b\005skill'
+  _globals['_CONTEXTSERVICE'].methods_by_name['DeleteSkill']._loaded_options = None
+  _globals['_CONTEXTSERVICE'].methods_by_name['DeleteSkill']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030\026\n\024\n\017Delete a skill.\020\314\001\202\323\344\223\002\032*\030/api/v1/me/skills/{name}'
+  _globals['_CONTEXTPARTKIND']._serialized_start=2048
+  _globals['_CONTEXTPARTKIND']._serialized_end=2294
+  _globals['_CONTEXTPART']._serialized_start=264
+  _globals['_CONTEXTPART']._serialized_end=360
+  _globals['_INSTRUCTIONFILE']._serialized_start=362
+  _globals['_INSTRUCTIONFILE']._serialized_end=480
+  _globals['_CHATCONTEXT']._serialized_start=483
+  _globals['_CHATCONTEXT']._serialized_end=835
+  _globals['_OFFEREDSKILL']._serialized_start=837
+  _globals['_OFFEREDSKILL']._serialized_end=931
+  _globals['_SKILL']._serialized_start=934
+  _globals['_SKILL']._serialized_end=1100
+  _globals['_LISTSKILLSREQUEST']._serialized_start=1102
+  _globals['_LISTSKILLSREQUEST']._serialized_end=1121
+  _globals['_LISTSKILLSRESPONSE']._serialized_start=1123
+  _globals['_LISTSKILLSRESPONSE']._serialized_end=1193
+  _globals['_GETSKILLREQUEST']._serialized_start=1195
+  _globals['_GETSKILLREQUEST']._serialized_end=1278
+  _globals['_GETSKILLRESPONSE']._serialized_start=1280
+  _globals['_GETSKILLRESPONSE']._serialized_end=1340
+  _globals['_SETSKILLREQUEST']._serialized_start=1343
+  _globals['_SETSKILLREQUEST']._serialized_end=1498
+  _globals['_SETSKILLRESPONSE']._serialized_start=1500
+  _globals['_SETSKILLRESPONSE']._serialized_end=1560
+  _globals['_DELETESKILLREQUEST']._serialized_start=1562
+  _globals['_DELETESKILLREQUEST']._serialized_end=1680
+  _globals['_DELETESKILLRESPONSE']._serialized_start=1682
+  _globals['_DELETESKILLRESPONSE']._serialized_end=1703
+  _globals['_GETCHATCONTEXTREQUEST']._serialized_start=1705
+  _globals['_GETCHATCONTEXTREQUEST']._serialized_end=1777
+  _globals['_GETCHATCONTEXTRESPONSE']._serialized_start=1779
+  _globals['_GETCHATCONTEXTRESPONSE']._serialized_end=1853
+  _globals['_REFRESHINSTRUCTIONSREQUEST']._serialized_start=1855
+  _globals['_REFRESHINSTRUCTIONSREQUEST']._serialized_end=1964
+  _globals['_REFRESHINSTRUCTIONSRESPONSE']._serialized_start=1966
+  _globals['_REFRESHINSTRUCTIONSRESPONSE']._serialized_end=2045
+  _globals['_CONTEXTSERVICE']._serialized_start=2297
+  _globals['_CONTEXTSERVICE']._serialized_end=3519
 # @@protoc_insertion_point(module_scope)

@@ -6,6 +6,7 @@ The context of a chat: what its model reads before and beside the messages, and 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
@@ -37,6 +38,8 @@ class _ContextPartKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Conte
     """The summary of what was said before it."""
     CONTEXT_PART_KIND_HISTORY: _ContextPartKind.ValueType  # 5
     """Messages, tool calls and results."""
+    CONTEXT_PART_KIND_SKILLS: _ContextPartKind.ValueType  # 6
+    """Names and descriptions of the skills."""
 
 class ContextPartKind(_ContextPartKind, metaclass=_ContextPartKindEnumTypeWrapper):
     """A part of a prompt."""
@@ -53,6 +56,8 @@ CONTEXT_PART_KIND_SUMMARY: ContextPartKind.ValueType  # 4
 """The summary of what was said before it."""
 CONTEXT_PART_KIND_HISTORY: ContextPartKind.ValueType  # 5
 """Messages, tool calls and results."""
+CONTEXT_PART_KIND_SKILLS: ContextPartKind.ValueType  # 6
+"""Names and descriptions of the skills."""
 Global___ContextPartKind: _TypeAlias = ContextPartKind  # noqa: Y015
 
 @_typing.final
@@ -127,6 +132,7 @@ class ChatContext(_message.Message):
     INSTRUCTIONS_VERSION_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_DIGEST_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_DRIFTED_FIELD_NUMBER: _builtins.int
+    SKILLS_FIELD_NUMBER: _builtins.int
     context_limit_tokens: _builtins.int
     """Tokens that the model can read; 0 if unknown."""
     instructions_version: _builtins.int
@@ -143,6 +149,10 @@ class ChatContext(_message.Message):
     def instruction_files(self) -> _containers.RepeatedCompositeFieldContainer[Global___InstructionFile]:
         """The pinned instruction files, in the order of the prompt."""
 
+    @_builtins.property
+    def skills(self) -> _containers.RepeatedCompositeFieldContainer[Global___OfferedSkill]:
+        """The skills that the model may read: those of the workspace as they are pinned, and those of the owner."""
+
     def __init__(
         self,
         *,
@@ -152,14 +162,269 @@ class ChatContext(_message.Message):
         instructions_version: _builtins.int = ...,
         instructions_digest: _builtins.str = ...,
         instructions_drifted: _builtins.bool = ...,
+        skills: _abc.Iterable[Global___OfferedSkill] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_limit_tokens", b"context_limit_tokens", "instruction_files", b"instruction_files", "instructions_digest", b"instructions_digest", "instructions_drifted", b"instructions_drifted", "instructions_version", b"instructions_version", "parts", b"parts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_limit_tokens", b"context_limit_tokens", "instruction_files", b"instruction_files", "instructions_digest", b"instructions_digest", "instructions_drifted", b"instructions_drifted", "instructions_version", b"instructions_version", "parts", b"parts", "skills", b"skills"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ChatContext: _TypeAlias = ChatContext  # noqa: Y015
+
+@_typing.final
+class OfferedSkill(_message.Message):
+    """A skill as a model knows it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    DIRECTORY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name; with its source before it if another one has the same."""
+    description: _builtins.str
+    """What it is for."""
+    directory: _builtins.str
+    """Its directory in the workspace; null for one of the owner."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        directory: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "directory", b"directory", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OfferedSkill: _TypeAlias = OfferedSkill  # noqa: Y015
+
+@_typing.final
+class Skill(_message.Message):
+    """A skill of a user: a text that models read when they need it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name: lowercase letters, digits and single hyphens."""
+    description: _builtins.str
+    """What it is for; models decide by it whether to read the skill."""
+    body: _builtins.str
+    """Its text; null in lists."""
+    size_bytes: _builtins.int
+    """Size of the text, in bytes."""
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was stored."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        body: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["updated_at", b"updated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "description", b"description", "name", b"name", "size_bytes", b"size_bytes", "updated_at", b"updated_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Skill: _TypeAlias = Skill  # noqa: Y015
+
+@_typing.final
+class ListSkillsRequest(_message.Message):
+    """Lists the caller's skills."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSkillsRequest: _TypeAlias = ListSkillsRequest  # noqa: Y015
+
+@_typing.final
+class ListSkillsResponse(_message.Message):
+    """The skills."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___Skill]:
+        """All skills by name, without their texts."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[Global___Skill] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSkillsResponse: _TypeAlias = ListSkillsResponse  # noqa: Y015
+
+@_typing.final
+class GetSkillRequest(_message.Message):
+    """Asks for a skill."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSkillRequest: _TypeAlias = GetSkillRequest  # noqa: Y015
+
+@_typing.final
+class GetSkillResponse(_message.Message):
+    """The skill."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SKILL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def skill(self) -> Global___Skill:
+        """The skill with its text."""
+
+    def __init__(
+        self,
+        *,
+        skill: Global___Skill | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["skill", b"skill"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["skill", b"skill"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSkillResponse: _TypeAlias = GetSkillResponse  # noqa: Y015
+
+@_typing.final
+class SetSkillRequest(_message.Message):
+    """Stores a skill."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it stores the same again."""
+    name: _builtins.str
+    """Its name."""
+    content: _builtins.str
+    """The content of its SKILL.md: name and description between two lines of three dashes, then the text."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        content: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetSkillRequest: _TypeAlias = SetSkillRequest  # noqa: Y015
+
+@_typing.final
+class SetSkillResponse(_message.Message):
+    """The skill."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SKILL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def skill(self) -> Global___Skill:
+        """The skill as it is stored."""
+
+    def __init__(
+        self,
+        *,
+        skill: Global___Skill | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["skill", b"skill"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["skill", b"skill"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetSkillResponse: _TypeAlias = SetSkillResponse  # noqa: Y015
+
+@_typing.final
+class DeleteSkillRequest(_message.Message):
+    """Deletes a skill."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters."""
+    name: _builtins.str
+    """Its name."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSkillRequest: _TypeAlias = DeleteSkillRequest  # noqa: Y015
+
+@_typing.final
+class DeleteSkillResponse(_message.Message):
+    """The skill is gone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSkillResponse: _TypeAlias = DeleteSkillResponse  # noqa: Y015
 
 @_typing.final
 class GetChatContextRequest(_message.Message):

@@ -45,6 +45,26 @@ class ContextServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.RefreshInstructionsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.RefreshInstructionsResponse.FromString,
                 _registered_method=True)
+        self.ListSkills = channel.unary_unary(
+                '/parley.api.chat.v1.ContextService/ListSkills',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.ListSkillsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.ListSkillsResponse.FromString,
+                _registered_method=True)
+        self.GetSkill = channel.unary_unary(
+                '/parley.api.chat.v1.ContextService/GetSkill',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.GetSkillRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.GetSkillResponse.FromString,
+                _registered_method=True)
+        self.SetSkill = channel.unary_unary(
+                '/parley.api.chat.v1.ContextService/SetSkill',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.SetSkillRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.SetSkillResponse.FromString,
+                _registered_method=True)
+        self.DeleteSkill = channel.unary_unary(
+                '/parley.api.chat.v1.ContextService/DeleteSkill',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.DeleteSkillRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.DeleteSkillResponse.FromString,
+                _registered_method=True)
 
 
 class ContextServiceServicer:
@@ -65,6 +85,34 @@ class ContextServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSkills(self, request, context):
+        """List the caller's skills.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSkill(self, request, context):
+        """Read a skill of the caller with its text.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetSkill(self, request, context):
+        """Store a skill of the caller in place of the one of its name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSkill(self, request, context):
+        """Delete a skill of the caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ContextServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +125,26 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.RefreshInstructions,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.RefreshInstructionsRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.RefreshInstructionsResponse.SerializeToString,
+            ),
+            'ListSkills': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSkills,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.ListSkillsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.ListSkillsResponse.SerializeToString,
+            ),
+            'GetSkill': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSkill,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.GetSkillRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.GetSkillResponse.SerializeToString,
+            ),
+            'SetSkill': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetSkill,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.SetSkillRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.SetSkillResponse.SerializeToString,
+            ),
+            'DeleteSkill': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSkill,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.DeleteSkillRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.DeleteSkillResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +202,114 @@ class ContextService:
             '/parley.api.chat.v1.ContextService/RefreshInstructions',
             parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.RefreshInstructionsRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.RefreshInstructionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSkills(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ContextService/ListSkills',
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.ListSkillsRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.ListSkillsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSkill(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ContextService/GetSkill',
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.GetSkillRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.GetSkillResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetSkill(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ContextService/SetSkill',
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.SetSkillRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.SetSkillResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteSkill(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ContextService/DeleteSkill',
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.DeleteSkillRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_context__service__pb2.DeleteSkillResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -19,6 +19,14 @@ class ContextServiceStub:
     """Tell what the next prompt of a chat consists of, and compare its pinned instruction files with those of the workspace."""
     RefreshInstructions: _aio.UnaryUnaryMultiCallable[_context_service_pb2.RefreshInstructionsRequest, _context_service_pb2.RefreshInstructionsResponse]
     """Pin the instruction files that the workspace of a chat has now; the next turn reads them."""
+    ListSkills: _aio.UnaryUnaryMultiCallable[_context_service_pb2.ListSkillsRequest, _context_service_pb2.ListSkillsResponse]
+    """List the caller's skills."""
+    GetSkill: _aio.UnaryUnaryMultiCallable[_context_service_pb2.GetSkillRequest, _context_service_pb2.GetSkillResponse]
+    """Read a skill of the caller with its text."""
+    SetSkill: _aio.UnaryUnaryMultiCallable[_context_service_pb2.SetSkillRequest, _context_service_pb2.SetSkillResponse]
+    """Store a skill of the caller in place of the one of its name."""
+    DeleteSkill: _aio.UnaryUnaryMultiCallable[_context_service_pb2.DeleteSkillRequest, _context_service_pb2.DeleteSkillResponse]
+    """Delete a skill of the caller."""
 
 class ContextServiceServicer:
     """Reads the context of chats, and reads their instruction files again."""
@@ -36,5 +44,33 @@ class ContextServiceServicer:
         context: _aio.ServicerContext[_context_service_pb2.RefreshInstructionsRequest, _abc.Awaitable[_context_service_pb2.RefreshInstructionsResponse]],
     ) -> _abc.Awaitable[_context_service_pb2.RefreshInstructionsResponse]:
         """Pin the instruction files that the workspace of a chat has now; the next turn reads them."""
+
+    def ListSkills(
+        self,
+        request: _context_service_pb2.ListSkillsRequest,
+        context: _aio.ServicerContext[_context_service_pb2.ListSkillsRequest, _abc.Awaitable[_context_service_pb2.ListSkillsResponse]],
+    ) -> _abc.Awaitable[_context_service_pb2.ListSkillsResponse]:
+        """List the caller's skills."""
+
+    def GetSkill(
+        self,
+        request: _context_service_pb2.GetSkillRequest,
+        context: _aio.ServicerContext[_context_service_pb2.GetSkillRequest, _abc.Awaitable[_context_service_pb2.GetSkillResponse]],
+    ) -> _abc.Awaitable[_context_service_pb2.GetSkillResponse]:
+        """Read a skill of the caller with its text."""
+
+    def SetSkill(
+        self,
+        request: _context_service_pb2.SetSkillRequest,
+        context: _aio.ServicerContext[_context_service_pb2.SetSkillRequest, _abc.Awaitable[_context_service_pb2.SetSkillResponse]],
+    ) -> _abc.Awaitable[_context_service_pb2.SetSkillResponse]:
+        """Store a skill of the caller in place of the one of its name."""
+
+    def DeleteSkill(
+        self,
+        request: _context_service_pb2.DeleteSkillRequest,
+        context: _aio.ServicerContext[_context_service_pb2.DeleteSkillRequest, _abc.Awaitable[_context_service_pb2.DeleteSkillResponse]],
+    ) -> _abc.Awaitable[_context_service_pb2.DeleteSkillResponse]:
+        """Delete a skill of the caller."""
 
 def add_ContextServiceServicer_to_server(servicer: ContextServiceServicer, server: _aio.Server) -> None: ...

@@ -1,0 +1,93 @@
+"""`parley skill`: texts that models read when they need them."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
+from parley.cli.api.server import find_server
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import sanitized
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/me/skills"
+COLUMNS = ("name", "bytes", "description")
+NAME = re.compile(r"^name:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
+
+
+@click.group(cls=HomeGroup)
+def skill() -> None:
+    """Keep skills: texts that models read when they need them."""
+
+
+@skill.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(as_json: bool) -> None:
+    """List your skills."""
+    found = _api().call("GET", PATH, needs="items")
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    rows = [(each["name"], str(each["size_bytes"]), each["description"]) for each in found["items"]]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@skill.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+def add(file: Path) -> None:
+    """Store the SKILL.md FILE, or the one in the directory FILE; - reads standard input.
+
+    It begins with its name and description between two lines of three dashes. A skill that has the
+    same name is replaced.
+    """
+    content = _content_of(file)
+    found = NAME.search(content)
+    if found is None:
+        raise click.UsageError("The file has no line with name: in its first lines.")
+    stored = _api().call("PUT", _path(found[1]), {"content": content}, new_key(), needs="name")
+    click.echo(f"Stored {stored['name']}: {sanitized(str(stored['description']))}")
+
+
+@skill.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(name: str, as_json: bool) -> None:
+    """Print the skill NAME."""
+    found = _api().call("GET", _path(name), needs="name")
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False) if as_json else _shown(found))
+
+
+@skill.command()
+@click.argument("name")
+def rm(name: str) -> None:
+    """Delete the skill NAME."""
+    _api().call("DELETE", _path(name), None, new_key())
+    click.echo(f"Deleted {sanitized(name)}.")
+
+
+def _shown(found: dict[str, Any]) -> str:
+    return sanitized(f"{found['name']}: {found['description']}\n\n{found['body']}")
+
+
+def _content_of(file: Path) -> str:
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return (file / "SKILL.md" if file.is_dir() else file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{file} cannot be read: {error}") from None
+
+
+def _path(name: str) -> str:
+    return f"{PATH}/{quote(name, safe='')}"
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
