@@ -13,6 +13,7 @@ from chatd.workspaces.domain.quota import QuotaLimits
 from chatd.workspaces.domain.workspace import Workspace
 from chatd.workspaces.engine.control import Control
 from chatd.workspaces.engine.driver import Driver
+from chatd.workspaces.engine.fork_merges import ForkMerges
 from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.registry import Registry
@@ -113,8 +114,7 @@ class Catalogue:
         servicers = (
             WorkspaceServicer(
                 control,
-                known,
-                NOTHING,
+                ForkMerges(control.workspaces, known, NOTHING),
                 watch,
                 tickets,
                 note_grant,
