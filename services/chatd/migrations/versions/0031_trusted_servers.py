@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0033"
-down_revision = "0031"
+revision = "0031"
+down_revision = "0030"
 branch_labels = None
 depends_on = None
 
