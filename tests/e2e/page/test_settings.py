@@ -25,6 +25,7 @@ SETTINGS = (
 ADMINISTRATION = (
     "Users",
     "Groups",
+    "Identity providers",
     "Providers",
     "Models",
     "MCP servers",
