@@ -1,6 +1,6 @@
 """The tables of pinned instruction files and of the skills of users."""
 
-from sqlalchemy import JSON, Column, PrimaryKeyConstraint, Table, text
+from sqlalchemy import PrimaryKeyConstraint, Table
 
 from chatd.primitives.store.columns import (
     count_column,
@@ -20,7 +20,7 @@ chat_instructions = Table(
     count_column("version"),
     text_column("digest"),
     json_column("files"),
-    Column("skills", JSON, nullable=False, server_default=text("'[]'")),
+    json_column("skills"),
     time_column("pinned_at"),
     PrimaryKeyConstraint("chat_id", name=Constraint.CHAT_INSTRUCTIONS_PKEY),
     of_chat(Constraint.CHAT_INSTRUCTIONS_CHAT_FKEY),

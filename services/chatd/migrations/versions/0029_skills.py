@@ -19,4 +19,6 @@ def upgrade() -> None:
             CONSTRAINT skills_pkey PRIMARY KEY (owner_id, name)
         )
     """)
+    # The default is for rows that exist already; every new one has its skills.
     op.execute("ALTER TABLE chat.chat_instructions ADD COLUMN skills json NOT NULL DEFAULT '[]'")
+    op.execute("ALTER TABLE chat.chat_instructions ALTER COLUMN skills DROP DEFAULT")
