@@ -256,7 +256,7 @@ def _connect(chats: ChatComponents, worker: WorkerComponents, streams: StreamCom
             chats.writer.state_changed,
             worker.worker.deliver,
             worker.titles.debouncer.state_changed,
-            worker.acknowledgements.state_changed,
+            worker.offered.acknowledgements.state_changed,
             worker.agent_waits.on_state,
         ),
         appended=(appended, hubs.appended),
@@ -365,7 +365,7 @@ def _server_ports(components: Components) -> ServerPorts:
     return ServerPorts(
         components.chats.stores.ownership.require,
         components.workspaces.locator,
-        components.worker.workspace_servers,
+        components.worker.offered.workspace_servers,
     )
 
 

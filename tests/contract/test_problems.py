@@ -35,7 +35,7 @@ TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 # Fields that services send to each other, and the bytes of files, which have no fields.
 NOT_WRITTEN_BY_CLIENTS = {
     *("after_log_sequence", "context.epoch", "epoch", "execution_ids", "spec.source", "secrets"),
-    *("node.address", "open", "open.context"),
+    *("node.address", "open", "open.context", "open.owns_process"),
     *("context.turn_id", "owner_epoch", "turn_id"),
     *("budget.head_bytes", "budget.line_bytes", "offset_bytes", "offset_line"),
     *("chunk", "files", "head", "keys", "limit.subject", "patch", "piece", "spec.program"),

@@ -78,6 +78,10 @@ class ResultFiles:
                 contents.append(_content(part))
         return _outcome(result, contents, tuple(files))
 
+    async def unstreamed(self, execution: Execution, result: tool_pb2.CallResult) -> Outcome:
+        """Return the outcome of a call of which no part came in chunks."""
+        return await self.outcome(execution, result, Bodies())
+
     async def _filed(
         self,
         execution: Execution,

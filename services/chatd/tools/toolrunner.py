@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
+from typing import Protocol
 
 import grpc
 
@@ -24,9 +25,7 @@ from chatd.primitives.domain.ids import ExecutionId, Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
 from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, offered, refused
 from chatd.tools.workspace.not_ready import not_ready
-from chatd.tools.workspace_servers import ServerTools
 from chatd.users.clients.existence import user_of
-from chatd.workspace_servers.domain.tools import is_server_tool
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
@@ -40,6 +39,32 @@ logger = logging.getLogger(__name__)
 JOURNALS_MAX = 1024
 LIST_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
+
+
+class ServerTools(Protocol):
+    """The tools of the MCP servers inside workspaces."""
+
+    def offers(self, tool_name: str) -> bool:
+        """Return whether a tool is one of these."""
+        ...
+
+    async def offered(
+        self, context: TurnContext, location: WorkspaceLocation, journal_generation: str
+    ) -> tuple[ToolSpec, ...]:
+        """Return the tools that a turn may use."""
+        ...
+
+    async def execute(self, execution: Execution, location: WorkspaceLocation) -> Outcome:
+        """Call a tool, or attach to the running call, and return its outcome."""
+        ...
+
+    def find(self, execution: Execution) -> Found:
+        """Return the state of a call."""
+        ...
+
+    def cancel(self, execution: Execution) -> None:
+        """Cancel a call; one that has not arrived yet cannot start any more."""
+        ...
 
 
 class WorkspaceTools:
@@ -136,7 +161,7 @@ class WorkspaceTools:
 
     async def _execute(self, execution: Execution, location: WorkspaceLocation) -> Outcome:
         name = execution.dispatch.call.tool_name
-        if self._servers is not None and is_server_tool(name):
+        if self._servers is not None and self._servers.offers(name):
             return await self._servers.execute(execution, location)
         tool = TOOLS.get(name)
         if tool is None:
@@ -155,7 +180,8 @@ class WorkspaceTools:
 
     async def find(self, execution: Execution) -> Found:
         """Return the state of a call in the journal; executing it again attaches to its process."""
-        if self._servers is not None and is_server_tool(execution.dispatch.call.tool_name):
+        tool_name = execution.dispatch.call.tool_name
+        if self._servers is not None and self._servers.offers(tool_name):
             return self._servers.find(execution)
         request = execution_service_pb2.GetExecutionRequest(key=key_of(execution))
         stub = await self._executions(execution)
@@ -178,7 +204,8 @@ class WorkspaceTools:
 
     async def cancel(self, execution: Execution) -> None:
         """Terminate a call's processes; a call that has not arrived yet cannot start any more."""
-        if self._servers is not None and is_server_tool(execution.dispatch.call.tool_name):
+        tool_name = execution.dispatch.call.tool_name
+        if self._servers is not None and self._servers.offers(tool_name):
             self._servers.cancel(execution)
             return
         request = execution_service_pb2.CancelExecutionRequest(

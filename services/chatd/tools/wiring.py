@@ -18,7 +18,7 @@ from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
 from chatd.tools.routing import RoutedTools
 from chatd.tools.toolrunner import WorkspaceTools
-from chatd.tools.workspace_servers import ServersOfTurns, ServerTools
+from chatd.workspace_servers.engine.server_tools import ServersOfTurns, ServerTools
 from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspace_servers.wiring import open_workspace_servers
 from chatd.workspaces.domain.ports import WorkspaceLocator
@@ -63,7 +63,7 @@ async def open_tools(
     background = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     background.keep("servers.follow", lambda: follow_servers(resources.bus, of_servers))
     inside = await open_workspace_servers(resources, stack)
-    of_inside = ServerTools(inside.servers, inside.tasks, ResultFiles(attachments))
+    of_inside = ServerTools(inside.servers, inside.tasks, ResultFiles(attachments).unstreamed)
     stack.callback(of_inside.close)
     of_workspaces = WorkspaceTools(resources.toolrunners, clock, attachments, locator, of_inside)
     acknowledgements = Acknowledgements(

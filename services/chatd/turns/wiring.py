@@ -26,14 +26,13 @@ from chatd.reverts.clients.restores import NodeRestores
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
-from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.advisor.tool import AdvisorTools
 from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
 from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
-from chatd.tools.wiring import open_tools
+from chatd.tools.wiring import ToolComponents, open_tools
 from chatd.turns.domain.ports import Approvals, Setups
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
@@ -51,7 +50,6 @@ from chatd.turns.worker.worker import Worker
 from chatd.workers.engine.endings import WorkerEndings
 from chatd.workers.engine.leases import LeaseTiming
 from chatd.workers.engine.quarantine import Quarantine
-from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
@@ -69,10 +67,7 @@ class WorkerComponents:
         turns: Runs the chats.
         titles: Generates titles and summaries of them.
         diffs: Tracks changes in their workspaces.
-        tools: The tools of all executors.
-        servers: The MCP servers whose tools they use.
-        workspace_servers: The MCP servers inside their workspaces.
-        acknowledgements: Acknowledges the results of their tools.
+        offered: The tools of all executors, with their MCP servers and acknowledgements.
         setups: Prepares turns.
         endings: Ends workers whose process is proven dead.
         quarantine: The process for turns whose processes keep dying.
@@ -85,15 +80,22 @@ class WorkerComponents:
     turns: TurnRunner
     titles: TitleComponents
     diffs: DiffStatuses
-    tools: Tools
-    servers: McpServers
-    workspace_servers: WorkspaceServers
-    acknowledgements: Acknowledgements
+    offered: ToolComponents
     setups: Setups
     open_calls: OpenCallWriter
     endings: WorkerEndings
     quarantine: Quarantine
     agent_waits: AgentWaits
+
+    @property
+    def tools(self) -> Tools:
+        """The tools of all executors."""
+        return self.offered.tools
+
+    @property
+    def servers(self) -> McpServers:
+        """The MCP servers of administrators."""
+        return self.offered.servers
 
 
 class ComparedInstructions(Instructions, Protocol):
@@ -170,10 +172,7 @@ async def open_worker(
         turns,
         titles,
         diffs,
-        offered.tools,
-        offered.servers,
-        offered.workspace_servers,
-        offered.acknowledgements,
+        offered,
         setups,
         open_calls,
         endings,

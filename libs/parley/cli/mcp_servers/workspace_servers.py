@@ -91,8 +91,8 @@ def _named(found: dict[str, Any], name: str) -> dict[str, Any]:
         if server["name"] == name and server["digest"]:
             return dict(server)
     raise CliError(
-        f"the workspace defines no server {name} that can be started: "
-        "`parley mcp workspace ls CHAT` lists the servers"
+        f"the workspace defines no server {name} that can be started; "
+        "`parley mcp workspace ls CHAT` lists its servers"
     )
 
 

@@ -13,11 +13,11 @@ from chatd.content.domain.tools import Dispatch, Execution, Executor, ToolSpec
 from chatd.content.domain.turn_context import CallProcess, TurnContext
 from chatd.primitives.domain.ids import ExecutionId
 from chatd.tools.mcp_results import ResultFiles
-from chatd.tools.workspace_servers import ServerTools
 from chatd.workspace_servers.clients.definition_files import NodeDefinitionFiles
 from chatd.workspace_servers.clients.server_process import NodeServerProcesses
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.state import ServerStatus
+from chatd.workspace_servers.engine.server_tools import ServerTools
 from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspace_servers.engine.sessions import ServerSessions
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -119,7 +119,7 @@ async def server_calls(house: House) -> AsyncIterator[ServerCalls]:
         trusted = InMemoryTrustedServers()
         sessions = ServerSessions(NodeServerProcesses(channels, client.new_id), tasks, clock)
         servers = WorkspaceServers(NodeDefinitionFiles(channels), trusted, sessions, clock)
-        tools = ServerTools(servers, tasks, ResultFiles(InMemoryAttachmentStore()))
+        tools = ServerTools(servers, tasks, ResultFiles(InMemoryAttachmentStore()).unstreamed)
         location = WorkspaceLocation(str(house.address), client.context.workspace_id)
         root = house.data / "workspaces" / client.context.workspace_id / "files"
         try:

@@ -6,6 +6,7 @@ what becomes of its calls. After the end of the process their outcome is unknown
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from chatd.content.domain.messages import ChatMode
@@ -24,16 +25,15 @@ from chatd.content.domain.tools import (
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ExecutionId
-from chatd.tools.mcp_results import Bodies, ResultFiles
-from chatd.tools.server_results import call_result
-from chatd.tools.workspace import failed
+from chatd.workspace_servers.clients.server_results import call_result
 from chatd.workspace_servers.domain.messages import Progress
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.state import ServerFailed
-from chatd.workspace_servers.domain.tools import server_of
+from chatd.workspace_servers.domain.tools import is_server_tool, server_of
 from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspace_servers.engine.session import CallLost, CallTimedOut
 from chatd.workspaces.domain.ports import WorkspaceLocation
+from parley.api.mcp.v1 import tool_pb2
 from parley.cache import BoundedCache
 from parley.rpc import detached
 from parley.tasks import Starter
@@ -45,21 +45,31 @@ CANCELLED: Final = Outcome(
 )
 
 
+OutcomeOfResult = Callable[[Execution, tool_pb2.CallResult], Awaitable[Outcome]]
+
+
 class ServerTools:
     """Offers and calls the tools of workspace servers.
 
     Args:
         servers: The servers of workspaces.
         tasks: Owns the calls: a caller that leaves does not end its call.
-        files: Stores results that are too large for a message.
+        outcome_of: Returns the outcome of a call, with files for what is too large for a message.
     """
 
-    def __init__(self, servers: WorkspaceServers, tasks: Starter, files: ResultFiles) -> None:
+    def __init__(
+        self, servers: WorkspaceServers, tasks: Starter, outcome_of: OutcomeOfResult
+    ) -> None:
         self._servers = servers
         self._tasks = tasks
-        self._files = files
+        self._outcome_of = outcome_of
         self._running: dict[ExecutionId, asyncio.Task[None]] = {}
         self._ended: BoundedCache[ExecutionId, Outcome] = BoundedCache(ENDED_MAX)
+
+    @staticmethod
+    def offers(tool_name: str) -> bool:
+        """Return whether a tool belongs to a workspace server."""
+        return is_server_tool(tool_name)
 
     async def offered(
         self, context: TurnContext, location: WorkspaceLocation, journal_generation: str
@@ -136,15 +146,15 @@ class ServerTools:
             )
         except ServerFailed as failure:
             hint = "Do without it, or tell the person what it needs."
-            return failed(f"The MCP server {name} failed: {failure}.", "SERVER_FAILED", hint)
+            return _failed(f"The MCP server {name} failed: {failure}.", "SERVER_FAILED", hint)
         except CallTimedOut:
             hint = "It may have had an effect: check before you repeat it."
-            return failed(f"The MCP server {name} did not answer in time.", "TIMED_OUT", hint)
+            return _failed(f"The MCP server {name} did not answer in time.", "TIMED_OUT", hint)
         except CallLost:
             return UNKNOWN_OUTCOME
         except ChatError as unreadable:
-            return failed(str(unreadable), "WORKSPACE_NOT_READY", "Try again later.")
-        return await self._files.outcome(execution, call_result(result), Bodies())
+            return _failed(str(unreadable), "WORKSPACE_NOT_READY", "Try again later.")
+        return await self._outcome_of(execution, call_result(result))
 
 
 class ServersOfTurns:
@@ -162,6 +172,11 @@ class ServersOfTurns:
         """
         told = await self._of_administrators.reports(context)
         return (*told, *self._of_workspaces.reports(context.chat_id))
+
+
+def _failed(error: str, reason: str, hint: str) -> Outcome:
+    document = {"ok": False, "error": error, "reason": reason, "hint": hint}
+    return Outcome(ToolOutcome.FAILED, json.dumps(document, ensure_ascii=False))
 
 
 def _is_reading(mode: ChatMode) -> bool:
