@@ -1,1 +1,0 @@
-"""Webhooks that are told of events of chats, and decide on some of them."""

@@ -1,1 +1,0 @@
-"""Signed requests to the consumers of hooks."""

@@ -1,1 +1,0 @@
-"""Hooks as values: events, matching, payloads and answers."""

@@ -1,1 +1,0 @@
-"""Cached hooks, and their dispatch."""

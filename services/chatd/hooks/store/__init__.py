@@ -1,1 +1,0 @@
-"""Hooks and their deliveries in PostgreSQL."""
