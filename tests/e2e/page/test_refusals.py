@@ -68,3 +68,35 @@ async def test_what_was_typed_stays_whatever_the_server_refuses_it_with(
     assert kept == dict.fromkeys(REFUSALS, "a long thought")
     assert await page.run(TYPED) == "a long thought"
     assert await page.run("document.querySelectorAll('.user-bubble').length") == 1
+
+
+async def test_a_message_that_waited_and_is_refused_stays_until_it_is_sent_again(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "rudi")
+    await written(page, "repeat after me: first")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.run(
+        """
+        window.served = window.fetch;
+        window.fetch = (request, ...more) =>
+            request.method === 'POST' && request.url.endsWith('/messages')
+                ? Promise.reject(new TypeError('no connection')) : window.served(request, ...more);
+        """
+    )
+    await page.click(".composer textarea")
+    await page.type("repeat after me: second")
+    await page.press("Enter")
+    await page.see("not stored yet")
+    await page.run(REFUSE.replace("STATUS", "422"))
+    await page.run("dispatchEvent(new Event('online'))")
+    await page.see("not sent: Refused with 422.")
+    await page.run("window.fetch = window.served")
+    await page.click("[aria-label='Send again']")
+    await page.until("document.querySelectorAll('.user-bubble').length === 2")
+    await idle(page)
+
+    assert await page.run("document.querySelectorAll('[aria-label=\"Send again\"]').length") == 0

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { answered, api } from "../api/client.ts";
 import type { InputPart, QueuedMessage } from "../api/types.ts";
-import { discard, type Outgoing } from "../composer/outbox.ts";
+import { discard, type Outgoing, sendAgain } from "../composer/outbox.ts";
 import { textOf } from "../timeline/user-message.tsx";
 import { announce } from "../ui/announce.tsx";
 import { Button, IconButton } from "../ui/button.tsx";
@@ -90,7 +90,14 @@ export function Queue({ chatId, queue, outgoing }: Props) {
       {outgoing.map((each) => (
         <li key={each.key}>
           <span className="queue-text">{wordsOfParts(each.content)}</span>
-          <span className="badge is-warn">not stored yet</span>
+          {each.refusal === undefined ? (
+            <span className="badge is-warn">not stored yet</span>
+          ) : (
+            <>
+              <span className="badge is-warn" role="alert">not sent: {each.refusal}</span>
+              <IconButton icon="send" label="Send again" onClick={() => sendAgain(each.key)} />
+            </>
+          )}
           <IconButton icon="close" label="Do not send" onClick={() => discard(each.key)} />
         </li>
       ))}

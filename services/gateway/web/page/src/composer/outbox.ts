@@ -3,7 +3,7 @@
  * an answer came: after a reload, or when the connection is back, and also by two tabs at once.
  */
 import { answered, api } from "../api/client.ts";
-import { Unreachable } from "../api/problem.ts";
+import { Problem, Unreachable, wordsOf } from "../api/problem.ts";
 import { randomKey } from "../api/transport.ts";
 import type { InputPart, Message, ReasoningEffort } from "../api/types.ts";
 import { createStore } from "../ui/store.ts";
@@ -18,10 +18,14 @@ export interface Outgoing {
   effort: ReasoningEffort | null;
   /** The MCP servers from this message on; null leaves them. */
   mcpServerIds: readonly string[] | null;
+  /** Why the server refused it; a refused message stays until it is sent again or discarded. */
+  refusal?: string;
 }
 
 const KEY = "parley.outbox";
 const RETRY_MS = 5_000;
+/** Refusals that end: after a sign-in, or after a while. */
+const PASSING: readonly number[] = [401, 429, 503];
 
 function stored(): readonly Outgoing[] {
   try {
@@ -51,7 +55,23 @@ export type Sent = { kind: "stored"; message: Message | null; isQueued: boolean 
 export async function post(message: Omit<Outgoing, "key">): Promise<Sent> {
   const outgoing = { ...message, key: randomKey() };
   put([...outbox.get(), outgoing]);
-  return deliver(outgoing);
+  try {
+    return await deliver(outgoing);
+  } catch (error) {
+    // The composer has what was written again.
+    discard(outgoing.key);
+    throw error;
+  }
+}
+
+/** Send a refused message again. */
+export function sendAgain(key: string): void {
+  put(outbox.get().map((each) => (each.key === key ? without(each) : each)));
+  void flush();
+}
+
+function without({ refusal: _, ...outgoing }: Outgoing): Outgoing {
+  return outgoing;
 }
 
 async function deliver(outgoing: Outgoing): Promise<Sent> {
@@ -75,7 +95,6 @@ async function deliver(outgoing: Outgoing): Promise<Sent> {
     return { kind: "stored", message: answer.message, isQueued: answer.queued };
   } catch (error) {
     if (error instanceof Unreachable) return { kind: "waits" };
-    discard(outgoing.key);
     throw error;
   }
 }
@@ -87,9 +106,14 @@ export async function flush(): Promise<void> {
   if (isFlushing) return;
   isFlushing = true;
   try {
-    for (const outgoing of outbox.get()) {
-      const sent = await deliver(outgoing).catch(() => null);
-      if (sent?.kind === "waits") break;
+    for (const outgoing of outbox.get().filter((each) => each.refusal === undefined)) {
+      try {
+        if ((await deliver(outgoing)).kind === "waits") break;
+      } catch (error) {
+        if (error instanceof Problem && PASSING.includes(error.status)) break;
+        const refusal = wordsOf(error);
+        put(outbox.get().map((each) => (each.key === outgoing.key ? { ...each, refusal } : each)));
+      }
     }
   } finally {
     isFlushing = false;
