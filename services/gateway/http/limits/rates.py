@@ -49,13 +49,15 @@ class Block:
         policy: The policy that counts them.
         subject: Whose they are.
         fill_s: How long they take to leak.
-        counted_s: The time at which the subject's bucket in this process was empty with them.
+        age_s: How long ago the first of them was counted.
+        empty_at_s: The time at which the subject's bucket in this process is empty with them.
     """
 
     policy: str
     subject: str
     fill_s: float
-    counted_s: float
+    age_s: float
+    empty_at_s: float
 
 
 class Rate:
@@ -83,8 +85,9 @@ class Rate:
         self._subjects_max = subjects_max
         self._due = due
         self._empty_at: dict[str, float] = {}
-        #: When the bucket of a subject would be empty without what was not shared yet.
-        self._shared: dict[str, float] = {}
+        #: What of a subject was not shared yet: since when, and how long it takes to leak. It does
+        #: not leak here: the bucket of all processes does, once for all of them.
+        self._unshared: dict[str, tuple[float, float]] = {}
 
     def count(self, subject: str, now_s: float) -> Level:
         """Count a request, or return how long it has to wait."""
@@ -94,29 +97,36 @@ class Rate:
             self._empty_at[subject] = empty_at - self._each_s
             return Level(0, fill_s - self._each_s, fill_s - WINDOW_S)
         self._empty_at[subject] = empty_at
-        shared_at = max(self._shared.get(subject, now_s), now_s)
-        if empty_at - shared_at > self._block_s - self._each_s / 2:
-            self._due(subject)
+        self._add_unshared(subject, now_s)
         if len(self._empty_at) > self._subjects_max:
             self._forget(now_s)
         return Level(max(0, round((WINDOW_S - fill_s) / self._each_s)), fill_s)
 
+    def _add_unshared(self, subject: str, now_s: float) -> None:
+        since_s, fill_s = self._unshared.get(subject, (now_s, 0.0))
+        if now_s - since_s > WINDOW_S:
+            # Less than a block in a minute: not worth a statement.
+            since_s, fill_s = now_s, 0.0
+        fill_s += self._each_s
+        self._unshared[subject] = since_s, fill_s
+        if fill_s > self._block_s - self._each_s / 2:
+            self._due(subject)
+
     def take(self, subject: str, now_s: float) -> Block | None:
         """Return what of a subject was not shared yet, as shared from now on; None for nothing."""
-        empty_at = self._empty_at.get(subject, now_s)
-        fill_s = empty_at - max(self._shared.get(subject, now_s), now_s)
-        if fill_s <= 0:
+        unshared = self._unshared.pop(subject, None)
+        if unshared is None:
             return None
-        self._shared[subject] = empty_at
-        return Block(self.name, subject, fill_s, empty_at)
+        since_s, fill_s = unshared
+        empty_at_s = max(self._empty_at.get(subject, now_s), now_s)
+        return Block(self.name, subject, fill_s, now_s - since_s, empty_at_s)
 
-    def adopt(self, block: Block, empty_at: float) -> None:
-        """Fill a bucket with what other gateways counted; `empty_at` is when that of all is."""
-        others_s = empty_at - block.counted_s
+    def adopt(self, block: Block, empty_at_s: float) -> None:
+        """Fill a bucket with what other gateways counted; `empty_at_s` is when that of all is."""
+        others_s = empty_at_s - block.empty_at_s
         if others_s > 0:
-            known = self._empty_at.get(block.subject, block.counted_s)
+            known = self._empty_at.get(block.subject, block.empty_at_s)
             self._empty_at[block.subject] = known + others_s
-            self._shared[block.subject] = self._shared.get(block.subject, known) + others_s
 
     def _forget(self, now_s: float) -> None:
         """Drop empty buckets, and then as many as must be, those used longest ago first."""
@@ -126,7 +136,11 @@ class Rate:
         surplus = len(self._empty_at) - self._subjects_max * 9 // 10
         for subject in list(self._empty_at)[: max(0, surplus)]:
             del self._empty_at[subject]
-        self._shared = {each: at for each, at in self._shared.items() if each in self._empty_at}
+        self._unshared = {
+            subject: unshared
+            for subject, unshared in self._unshared.items()
+            if subject in self._empty_at
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +205,9 @@ class Rates:
         taken = (self._rates[name].take(subject, now_s) for name, subject in due)
         return tuple(block for block in taken if block is not None)
 
-    def adopt(self, block: Block, empty_at: float) -> None:
-        """Add what other gateways counted; `empty_at` is when the bucket of all is empty."""
-        self._rates[block.policy].adopt(block, empty_at)
+    def adopt(self, block: Block, empty_at_s: float) -> None:
+        """Add what other gateways counted; `empty_at_s` is when the bucket of all is empty."""
+        self._rates[block.policy].adopt(block, empty_at_s)
 
     def _add_due(self, name: str, subject: str) -> None:
         self._due[name, subject] = None

@@ -6,7 +6,7 @@ gateways added to it. A request never waits for that.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, NoReturn, Protocol
 
 from gateway.http.limits.rates import Block, Rates
@@ -21,11 +21,11 @@ FORGET_S: Final = 60.0
 class RateStore(Protocol):
     """The buckets that all gateways fill."""
 
-    async def fill(self, fillings: Sequence[Filling], now: datetime) -> Mapping[Filling, float]:
+    async def fill(self, fillings: Sequence[Filling]) -> Mapping[Filling, float]:
         """Fill the buckets; return in how many seconds each is empty."""
         ...
 
-    async def forget(self, now: datetime) -> None:
+    async def forget(self) -> None:
         """Delete the buckets that are empty."""
         ...
 
@@ -40,11 +40,14 @@ class SharedRates:
 
     async def run(self) -> NoReturn:
         """Share blocks as they become due, until cancelled."""
+        forget_at_s = self._clock.monotonic() + FORGET_S
         while True:
-            if await is_set_within(self._rates.is_due, FORGET_S, self._clock):
+            left_s = max(0.0, forget_at_s - self._clock.monotonic())
+            if await is_set_within(self._rates.is_due, left_s, self._clock):
                 await self.share()
-            else:
-                await self._store.forget(self._clock.now())
+            if self._clock.monotonic() >= forget_at_s:
+                await self._store.forget()
+                forget_at_s = self._clock.monotonic() + FORGET_S
 
     async def share(self) -> None:
         """Share the blocks that are due now."""
@@ -52,9 +55,10 @@ class SharedRates:
         blocks = {_filling(block): block for block in self._rates.take_due(now_s)}
         if not blocks:
             return
-        for filling, empty_s in (await self._store.fill(tuple(blocks), self._clock.now())).items():
+        for filling, empty_s in (await self._store.fill(tuple(blocks))).items():
             self._rates.adopt(blocks[filling], now_s + empty_s)
 
 
 def _filling(block: Block) -> Filling:
-    return Filling(block.policy, block.subject, timedelta(seconds=block.fill_s))
+    added, age = timedelta(seconds=block.fill_s), timedelta(seconds=block.age_s)
+    return Filling(block.policy, block.subject, added, age)

@@ -2,22 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 
 from parley.postgres import Database
 
+# Time is that of the database: clocks of gateways may differ by minutes.
 # May run: process.
 FILL = """
+    WITH given AS (
+        SELECT bucket, added, age FROM unnest($1::bytea[], $2::interval[], $3::interval[])
+            AS given (bucket, added, age))
     INSERT INTO identity.request_rates AS known (bucket, empty_at)
-    SELECT bucket, $3::timestamptz + added
-    FROM unnest($1::bytea[], $2::interval[]) AS given (bucket, added)
-    ON CONFLICT (bucket) DO UPDATE
-    SET empty_at = greatest(known.empty_at, $3::timestamptz) + (excluded.empty_at - $3::timestamptz)
-    RETURNING bucket, empty_at
+    SELECT bucket, statement_timestamp() - age + added FROM given ORDER BY bucket
+    ON CONFLICT (bucket) DO UPDATE SET empty_at = greatest(
+        known.empty_at + (SELECT added FROM given WHERE given.bucket = known.bucket),
+        excluded.empty_at)
+    RETURNING bucket,
+        extract(epoch FROM empty_at - statement_timestamp())::double precision AS empty_s
 """
+# Rows that are being filled are left to the next time.
 # May run: process.
-FORGET = "DELETE FROM identity.request_rates WHERE empty_at < $1"
+FORGET = """
+    DELETE FROM identity.request_rates WHERE bucket IN (
+        SELECT bucket FROM identity.request_rates WHERE empty_at < statement_timestamp()
+        ORDER BY bucket FOR UPDATE SKIP LOCKED)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +38,13 @@ class Filling:
         policy: The policy that counts.
         subject: What it counts: an address, a user or a key.
         added: How long the counted requests take to leak.
+        age: How long ago the first of them was counted.
     """
 
     policy: str
     subject: str
     added: timedelta
+    age: timedelta
 
     @property
     def bucket(self) -> bytes:
@@ -46,15 +58,17 @@ class RequestRateStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def fill(self, fillings: Sequence[Filling], now: datetime) -> Mapping[Filling, float]:
+    async def fill(self, fillings: Sequence[Filling]) -> Mapping[Filling, float]:
         """Fill the buckets; return in how many seconds each is empty."""
-        # In one order for all, so that no two processes wait for one another.
-        ordered = sorted(fillings, key=lambda each: each.bucket)
-        buckets, added = [each.bucket for each in ordered], [each.added for each in ordered]
-        rows = await self._database.pool.fetch(FILL, buckets, added, now)
-        empty_at = {row["bucket"]: row["empty_at"] for row in rows}
-        return {each: (empty_at[each.bucket] - now).total_seconds() for each in ordered}
+        rows = await self._database.pool.fetch(
+            FILL,
+            [each.bucket for each in fillings],
+            [each.added for each in fillings],
+            [each.age for each in fillings],
+        )
+        empty_s = {row["bucket"]: row["empty_s"] for row in rows}
+        return {each: empty_s[each.bucket] for each in fillings}
 
-    async def forget(self, now: datetime) -> None:
+    async def forget(self) -> None:
         """Delete the buckets that are empty."""
-        await self._database.pool.execute(FORGET, now)
+        await self._database.pool.execute(FORGET)

@@ -17,23 +17,27 @@ from parley.postgres import DatabaseUnavailable
 class Buckets:
     """The buckets of all processes; unavailable while `is_down`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
         self.empty_at: dict[bytes, datetime] = {}
         self.fillings: list[Filling] = []
         self.forgotten: list[datetime] = []
         self.is_down = False
 
-    async def fill(self, fillings: Sequence[Filling], now: datetime) -> Mapping[Filling, float]:
+    async def fill(self, fillings: Sequence[Filling]) -> Mapping[Filling, float]:
         if self.is_down:
             raise DatabaseUnavailable("closed")
+        now = self._clock.now()
         self.fillings += fillings
         for each in fillings:
-            filled = max(self.empty_at.get(each.bucket, now), now) + each.added
-            self.empty_at[each.bucket] = filled
+            began = now - each.age
+            self.empty_at[each.bucket] = (
+                max(self.empty_at.get(each.bucket, began), began) + each.added
+            )
         return {each: (self.empty_at[each.bucket] - now).total_seconds() for each in fillings}
 
-    async def forget(self, now: datetime) -> None:
-        self.forgotten.append(now)
+    async def forget(self) -> None:
+        self.forgotten.append(self._clock.now())
 
 
 class Gateway:
@@ -67,8 +71,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def buckets() -> Buckets:
-    return Buckets()
+def buckets(clock: FakeClock) -> Buckets:
+    return Buckets(clock)
 
 
 @pytest.mark.parametrize("quota", [1, 7, 20, 400])
@@ -97,18 +101,43 @@ async def test_nothing_is_shared_before_a_block_is_used(buckets: Buckets, clock:
     await gateway.accepted(1)
 
     assert before == []
-    assert buckets.fillings == [Filling("user", "ada", timedelta(seconds=3))]
+    assert buckets.fillings == [Filling("user", "ada", timedelta(seconds=3), timedelta())]
 
 
-async def test_what_leaked_before_it_was_shared_is_not_counted(
+async def test_less_than_a_block_in_a_minute_is_not_shared(
     buckets: Buckets, clock: FakeClock
 ) -> None:
     gateway = Gateway(buckets, clock, 400)
     for _ in range(100):
         await gateway.accepted(1)
-        clock.advance(1)
+        clock.advance(4)
 
     assert buckets.fillings == []
+
+
+@pytest.mark.parametrize("quota", [60, 600])
+async def test_steady_requests_over_three_processes_get_one_quota(
+    buckets: Buckets, clock: FakeClock, quota: int
+) -> None:
+    gateways = [Gateway(buckets, clock, quota) for _ in range(3)]
+    accepted = 0
+    # To each of the three a little less than a whole quota, for three minutes.
+    for _ in range(3 * quota):
+        for gateway in gateways:
+            accepted += await gateway.accepted(1)
+        clock.advance(WINDOW_S / quota * 1.02)
+
+    # A quota may come at once, and three become free.
+    assert 3 * quota <= accepted <= 4 * quota + 12 + 3 * max(1, quota // BLOCKS)
+
+
+async def test_one_process_with_idle_times_is_not_limited_by_its_own_blocks(
+    buckets: Buckets, clock: FakeClock
+) -> None:
+    gateway = Gateway(buckets, clock, 60)
+    for _ in range(20):
+        assert await gateway.accepted(10) == 10
+        clock.advance(12)
 
 
 async def test_counting_goes_on_while_nothing_can_be_shared(
@@ -123,12 +152,19 @@ async def test_counting_goes_on_while_nothing_can_be_shared(
     assert not gateway.accepts()
 
 
-async def test_empty_buckets_are_deleted_every_minute(buckets: Buckets, clock: FakeClock) -> None:
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_empty_buckets_are_deleted_every_minute(
+    buckets: Buckets, clock: FakeClock, is_busy: bool
+) -> None:
     gateway = Gateway(buckets, clock, 20)
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(gateway.shared.run())
         await clock.until_sleeping()
-        clock.advance(FORGET_S)
+        clock.advance(FORGET_S / 2)
+        if is_busy:
+            gateway.accepts()
+            await clock.until_sleeping()
+        clock.advance(FORGET_S / 2)
         await clock.until_sleeping()
         running.cancel()
 
