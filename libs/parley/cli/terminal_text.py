@@ -1,5 +1,9 @@
 """Text of other people and of models, made safe for a terminal."""
 
+import sys
+
+import click
+
 #: Characters that change the order in which a terminal shows the letters around them.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -12,3 +16,8 @@ def sanitized(text: str) -> str:
         if letter in "\n\t"
         or not (letter < " " or "\x7f" <= letter <= "\x9f" or letter in _DIRECTIONS)
     )
+
+
+def echo_foreign(text: str, *, nl: bool = True) -> None:
+    """Print text of somebody else: as it is into a file or a pipe, made safe on a terminal."""
+    click.echo(sanitized(text) if sys.stdout.isatty() else text, nl=nl)

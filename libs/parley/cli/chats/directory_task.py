@@ -1,6 +1,5 @@
 """Runs a task on a copy of a directory: copy, turn, check, diff, and applying the diff."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from parley.cli.chats.listing import CHATS, chat_path, one_line
 from parley.cli.chats.turn_output import Patience, Waiting, show_turn
 from parley.cli.chats.workspace import ChatWorkspace, Ended, OutputChunk
 from parley.cli.errors import CliError
-from parley.cli.terminal_text import sanitized
+from parley.cli.terminal_text import echo_foreign, sanitized
 
 #: A chat begins with a message. The demo model answers this one, at no cost and without tools, so
 #: that the files are copied before the model that does the work begins.
@@ -170,4 +169,4 @@ def _show(patch: str) -> None:
     if not patch:
         click.echo("Nothing was changed.", err=True)
         return
-    click.echo(sanitized(patch) if sys.stdout.isatty() else patch, nl=not patch.endswith("\n"))
+    echo_foreign(patch, nl=not patch.endswith("\n"))

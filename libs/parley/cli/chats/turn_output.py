@@ -1,7 +1,6 @@
 """Prints a turn on the terminal while it runs; its outcome decides the exit code."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +14,7 @@ from parley.cli.chats.actions import open_actions
 from parley.cli.chats.answer import Answer, Ending, Note, Text
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, NeedsAction, TimedOut
-from parley.cli.terminal_text import sanitized
+from parley.cli.terminal_text import echo_foreign, sanitized
 
 STOP_S_MAX: Final = 10.0
 #: Answers what a chat waits for; returns False if only a program can.
@@ -132,7 +131,6 @@ def show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
     for piece in shown:
         match piece:
             case Text(text):
-                is_terminal = sys.stdout.isatty()
-                click.echo(sanitized(text) if is_terminal else text, nl=False)
+                echo_foreign(text, nl=False)
             case Note(line):
                 click.echo(sanitized(line), err=True)

@@ -22,6 +22,7 @@ from parley.cli.mcp_servers.references import (
 )
 from parley.cli.mcp_servers.workspace_servers import workspace
 from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import echo_foreign
 from parley.cli.text_table import text_table
 
 SERVERS = "/api/v1/mcp/servers"
@@ -170,10 +171,10 @@ def call(server: str, tool: str, arguments: str, as_json: bool) -> None:
     body = {"original_name": tool, "arguments": given}
     result = api.call("POST", path, body, _key(), needs="outcome", within_s=CALL_S_MAX)
     if as_json:
-        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        echo_foreign(json.dumps(result, indent=2, ensure_ascii=False))
     else:
         for part in result["content"]:
-            click.echo(part.get("text") or json.dumps(part, ensure_ascii=False))
+            echo_foreign(part.get("text") or json.dumps(part, ensure_ascii=False))
     if result["outcome"] != "succeeded":
         raise CliError(result["message"] or f"the tool ended with {result['outcome']}")
 

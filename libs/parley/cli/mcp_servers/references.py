@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.terminal_text import echo_foreign
 from parley.cli.text_table import text_table
 
 RESOURCE_COLUMNS: Final = ("uri", "name", "type", "description")
@@ -40,7 +41,7 @@ def print_resource(api: Api, path: str, uri: str, *, as_json: bool) -> None:
         return
     for part in read["content"]:
         text = (part.get("resource") or part).get("text")
-        click.echo(json.dumps(part, ensure_ascii=False) if text is None else text)
+        echo_foreign(json.dumps(part, ensure_ascii=False) if text is None else text)
 
 
 def print_prompts(api: Api, path: str, *, as_json: bool) -> None:
@@ -65,7 +66,7 @@ def print_prompt(
     if as_json:
         _print_json(filled)
     else:
-        click.echo(filled["text"])
+        echo_foreign(filled["text"])
 
 
 def _arguments(arguments: Any) -> str:
@@ -79,4 +80,4 @@ def _line(text: str) -> str:
 
 
 def _print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    echo_foreign(json.dumps(document, indent=2, ensure_ascii=False))

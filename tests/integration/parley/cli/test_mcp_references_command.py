@@ -1,5 +1,8 @@
 """`parley mcp resources` and `parley mcp prompts` against a scripted gateway."""
 
+import io
+import sys
+
 import pytest
 
 from parley.cli.invocation import Invocation
@@ -60,3 +63,22 @@ def test_prompts_are_listed_and_filled_in(capsys: pytest.CaptureFixture[str]) ->
     assert lines[1].split() == ["greet", "name", "[tone]", "Greets"]
     assert lines[2:] == ["Hello Ann Lee"]
     assert "'Ann' is not ARGUMENT=VALUE" in printed.err
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is printed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_texts_of_servers_cannot_control_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    text = "before\x1b]52;c;cm0gLXJm\x07after"
+    printed = Terminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stdout", printed)
+    with fake_api(SERVERS, Answer(200, {"text": text})) as api:
+        assert parley(api, "prompts", "notes", "greet") == 0
+    assert printed.getvalue() == ("before]52;c;cm0gLXJmafter\n" if is_terminal else f"{text}\n")
