@@ -59,14 +59,13 @@ async def _begun(call: Any) -> tuple[Any, api.ExportChatResponse]:
 async def _written(
     call: Any, first: api.ExportChatResponse, writer: ExportWriter, name_of: NameOf
 ) -> AsyncIterator[bytes]:
-    names = name_fields(first.DESCRIPTOR)
     try:
-        names.fill(first, name_of)
+        name_fields(first.chat.DESCRIPTOR).fill(first.chat, name_of)
         yield writer.head(first.chat)
         async for piece in _rest(call):
-            names.fill(piece, name_of)
             match piece.WhichOneof("piece"):
                 case "message":
+                    name_fields(piece.message.DESCRIPTOR).fill(piece.message, name_of)
                     yield writer.message(piece.message)
                 case "complete":
                     yield writer.end(piece.complete.message_count)

@@ -1,13 +1,17 @@
 """Requests that are retried until they are answered: reads, and changes that have a key."""
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from time import monotonic
 from typing import Any
 
 from parley.cli.api.client import REQUEST_S_MAX, Api, ApiRefused, Unreachable
 from parley.cli.errors import TimedOut
 
+#: How often a server that cannot be reached is tried.
 TRIES = 20
+#: How often one is tried whose services restart, which takes longer on a busy machine.
+RESTARTING_TRIES = 120
 PAUSE_S = 0.5
 
 
@@ -87,14 +91,20 @@ def _answer(
     pause: Callable[[float], object],
     late: str,
 ) -> Any:
-    for attempt in range(1, TRIES + 1):
+    for attempt in count(1):
         try:
             return send(max(0.01, min(REQUEST_S_MAX, deadline - monotonic())))
         except (Unreachable, ApiRefused) as error:
-            is_passing = isinstance(error, Unreachable) or error.status in (502, 503, 504)
-            if is_passing and monotonic() + PAUSE_S > deadline:
+            tries = _tries(error)
+            if tries > 1 and monotonic() + PAUSE_S > deadline:
                 raise TimedOut(f"{late}: {error.message}") from error
-            if not is_passing or attempt == TRIES:
+            if attempt >= tries:
                 raise
             pause(PAUSE_S)
     raise AssertionError("the last attempt returns or raises")
+
+
+def _tries(error: Unreachable | ApiRefused) -> int:
+    if isinstance(error, Unreachable):
+        return TRIES
+    return RESTARTING_TRIES if error.status in (502, 503, 504) else 1

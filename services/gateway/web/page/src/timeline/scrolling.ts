@@ -13,6 +13,8 @@ type Place = RefObject<HTMLDivElement | null>;
 interface Following {
   isOn: boolean;
   top: number;
+  /** While a linked message is being read: the place that is shown until then is not the reader's. */
+  isSeeking: boolean;
 }
 
 export interface Scrolling {
@@ -26,7 +28,7 @@ export interface Scrolling {
 export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, content: Place): Scrolling {
   const { chat } = view;
   const [isAtEnd, setAtEnd] = useState(true);
-  const following = useRef<Following>({ isOn: true, top: 0 });
+  const following = useRef<Following>({ isOn: true, top: 0, isSeeking: false });
   const shape = shapeOf(chat);
 
   const loadOlder = (): void => void (chat.hasOlder && store.loadOlder().catch(complain));
@@ -52,8 +54,10 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
     const element = scroller.current;
     if (!element) return;
     const isNear = leftBelow(element) < NEAR_BOTTOM;
-    following.current = { isOn: isNear, top: element.scrollTop };
+    following.current.isOn = isNear && !following.current.isSeeking;
+    following.current.top = element.scrollTop;
     setAtEnd(isNear);
+    if (following.current.isSeeking) return;
     if (element.scrollTop < NEAR_EDGE) loadOlder();
     fillNear();
   }
@@ -62,7 +66,7 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
   function fillNear(): void {
     const gap = content.current?.querySelector(".timeline-gap")?.getBoundingClientRect();
     const shown = scroller.current?.getBoundingClientRect();
-    if (!gap || !shown) return;
+    if (!gap || !shown || following.current.isSeeking) return;
     if (gap.bottom < shown.top - NEAR_EDGE || gap.top > shown.bottom + NEAR_EDGE) return;
     fillGap(gap.top > shown.top ? "older" : "newer");
   }
@@ -70,7 +74,7 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
   function toLatest(): void {
     const element = scroller.current;
     if (!element) return;
-    following.current = { isOn: true, top: element.scrollTop };
+    following.current = { isOn: true, top: element.scrollTop, isSeeking: false };
     element.scrollTo({ top: element.scrollHeight, behavior: "smooth" });
   }
 
@@ -133,24 +137,35 @@ function useHeldPlace(store: ChatStore, shape: string, scroller: Place, content:
 
 /** Go to the message that the address names, or to the one before it if it has no row. */
 function useHashTarget(store: ChatStore, isLoaded: boolean, following: RefObject<Following>, content: Place): void {
+  // Set when the message was read. React renders the messages before it, so the row is there then.
+  const [target, setTarget] = useState<{ id: number } | null>(null);
   useEffect(() => {
     if (!isLoaded) return;
     async function go(): Promise<void> {
       const id = Number(/^#m(\d+)$/.exec(location.hash)?.[1]);
       if (!id) return;
       following.current.isOn = false;
-      await store.reach(id);
-      requestAnimationFrame(() => {
-        const rows = [...(content.current?.querySelectorAll<HTMLElement>("article[id^=m]") ?? [])];
-        const row = rows.findLast((each) => Number(each.id.slice(1)) <= id) ?? rows[0];
-        following.current.isOn = false;
-        row?.scrollIntoView({ block: "start" });
-        row?.classList.add("is-target");
-      });
+      following.current.isSeeking = true;
+      try {
+        await store.reach(id);
+        setTarget({ id });
+      } catch (error) {
+        following.current.isSeeking = false;
+        throw error;
+      }
     }
     const onHash = (): void => void go().catch(complain);
     onHash();
     addEventListener("hashchange", onHash);
     return () => removeEventListener("hashchange", onHash);
-  }, [store, isLoaded, following, content]);
+  }, [store, isLoaded, following]);
+  useEffect(() => {
+    if (!target) return;
+    const rows = [...(content.current?.querySelectorAll<HTMLElement>("article[id^=m]") ?? [])];
+    const row = rows.findLast((each) => Number(each.id.slice(1)) <= target.id) ?? rows[0];
+    following.current.isOn = false;
+    following.current.isSeeking = false;
+    row?.scrollIntoView({ block: "start" });
+    row?.classList.add("is-target");
+  }, [target, following, content]);
 }
