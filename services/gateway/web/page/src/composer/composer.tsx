@@ -7,7 +7,7 @@ import { bytes, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { countHidden } from "../ui/visible.tsx";
-import { type Draft, type DraftFile, forgetDraft, NO_DRAFT, readDraft, writeDraft } from "./drafts.ts";
+import { changeDraft, type Draft, type DraftFile, forgetDraft, NO_DRAFT, onDraftChanged, readDraft, withRefused, writeDraft } from "./drafts.ts";
 import type { InputPart } from "../api/types.ts";
 import type { Selection } from "../mcp/selection.ts";
 import { MENTION, type Prompt, promptCall, promptsFor, promptText, type Resource, resourcesFor } from "./mentions.ts";
@@ -60,6 +60,7 @@ export function Composer(props: Props) {
   const [marked, setMarked] = useState(0);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
+  const isShown = useRef(true);
   const hidden = countHidden(draft.text);
   const { prompts, resources } = useServerReferences(props.selection, draft.text);
   const offered: Offer[] = [
@@ -90,11 +91,29 @@ export function Composer(props: Props) {
       field.current?.focus();
     });
   }, [editing, place]);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
+  useEffect(() => (editing ? undefined : onDraftChanged(place, setDraft)), [editing, place]);
 
   function change(next: Draft): void {
     setDraft(next);
     setMarked(0);
     if (!editing) writeDraft(place, next);
+  }
+
+  /** Change what is written by now, after something was waited for. */
+  function update(next: (was: Draft) => Draft): void {
+    if (isShown.current) {
+      setDraft((was) => {
+        const changed = next(was);
+        if (!editing) writeDraft(place, changed);
+        return changed;
+      });
+    } else if (!editing) changeDraft(place, next);
   }
 
   async function submit(behaviour: "queue" | "interrupt"): Promise<void> {
@@ -118,8 +137,8 @@ export function Composer(props: Props) {
       await onSend(content, behaviour);
       if (props.keepsDraft) forgetDraft(place, sent);
     } catch (error) {
-      // What was typed is never lost.
-      change(sent);
+      // What was typed is never lost, before the sending and since.
+      update((since) => withRefused(since, sent));
       complain(error);
     }
     setSending(false);
@@ -131,11 +150,7 @@ export function Composer(props: Props) {
       setUploads((was) => was + 1);
       try {
         const stored = await upload(file);
-        setDraft((was) => {
-          const next = { ...was, files: [...was.files, stored] };
-          if (!editing) writeDraft(place, next);
-          return next;
-        });
+        update((was) => ({ ...was, files: [...was.files, stored] }));
       } catch (error) {
         complain(error);
       }
