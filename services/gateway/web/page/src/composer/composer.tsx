@@ -177,9 +177,11 @@ export function Composer(props: Props) {
 
   /** Replace what is typed by the text of a prompt, to be read and sent. */
   async function fill(prompt: Prompt, given: Record<string, string>): Promise<void> {
+    const called = draft.text;
     try {
       const text = await prompt.fill(given);
-      change({ ...draft, text });
+      // What was typed meanwhile is kept.
+      update((was) => (was.text === called ? { ...was, text } : was));
     } catch (error) {
       complain(error);
     }
