@@ -58,12 +58,14 @@ export function Composer(props: Props) {
   const [isSending, setSending] = useState(false);
   const [cycle, setCycle] = useState<number | null>(null);
   const [marked, setMarked] = useState(0);
+  /** The text whose offers were closed. */
+  const [closed, setClosed] = useState<string | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const isShown = useRef(true);
   const hidden = countHidden(draft.text);
   const { prompts, resources } = useServerReferences(props.selection, draft.text);
-  const offered: Offer[] = [
+  const offered: Offer[] = draft.text === closed ? [] : [
     ...commandsFor(draft.text, props.commands).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choose(each) })),
     ...promptsFor(draft.text, prompts).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choosePrompt(each) })),
     ...resourcesFor(draft.text, resources).map((each) => ({ label: `@${each.name}`, hint: each.hint, choose: () => void mention(each) })),
@@ -102,6 +104,7 @@ export function Composer(props: Props) {
   function change(next: Draft): void {
     setDraft(next);
     setMarked(0);
+    setClosed((was) => (was === next.text ? was : null));
     if (!editing) writeDraft(place, next);
   }
 
@@ -210,12 +213,12 @@ export function Composer(props: Props) {
       void submit(isModified ? "interrupt" : "queue");
     } else if (event.key === "Escape") {
       event.preventDefault();
-      if (editing) editing.onCancel();
+      if (offered.length) setClosed(draft.text);
+      else if (editing) editing.onCancel();
       else if (cycle !== null) {
         setCycle(null);
         change(NO_DRAFT);
-      } else if (offered.length) change({ ...draft, text: "" });
-      else onInterrupt?.();
+      } else onInterrupt?.();
     } else if (event.key === "ArrowUp" && !editing && (draft.text === "" || cycle !== null)) {
       event.preventDefault();
       showEarlier(-1);
