@@ -1,12 +1,12 @@
 /** Where people write: drafts, files, model, mode, commands, and the key that sends. */
 import "./composer.css";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { COMPOSE } from "../shell/keys.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { bytes, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { complain } from "../ui/toasts.tsx";
-import { countHidden } from "../ui/visible.tsx";
+import { countHidden, Visible } from "../ui/visible.tsx";
 import { changeDraft, type Draft, type DraftFile, forgetDraft, NO_DRAFT, onDraftChanged, readDraft, withRefused, writeDraft } from "./drafts.ts";
 import type { InputPart } from "../api/types.ts";
 import type { Selection } from "../mcp/selection.ts";
@@ -70,6 +70,8 @@ export function Composer(props: Props) {
     ...promptsFor(draft.text, prompts).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choosePrompt(each) })),
     ...resourcesFor(draft.text, resources).map((each) => ({ label: `@${each.name}`, hint: each.hint, choose: () => void mention(each) })),
   ];
+  const offersId = useId();
+  const chosen = offered[marked] ? marked : 0;
   const isEmpty = draft.text.trim() === "" && draft.files.length === 0 && draft.references.length === 0;
   const canSend = !isSending && uploads === 0 && !isEmpty;
 
@@ -205,9 +207,9 @@ export function Composer(props: Props) {
     const isModified = event.ctrlKey || event.metaKey;
     if (offered.length && ["ArrowDown", "ArrowUp", "Tab", "Enter"].includes(event.key) && !event.shiftKey) {
       event.preventDefault();
-      if (event.key === "ArrowDown") setMarked((marked + 1) % offered.length);
-      else if (event.key === "ArrowUp") setMarked((marked - 1 + offered.length) % offered.length);
-      else (offered[marked] ?? offered[0]!).choose();
+      if (event.key === "ArrowDown") setMarked((chosen + 1) % offered.length);
+      else if (event.key === "ArrowUp") setMarked((chosen - 1 + offered.length) % offered.length);
+      else offered[chosen]!.choose();
     } else if (event.key === "Enter" && !event.shiftKey && (isModified || !isPhone.matches)) {
       event.preventDefault();
       void submit(isModified ? "interrupt" : "queue");
@@ -266,7 +268,7 @@ export function Composer(props: Props) {
           <Button small look="quiet" onClick={editing.onCancel}>Cancel</Button>
         </div>
       )}
-      <OfferList offers={offered} marked={marked} />
+      <OfferList id={offersId} offers={offered} marked={chosen} />
       <References
         references={draft.references}
         onRemove={(place) => change({ ...draft, references: draft.references.toSpliced(place, 1) })}
@@ -278,6 +280,7 @@ export function Composer(props: Props) {
           value={draft.text}
           placeholder={props.placeholder}
           aria-label={props.placeholder}
+          {...(offered.length ? comboboxOf(offersId, chosen) : {})}
           rows={1}
           dir="auto"
           autoFocus={!isPhone.matches}
@@ -331,16 +334,37 @@ function commandsFor(text: string, commands: readonly Command[]): Command[] {
   return typed === undefined ? [] : commands.filter((each) => each.name.startsWith(typed));
 }
 
-function OfferList({ offers, marked }: { offers: readonly Offer[]; marked: number }) {
+function optionId(listId: string, index: number): string {
+  return `${listId}-${index}`;
+}
+
+/** What says that the text has offers, and which one is marked; without offers it is a plain text field. */
+function comboboxOf(listId: string, marked: number) {
+  return {
+    role: "combobox",
+    "aria-autocomplete": "list",
+    "aria-expanded": true,
+    "aria-controls": listId,
+    "aria-activedescendant": optionId(listId, marked),
+  } as const;
+}
+
+function OfferList({ id, offers, marked }: { id: string; offers: readonly Offer[]; marked: number }) {
   if (offers.length === 0) return null;
   return (
-    <ul className="composer-commands" role="listbox" aria-label="Commands">
+    <ul className="composer-commands" id={id} role="listbox" aria-label="Commands">
       {offers.map((each, index) => (
-        <li key={`${each.label} ${each.hint}`} role="option" aria-selected={index === marked} onMouseDown={(event) => {
-          event.preventDefault();
-          each.choose();
-        }}>
-          <code>{each.label}</code> {each.hint}
+        <li
+          key={`${each.label} ${each.hint}`}
+          id={optionId(id, index)}
+          role="option"
+          aria-selected={index === marked}
+          onMouseDown={(event) => {
+            event.preventDefault();
+            each.choose();
+          }}
+        >
+          <code><Visible>{each.label}</Visible></code> <Visible>{each.hint}</Visible>
         </li>
       ))}
     </ul>
