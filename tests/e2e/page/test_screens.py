@@ -97,3 +97,14 @@ async def test_everything_is_reached_by_keys(stack: LocalStack, page: Page) -> N
     await page.press("Escape")
     await page.type("/comp")
     await page.find("[role=option]", "/compact")
+    marked = "document.activeElement.getAttribute('aria-activedescendant')"
+    await page.until(f"document.getElementById({marked})?.innerText.startsWith('/compact')")
+    problems = await problems_of(page)
+    await page.press("Escape")
+    await page.until("!document.querySelector('[role=option]')")
+    kept = await page.run("document.activeElement.value")
+    await page.type("a")
+    await page.find("[role=option]", "/compact")
+
+    assert problems == []
+    assert kept == "/comp"

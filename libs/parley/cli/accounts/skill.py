@@ -19,7 +19,7 @@ from parley.cli.text_table import text_table
 
 PATH = "/api/v1/me/skills"
 COLUMNS = ("name", "bytes", "description")
-NAME = re.compile(r"^name:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
+NAME = re.compile(r"^name:[ \t]*['\"]?([^\s'\"]+)", re.MULTILINE)
 
 
 @click.group(cls=HomeGroup)

@@ -32,10 +32,16 @@ async function refresh(): Promise<void> {
 
 export default function IssuersSection() {
   const [edited, setEdited] = useState<Issuer | null>(null);
+  const query = useQuery(issuers);
   return (
     <>
-      <IssuerForm key={edited ? `${edited.name}:${edited.version}` : ""} issuer={edited} onDone={() => setEdited(null)} />
-      <Loaded query={useQuery(issuers)} what="list of identity providers">
+      <IssuerForm
+        key={edited ? `${edited.name}:${edited.version}` : ""}
+        issuer={edited}
+        known={query.data?.items}
+        onDone={() => setEdited(null)}
+      />
+      <Loaded query={query} what="list of identity providers">
         {(data) => (
           <Table
             label="Identity providers"
@@ -85,7 +91,15 @@ function Commands({ issuer, onEdit }: { issuer: Issuer; onEdit: (issuer: Issuer)
   );
 }
 
-function IssuerForm({ issuer, onDone }: { issuer: Issuer | null; onDone: () => void }) {
+interface FormProps {
+  /** The one that is edited; null for a new one. */
+  issuer: Issuer | null;
+  /** All that there are, once they are read. */
+  known: readonly Issuer[] | undefined;
+  onDone: () => void;
+}
+
+function IssuerForm({ issuer, known, onDone }: FormProps) {
   const [name, setName] = useState(issuer?.name ?? "");
   const [title, setTitle] = useState(issuer?.display_name ?? "");
   const [address, setAddress] = useState(issuer?.issuer ?? "");
@@ -95,6 +109,12 @@ function IssuerForm({ issuer, onDone }: { issuer: Issuer | null; onDone: () => v
   const [linksByEmail, setLinksByEmail] = useState(issuer?.links_by_email ?? false);
   const [role, setRole] = useState<Role>(issuer?.role === "auditor" ? "auditor" : "member");
   const saving = useSaving();
+  // Storing under a name that exists would replace that one.
+  const isTaken = issuer === null && (known ?? []).some((each) => each.name === name.trim());
+  const isKnown = issuer !== null || known !== undefined;
+  const hasSecret = issuer?.has_client_secret ?? false;
+  // A stored secret is never sent to another issuer than the one that it is for.
+  const isMoved = hasSecret && address.trim() !== issuer?.issuer;
 
   async function store(): Promise<void> {
     const header = issuer ? { "If-Match": `"${issuer.version}"` } : {};
@@ -107,7 +127,7 @@ function IssuerForm({ issuer, onDone }: { issuer: Issuer | null; onDone: () => v
       role,
       // What this form does not show stays as it is.
       ...(issuer ? { scopes: issuer.scopes, groups_claim: issuer.groups_claim, groups: issuer.groups } : {}),
-      ...(secret ? { client_secret: secret } : {}),
+      ...(secret || isMoved ? { client_secret: secret } : {}),
     };
     const params = { path: { name: name.trim() }, header };
     await answered(api.PUT("/api/v1/oidc-issuers/{name}", { params, body }));
@@ -121,12 +141,19 @@ function IssuerForm({ issuer, onDone }: { issuer: Issuer | null; onDone: () => v
       <Form
         saving={saving}
         label={issuer ? "Save" : "Add the identity provider"}
-        disabled={!name.trim() || !address.trim() || !clientId.trim()}
+        disabled={!isKnown || isTaken || !name.trim() || !address.trim() || !clientId.trim()}
         onSubmit={() => void saving.save(store, "The identity provider is stored.")}
         {...(issuer ? { onCancel: onDone } : {})}
       >
         <div className="form-row">
-          <TextField label="Name in addresses" value={name} onChange={setName} disabled={issuer !== null} problem={saving.of("/name")} placeholder="corp" />
+          <TextField
+            label="Name in addresses"
+            value={name}
+            onChange={setName}
+            disabled={issuer !== null}
+            problem={isTaken ? "There is one of this name: edit it below." : saving.of("/name")}
+            placeholder="corp"
+          />
           <TextField label="Shown as" value={title} onChange={setTitle} problem={saving.of("/display_name")} placeholder="Corp" />
         </div>
         <TextField label="Issuer" type="url" value={address} onChange={setAddress} problem={saving.of("/issuer")} placeholder="https://login.corp.example" />
@@ -138,7 +165,7 @@ function IssuerForm({ issuer, onDone }: { issuer: Issuer | null; onDone: () => v
             value={secret}
             onChange={setSecret}
             problem={saving.of("/client_secret")}
-            hint={issuer?.has_client_secret ? "Empty keeps the stored one." : "Empty for a public client."}
+            hint={isMoved ? "The stored one was for the other address. Empty for a public client." : hasSecret ? "Empty keeps the stored one." : "Empty for a public client."}
           />
         </div>
         <CheckField label="Creates users at their first sign-in" checked={createsUsers} onChange={setCreatesUsers} />

@@ -1,7 +1,9 @@
 /** How a chat stands, and whether it waits for a person or for chats below it. */
 import { useQuery } from "@tanstack/react-query";
-import { actions } from "../api/queries.ts";
+import { useRef } from "react";
+import { actions, me } from "../api/queries.ts";
 import type { Chat, RequiredAction } from "../api/types.ts";
+import { asksNothing, mayWaitForAgents } from "./conclusions.ts";
 
 const STATUS_WORDS: Record<string, string> = {
   running: "is working",
@@ -15,11 +17,15 @@ export function waitsForAgents(required: RequiredAction | null): boolean {
   return required !== null && required.actions.length > 0 && required.actions.every((each) => each.kind === "agents");
 }
 
-/** The same for a chat of a list, where it is not said: nothing of it is asked of a person. */
+/** The same as `waitsForAgents` for a chat of a list, where it is not said. */
 export function useWaitsForAgents(chat: Chat): boolean {
-  const mayWait = chat.status === "requires_action" && chat.child_count > 0;
-  const asked = useQuery({ ...actions, enabled: mayWait }).data;
-  return mayWait && asked !== undefined && !asked.items.some((each) => each.chat_id === chat.id);
+  const mayWait = mayWaitForAgents(chat, useQuery(me).data?.id);
+  const { data, isFetching } = useQuery({ ...actions, enabled: mayWait });
+  const concluded = useRef({ of: "", waits: false });
+  const of = `${chat.id}:${chat.versions.snapshot}`;
+  // What was asked before the chat changed says nothing about it now.
+  if (mayWait && data && !isFetching) concluded.current = { of, waits: asksNothing(chat, data) };
+  return mayWait && concluded.current.of === of && concluded.current.waits;
 }
 
 export function wordsOfStatus(chat: Chat, isForAgents: boolean): string {

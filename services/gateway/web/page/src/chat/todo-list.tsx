@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { todos as todosQuery } from "../api/queries.ts";
 import type { ChatState } from "../stream/chat-state.ts";
 import { Visible } from "../ui/visible.tsx";
-import { isOpen, newestTodos, type Todo } from "./todos.ts";
+import { isOpen, loadedTodos, type Todo } from "./todos.ts";
 
 const MARKS: Record<string, [mark: string, words: string]> = {
   pending: ["○", "to do"],
@@ -29,9 +29,8 @@ export function Todos({ todos }: { todos: readonly Todo[] }) {
 }
 
 export function TodoSection({ chatId, chat }: { chatId: string; chat: ChatState }) {
-  const loaded = newestTodos(chat.messages);
-  // Only a list that was made before the loaded messages has to be asked for.
-  const { data } = useQuery({ ...todosQuery(chatId), enabled: loaded === null && chat.hasOlder });
+  const loaded = loadedTodos(chat);
+  const { data } = useQuery({ ...todosQuery(chatId), enabled: loaded === null });
   const shown = loaded ?? data?.items ?? [];
   const left = shown.filter(isOpen).length;
   if (left === 0) return null;

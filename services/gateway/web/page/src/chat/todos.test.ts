@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Message } from "../api/types.ts";
-import { isOpen, newestTodos } from "./todos.ts";
+import { EMPTY } from "../stream/chat-state.ts";
+import { isOpen, loadedTodos, newestTodos } from "./todos.ts";
 
 function told(id: number, outcome: string, ...texts: string[]): Message {
   const todos = texts.map((text, place) => ({ id: place + 1, text, status: "pending" }));
@@ -17,6 +18,14 @@ describe("the to-do list of a chat", () => {
 
   it("is unknown without a call", () => {
     expect(newestTodos([])).toBeNull();
+  });
+
+  it("is asked of the server if it may be among messages that are not loaded", () => {
+    const messages = [told(1, "done", "one"), told(9, "failed", "nine")];
+    expect(loadedTodos({ ...EMPTY, messages })).toEqual([{ id: 1, text: "one", status: "pending" }]);
+    expect(loadedTodos({ ...EMPTY, messages, gapAfter: 1 })).toBeNull();
+    expect(loadedTodos({ ...EMPTY, messages: messages.slice(1), hasOlder: true })).toBeNull();
+    expect(loadedTodos({ ...EMPTY, messages: messages.slice(1) })).toEqual([]);
   });
 
   it("has open items while they are pending or in progress", () => {

@@ -1,6 +1,7 @@
 /** The to-do list of a chat: the result of the newest call of the tool `todo`. */
 import type { Message } from "../api/types.ts";
 import { record, string } from "../cards/outcome.ts";
+import { afterGap, type ChatState } from "../stream/chat-state.ts";
 
 export interface Todo {
   id: number;
@@ -28,6 +29,13 @@ export function newestTodos(messages: readonly Message[]): readonly Todo[] | nul
     }
   }
   return null;
+}
+
+/** Return the list as the loaded messages have it; null if only the server knows it. */
+export function loadedTodos(chat: ChatState): readonly Todo[] | null {
+  // A list from before a gap may have been replaced within it.
+  const newest = newestTodos(chat.messages.slice(afterGap(chat)));
+  return newest ?? (chat.hasOlder || chat.gapAfter !== null ? null : []);
 }
 
 export function isOpen({ status }: Todo): boolean {

@@ -1,13 +1,13 @@
 /** Where people write: drafts, files, model, mode, commands, and the key that sends. */
 import "./composer.css";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { COMPOSE } from "../shell/keys.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { bytes, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { complain } from "../ui/toasts.tsx";
-import { countHidden } from "../ui/visible.tsx";
-import { type Draft, type DraftFile, forgetDraft, NO_DRAFT, readDraft, writeDraft } from "./drafts.ts";
+import { countHidden, Visible } from "../ui/visible.tsx";
+import { changeDraft, type Draft, type DraftFile, forgetDraft, NO_DRAFT, onDraftChanged, readDraft, withRefused, writeDraft } from "./drafts.ts";
 import type { InputPart } from "../api/types.ts";
 import type { Selection } from "../mcp/selection.ts";
 import { MENTION, type Prompt, promptCall, promptsFor, promptText, type Resource, resourcesFor } from "./mentions.ts";
@@ -58,15 +58,20 @@ export function Composer(props: Props) {
   const [isSending, setSending] = useState(false);
   const [cycle, setCycle] = useState<number | null>(null);
   const [marked, setMarked] = useState(0);
+  /** The text whose offers were closed. */
+  const [closed, setClosed] = useState<string | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
+  const isShown = useRef(true);
   const hidden = countHidden(draft.text);
   const { prompts, resources } = useServerReferences(props.selection, draft.text);
-  const offered: Offer[] = [
+  const offered: Offer[] = draft.text === closed ? [] : [
     ...commandsFor(draft.text, props.commands).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choose(each) })),
     ...promptsFor(draft.text, prompts).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choosePrompt(each) })),
     ...resourcesFor(draft.text, resources).map((each) => ({ label: `@${each.name}`, hint: each.hint, choose: () => void mention(each) })),
   ];
+  const offersId = useId();
+  const chosen = offered[marked] ? marked : 0;
   const isEmpty = draft.text.trim() === "" && draft.files.length === 0 && draft.references.length === 0;
   const canSend = !isSending && uploads === 0 && !isEmpty;
 
@@ -90,11 +95,30 @@ export function Composer(props: Props) {
       field.current?.focus();
     });
   }, [editing, place]);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
+  useEffect(() => (editing ? undefined : onDraftChanged(place, setDraft)), [editing, place]);
 
   function change(next: Draft): void {
     setDraft(next);
     setMarked(0);
+    setClosed((was) => (was === next.text ? was : null));
     if (!editing) writeDraft(place, next);
+  }
+
+  /** Change what is written by now, after something was waited for. */
+  function update(next: (was: Draft) => Draft): void {
+    if (isShown.current) {
+      setDraft((was) => {
+        const changed = next(was);
+        if (!editing) writeDraft(place, changed);
+        return changed;
+      });
+    } else if (!editing) changeDraft(place, next);
   }
 
   async function submit(behaviour: "queue" | "interrupt"): Promise<void> {
@@ -118,8 +142,8 @@ export function Composer(props: Props) {
       await onSend(content, behaviour);
       if (props.keepsDraft) forgetDraft(place, sent);
     } catch (error) {
-      // What was typed is never lost.
-      change(sent);
+      // What was typed is never lost, before the sending and since.
+      update((since) => withRefused(since, sent));
       complain(error);
     }
     setSending(false);
@@ -131,11 +155,7 @@ export function Composer(props: Props) {
       setUploads((was) => was + 1);
       try {
         const stored = await upload(file);
-        setDraft((was) => {
-          const next = { ...was, files: [...was.files, stored] };
-          if (!editing) writeDraft(place, next);
-          return next;
-        });
+        update((was) => ({ ...was, files: [...was.files, stored] }));
       } catch (error) {
         complain(error);
       }
@@ -162,9 +182,11 @@ export function Composer(props: Props) {
 
   /** Replace what is typed by the text of a prompt, to be read and sent. */
   async function fill(prompt: Prompt, given: Record<string, string>): Promise<void> {
+    const called = draft.text;
     try {
       const text = await prompt.fill(given);
-      change({ ...draft, text });
+      // What was typed meanwhile is kept.
+      update((was) => (was.text === called ? { ...was, text } : was));
     } catch (error) {
       complain(error);
     }
@@ -185,20 +207,20 @@ export function Composer(props: Props) {
     const isModified = event.ctrlKey || event.metaKey;
     if (offered.length && ["ArrowDown", "ArrowUp", "Tab", "Enter"].includes(event.key) && !event.shiftKey) {
       event.preventDefault();
-      if (event.key === "ArrowDown") setMarked((marked + 1) % offered.length);
-      else if (event.key === "ArrowUp") setMarked((marked - 1 + offered.length) % offered.length);
-      else (offered[marked] ?? offered[0]!).choose();
+      if (event.key === "ArrowDown") setMarked((chosen + 1) % offered.length);
+      else if (event.key === "ArrowUp") setMarked((chosen - 1 + offered.length) % offered.length);
+      else offered[chosen]!.choose();
     } else if (event.key === "Enter" && !event.shiftKey && (isModified || !isPhone.matches)) {
       event.preventDefault();
       void submit(isModified ? "interrupt" : "queue");
     } else if (event.key === "Escape") {
       event.preventDefault();
-      if (editing) editing.onCancel();
+      if (offered.length) setClosed(draft.text);
+      else if (editing) editing.onCancel();
       else if (cycle !== null) {
         setCycle(null);
         change(NO_DRAFT);
-      } else if (offered.length) change({ ...draft, text: "" });
-      else onInterrupt?.();
+      } else onInterrupt?.();
     } else if (event.key === "ArrowUp" && !editing && (draft.text === "" || cycle !== null)) {
       event.preventDefault();
       showEarlier(-1);
@@ -246,7 +268,7 @@ export function Composer(props: Props) {
           <Button small look="quiet" onClick={editing.onCancel}>Cancel</Button>
         </div>
       )}
-      <OfferList offers={offered} marked={marked} />
+      <OfferList id={offersId} offers={offered} marked={chosen} />
       <References
         references={draft.references}
         onRemove={(place) => change({ ...draft, references: draft.references.toSpliced(place, 1) })}
@@ -258,6 +280,7 @@ export function Composer(props: Props) {
           value={draft.text}
           placeholder={props.placeholder}
           aria-label={props.placeholder}
+          {...(offered.length ? comboboxOf(offersId, chosen) : {})}
           rows={1}
           dir="auto"
           autoFocus={!isPhone.matches}
@@ -311,16 +334,37 @@ function commandsFor(text: string, commands: readonly Command[]): Command[] {
   return typed === undefined ? [] : commands.filter((each) => each.name.startsWith(typed));
 }
 
-function OfferList({ offers, marked }: { offers: readonly Offer[]; marked: number }) {
+function optionId(listId: string, index: number): string {
+  return `${listId}-${index}`;
+}
+
+/** What says that the text has offers, and which one is marked; without offers it is a plain text field. */
+function comboboxOf(listId: string, marked: number) {
+  return {
+    role: "combobox",
+    "aria-autocomplete": "list",
+    "aria-expanded": true,
+    "aria-controls": listId,
+    "aria-activedescendant": optionId(listId, marked),
+  } as const;
+}
+
+function OfferList({ id, offers, marked }: { id: string; offers: readonly Offer[]; marked: number }) {
   if (offers.length === 0) return null;
   return (
-    <ul className="composer-commands" role="listbox" aria-label="Commands">
+    <ul className="composer-commands" id={id} role="listbox" aria-label="Commands">
       {offers.map((each, index) => (
-        <li key={`${each.label} ${each.hint}`} role="option" aria-selected={index === marked} onMouseDown={(event) => {
-          event.preventDefault();
-          each.choose();
-        }}>
-          <code>{each.label}</code> {each.hint}
+        <li
+          key={`${each.label} ${each.hint}`}
+          id={optionId(id, index)}
+          role="option"
+          aria-selected={index === marked}
+          onMouseDown={(event) => {
+            event.preventDefault();
+            each.choose();
+          }}
+        >
+          <code><Visible>{each.label}</Visible></code> <Visible>{each.hint}</Visible>
         </li>
       ))}
     </ul>

@@ -44,3 +44,32 @@ export function writeDraft(place: string, draft: Draft): void {
 export function forgetDraft(place: string, sent: Draft): void {
   if (JSON.stringify(readDraft(place)) === JSON.stringify(sent)) writeDraft(place, NO_DRAFT);
 }
+
+/** Put a draft that was refused before what was written since. */
+export function withRefused(since: Draft, sent: Draft): Draft {
+  // A draft that stays stored until it was sent may be here already.
+  if (JSON.stringify(since) === JSON.stringify(sent)) return sent;
+  const isNew = (file: DraftFile): boolean => !sent.files.some((each) => each.id === file.id);
+  return {
+    text: [sent.text, since.text].filter((each) => each.trim() !== "").join("\n\n"),
+    files: [...sent.files, ...since.files.filter(isNew)],
+    references: [...sent.references, ...since.references],
+  };
+}
+
+const CHANGED = "parley:draft";
+
+/** Change the draft of a composer that is gone; one that is shown in its place takes it over. */
+export function changeDraft(place: string, change: (was: Draft) => Draft): void {
+  writeDraft(place, change(readDraft(place)));
+  dispatchEvent(new CustomEvent(CHANGED, { detail: place }));
+}
+
+/** Take what a composer that is gone left in the draft of its place, until the returned function is called. */
+export function onDraftChanged(place: string, take: (draft: Draft) => void): () => void {
+  const listener = (event: Event): void => {
+    if ((event as CustomEvent<string>).detail === place) take(readDraft(place));
+  };
+  addEventListener(CHANGED, listener);
+  return () => removeEventListener(CHANGED, listener);
+}

@@ -1,5 +1,5 @@
 /** Fields of forms: a label, the input, what is wrong with it, and a hint. */
-import { type ReactNode, useId } from "react";
+import { type ReactNode, type Ref, useId } from "react";
 
 interface FieldProps {
   label: string;
@@ -45,6 +45,7 @@ interface TextProps extends FieldProps {
   disabled?: boolean;
   maxLength?: number;
   placeholder?: string;
+  ref?: Ref<HTMLInputElement>;
 }
 
 export function TextField({ value, onChange, type = "text", label, hint, problem, ...rest }: TextProps) {

@@ -9,6 +9,7 @@ import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
 import { ago, bytes } from "../ui/format.ts";
+import { skillName } from "./skill-name.ts";
 
 const EMPTY = "---\nname: \ndescription: \n---\n";
 
@@ -69,7 +70,7 @@ export default function SkillsSection() {
 function NewSkill() {
   const [content, setContent] = useState(EMPTY);
   const saving = useSaving();
-  const name = /^name:\s*["']?([a-z0-9-]+)/m.exec(content)?.[1] ?? "";
+  const name = skillName(content);
 
   async function store(): Promise<void> {
     await answered(api.PUT("/api/v1/me/skills/{name}", { params: { path: { name } }, body: { content } }));

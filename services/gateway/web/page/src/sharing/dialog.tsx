@@ -1,7 +1,7 @@
 /** Share a chat: people are found by name, groups are one's own; readers only read. */
 import "./sharing.css";
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { me, people, queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
@@ -47,6 +47,7 @@ function nameOf(user: UserName | undefined): string {
 
 export function SharingDialog({ chat, onClose }: { chat: Chat; onClose: () => void }) {
   const [words, setWords] = useState("");
+  const field = useRef<HTMLInputElement>(null);
   const saving = useSaving();
   const stored = useQuery(shares(chat.id));
   const own = useQuery(me).data?.id;
@@ -61,12 +62,19 @@ export function SharingDialog({ chat, onClose }: { chat: Chat; onClose: () => vo
     (each) => !has(readers, { kind: "group", id: each.id }) && each.name.toLowerCase().includes(query.toLowerCase()),
   );
 
-  async function share(next: readonly Reader[], done: string): Promise<void> {
+  const isBusy = saving.isBusy || stored.data === undefined;
+
+  /** Change the readers as they are by now: the whole list is stored, and it may have changed elsewhere. */
+  async function share(change: (readers: readonly Reader[]) => readonly Reader[], done: string): Promise<void> {
     const isDone = await saving.save(async () => {
+      const present = await queryClient.fetchQuery({ ...shares(chat.id), staleTime: 0 });
       const params = { path: { chat_id: chat.id } };
-      const kept = await answered(api.PUT("/api/v1/chats/{chat_id}/shares", { params, body: { shares: inputsOf(next) } }));
+      const body = { shares: inputsOf(change(present)) };
+      const kept = await answered(api.PUT("/api/v1/chats/{chat_id}/shares", { params, body }));
       queryClient.setQueryData(shares(chat.id).queryKey, readersOf(kept.shares));
     });
+    // The button that was pressed is gone, or was disabled meanwhile.
+    field.current?.focus();
     if (!isDone) return;
     setWords("");
     announce(done);
@@ -80,13 +88,13 @@ export function SharingDialog({ chat, onClose }: { chat: Chat; onClose: () => vo
   return (
     <Dialog title="Share the chat" onClose={onClose}>
       <p className="field-hint">Readers see its messages and follow its turns. You alone write, answer and stop.</p>
-      <TextField label="Name of a person or a group" value={words} onChange={setWords} problem={saving.problem || undefined} placeholder="Anna" />
+      <TextField ref={field} label="Name of a person or a group" value={words} onChange={setWords} problem={saving.problem || undefined} placeholder="Anna" />
       <ul className="readers" aria-label="Found">
         {offered.map((each) => (
-          <Offer key={each.id} icon="user" name={nameOf(each)} hint={each.login} isBusy={saving.isBusy} onAdd={() => void share(withReader(readers, { kind: "user", id: each.id }), `Shared with ${nameOf(each)}.`)} />
+          <Offer key={each.id} icon="user" name={nameOf(each)} hint={each.login} isBusy={isBusy} onAdd={() => void share((present) => withReader(present, { kind: "user", id: each.id }), `Shared with ${nameOf(each)}.`)} />
         ))}
         {fitting.map((each) => (
-          <Offer key={each.id} icon="users" name={each.name} hint="your group" isBusy={saving.isBusy} onAdd={() => void share(withReader(readers, { kind: "group", id: each.id }), `Shared with ${each.name}.`)} />
+          <Offer key={each.id} icon="users" name={each.name} hint="your group" isBusy={isBusy} onAdd={() => void share((present) => withReader(present, { kind: "group", id: each.id }), `Shared with ${each.name}.`)} />
         ))}
       </ul>
       <h3 className="readers-title">Shared with</h3>
@@ -98,7 +106,7 @@ export function SharingDialog({ chat, onClose }: { chat: Chat; onClose: () => vo
               <li key={`${each.kind}:${each.id}`}>
                 <Icon name={each.kind === "user" ? "user" : "users"} />
                 <span className="reader-name"><Visible>{labelOf(each)}</Visible></span>
-                <Button small disabled={saving.isBusy} aria-label={`Remove ${labelOf(each)}`} onClick={() => void share(withoutReader(data, each), `No longer shared with ${labelOf(each)}.`)}>
+                <Button small disabled={isBusy} aria-label={`Remove ${labelOf(each)}`} onClick={() => void share((present) => withoutReader(present, each), `No longer shared with ${labelOf(each)}.`)}>
                   Remove
                 </Button>
               </li>

@@ -16,7 +16,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["Ctrl Enter", "Send at once, interrupting the turn"],
   ["Up", "Earlier prompts (in an empty composer)"],
   ["/", "Commands (at the start of the composer)"],
-  ["Esc", "Leave an edit, else interrupt the turn"],
+  ["Esc", "Close what is offered, leave an edit, else interrupt the turn"],
 ];
 
 /** Events that tell parts of the page to do something. */

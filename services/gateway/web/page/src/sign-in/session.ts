@@ -10,10 +10,16 @@ export function goToSignIn(): void {
 }
 
 /** Return the address to go to after the sign-in: one of this page, or its start. */
-export function returnAddress(search: string): string {
+export function returnAddress(search: string, origin = location.origin): string {
   const to = new URLSearchParams(search).get(RETURN) ?? "/";
-  // `//host` and `/\host` would lead to another site.
-  return /^\/(?![/\\])/.test(to) && !to.startsWith("/sign-in") ? to : "/";
+  try {
+    // Browsers drop tabs and line ends, read `\` as `/` and resolve dots, so only what they read is judged.
+    const read = new URL(to, origin);
+    const isHere = to.startsWith("/") && read.origin === origin && !read.pathname.startsWith("//");
+    return isHere && !read.pathname.startsWith("/sign-in") ? read.pathname + read.search + read.hash : "/";
+  } catch {
+    return "/";
+  }
 }
 
 const REMEMBERED = "parley.return";

@@ -231,7 +231,8 @@ export class ChatStore {
     const first = this.view.get().chat.messages[0]?.id;
     if (!first || !this.view.get().chat.hasOlder) return;
     const page = await this.#page({ before_id: first });
-    if (this.#isClosed) return;
+    // An answer for messages that are not the first ones any more belongs nowhere.
+    if (this.#isClosed || this.view.get().chat.messages[0]?.id !== first) return;
     this.#change((view) => ({ ...view, chat: withOlder(view.chat, page.messages, page.has_more) }));
   }
 

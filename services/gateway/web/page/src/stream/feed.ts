@@ -41,24 +41,24 @@ function apply(event: FeedEvent): void {
     case "updated":
       upsert(event.chat);
       // A list that is being read may be from before this change, and would take its place.
-      if (queryClient.isFetching({ queryKey: ["chats"] })) {
-        void queryClient.invalidateQueries({ queryKey: ["chats"] });
-      }
+      if (queryClient.isFetching({ queryKey: ["chats"] })) readAgain("chats");
       break;
     case "deleted":
       remove(event.chat_id);
-      void queryClient.invalidateQueries({ queryKey: ["chats"] });
+      readAgain("chats", "actions", "below");
       break;
     case "break_glass":
       void queryClient.invalidateQueries({ queryKey: ["break-glass"] });
       break;
     case "resync":
-      void queryClient.invalidateQueries({ queryKey: ["chats"] });
+      readAgain("chats", "actions", "below");
       break;
   }
-  if (event.type === "updated" || event.type === "deleted") {
-    void queryClient.invalidateQueries({ queryKey: ["actions"] });
-  }
+  if (event.type === "updated") readAgain("actions");
+}
+
+function readAgain(...subjects: ("chats" | "actions" | "below")[]): void {
+  for (const each of subjects) void queryClient.invalidateQueries({ queryKey: [each] });
 }
 
 /** Say whether a state of a chat is from before another one: answers and events overtake each other. */

@@ -20,6 +20,15 @@ export function writeStored(key: string, value: string | null): boolean {
   }
 }
 
+/** Return the keys that begin so. */
+export function storedKeys(prefix: string): string[] {
+  try {
+    return Object.keys(localStorage).filter((each) => each.startsWith(prefix));
+  } catch {
+    return [];
+  }
+}
+
 /** A choice that is kept in this browser. */
 export function useStored<T extends string>(key: string, initial: T): [T, (next: T) => void] {
   const [value, setValue] = useState<T>(() => (readStored(key) as T | null) ?? initial);
