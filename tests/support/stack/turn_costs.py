@@ -1,7 +1,7 @@
 """What one turn of a real stack costs the database, all roles together.
 
-Aside are leases, what is written behind a turn (partial answers and notifications), and what the
-services do by themselves all the time, such as looking for chats without an owner. Something that
+Aside are leases, what is written behind a turn at a pace of its own (partial answers, notifications
+and the index of words), and what the services do by themselves all the time, such as looking for chats without an owner. Something that
 they do by themselves and that turns make them do more often is the turns' own, and counted.
 """
 
@@ -25,6 +25,7 @@ NODES_S_MAX = 60.0
 CHATS_AT_ONCE = 8
 BURSTS_MAX = 30
 SEVERAL_TURNS = 4
+BEHIND_TURNS = ("chat.chat_partials", "chat.search_progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _cost(executed: Iterable[Transaction], background: frozenset[tuple[str, ...]
         if each.role.startswith("parley_")
         and each.statements not in background
         and not each.application.endswith(OWN_CONNECTIONS)
-        and not any("chat.chat_partials" in statement for statement in each.statements)
+        and not any(table in text for text in each.statements for table in BEHIND_TURNS)
     ]
     return TurnCost(
         statements=tuple(f"{each.role}: {text}" for each in counted for text in each.statements),
