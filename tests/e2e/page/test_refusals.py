@@ -82,15 +82,21 @@ async def test_a_message_that_waited_and_is_refused_stays_until_it_is_sent_again
     await page.run(
         """
         window.served = window.fetch;
-        window.fetch = (request, ...more) =>
-            request.method === 'POST' && request.url.endsWith('/messages')
-                ? Promise.reject(new TypeError('no connection')) : window.served(request, ...more);
+        window.rejected = 0;
+        window.fetch = (request, ...more) => {
+            if (request.method !== 'POST' || !request.url.endsWith('/messages')) {
+                return window.served(request, ...more);
+            }
+            window.rejected += 1;
+            return Promise.reject(new TypeError('no connection'));
+        };
         """
     )
     await page.click(".composer textarea")
     await page.type("repeat after me: second")
     await page.press("Enter")
     await page.see("not stored yet")
+    await page.until("window.rejected >= 3")  # Then the page has given up for now.
     await page.run(REFUSE.replace("STATUS", "422"))
     await page.run("dispatchEvent(new Event('online'))")
     await page.see("not sent: Refused with 422.")
