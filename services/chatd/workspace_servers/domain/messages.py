@@ -12,6 +12,8 @@ import msgspec
 PROTOCOL_VERSION: Final = "2025-11-25"
 #: A longer line ends the session: it would have to be kept in memory.
 LINE_BYTES_MAX: Final = 8 * 1024 * 1024
+#: The same for answers that are no results of calls, which need far less.
+LISTING_LINE_BYTES_MAX: Final = 1024 * 1024
 #: Begins the line that says that the server ended, before its exit code.
 EXITED: Final = "parley-server-exit:"
 METHOD_NOT_FOUND: Final = -32601
