@@ -18,6 +18,7 @@ LISTING_LINE_BYTES_MAX: Final = 1024 * 1024
 EXITED: Final = "parley-server-exit:"
 METHOD_NOT_FOUND: Final = -32601
 MESSAGE_CHARACTERS_MAX: Final = 1000
+REQUEST_ID_CHARACTERS_MAX: Final = 128
 
 INITIALIZE: Final = "initialize"
 INITIALIZED: Final = "notifications/initialized"
@@ -101,9 +102,18 @@ def received(line: bytes) -> Received | None:
     method, request_id = document.get("method"), document.get("id")
     if isinstance(method, str):
         if isinstance(request_id, str | int):
+            if not _is_answerable(request_id):
+                return None
             return Request(request_id, method[:MESSAGE_CHARACTERS_MAX])
         return _notification(method, document.get("params"))
     return _answer(request_id, document)
+
+
+def _is_answerable(request_id: str | int) -> bool:
+    """Return whether an id is short enough to be sent back in an answer."""
+    if isinstance(request_id, str):
+        return len(request_id) <= REQUEST_ID_CHARACTERS_MAX
+    return request_id.bit_length() < 64
 
 
 def _notification(method: str, params: Any) -> Received | None:

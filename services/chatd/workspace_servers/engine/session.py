@@ -264,23 +264,27 @@ class ServerSession:
 
     def _received(self, line: bytes) -> None:
         message = messages.received(line)
-        if not isinstance(message, Answer):
+        waiting = (
+            self._waiting.get(message.request_id)
+            if isinstance(message, Answer | Progress)
+            else None
+        )
+        is_asked = isinstance(message, Answer) and waiting is not None and waiting.answer is None
+        if not is_asked:
             self._unasked_bytes += len(line)
             if self._unasked_bytes > UNASKED_BYTES_MAX:
                 raise ServerFailed(f"it sent over {UNASKED_BYTES_MAX} bytes that answer nothing")
         match message:
-            case Answer():
+            case Answer() if waiting is not None and is_asked:
+                if not waiting.is_call and len(line) > messages.LISTING_LINE_BYTES_MAX:
+                    limit = messages.LISTING_LINE_BYTES_MAX
+                    raise ServerFailed(f"it sent a listing of over {limit} bytes")
                 self._unasked_bytes = 0
-                if (waiting := self._waiting.get(message.request_id)) is not None:
-                    if not waiting.is_call and len(line) > messages.LISTING_LINE_BYTES_MAX:
-                        limit = messages.LISTING_LINE_BYTES_MAX
-                        raise ServerFailed(f"it sent a listing of over {limit} bytes")
-                    waiting.answer = message
-                    waiting.changed.set()
-            case Progress():
-                if (waiting := self._waiting.get(message.request_id)) is not None:
-                    waiting.on_progress(message)
-                    waiting.changed.set()
+                waiting.answer = message
+                waiting.changed.set()
+            case Progress() if waiting is not None:
+                waiting.on_progress(message)
+                waiting.changed.set()
             case Request():
                 self._write(messages.reply_line(message))
             case ToolsChanged():

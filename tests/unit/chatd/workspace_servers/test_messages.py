@@ -37,6 +37,8 @@ from chatd.workspace_servers.domain.tools import (
         ),
         ({"method": "notifications/progress", "params": {"progressToken": "x"}}, None),
         ({"id": "x", "result": {}}, None),
+        ({"id": "x" * 129, "method": "ping"}, None),
+        ({"id": 2**64, "method": "ping"}, None),
         ([], None),
         ("text", None),
     ],

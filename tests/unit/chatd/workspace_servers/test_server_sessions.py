@@ -11,7 +11,7 @@ from chatd.workspace_servers.domain.definition import ServerDefinition
 from chatd.workspace_servers.domain.messages import LISTING_LINE_BYTES_MAX
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.tools import ENTRIES_MAX
-from chatd.workspace_servers.engine.session import LISTING_PAUSE_S, ServerSession
+from chatd.workspace_servers.engine.session import LISTING_PAUSE_S, UNASKED_BYTES_MAX, ServerSession
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from support.chatd.workspace_servers.scripted_server import ScriptedServer, lists_nothing
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
@@ -83,3 +83,14 @@ def test_a_listing_that_is_too_long_ends_the_server(is_first: bool) -> None:
             assert f"of over {LISTING_LINE_BYTES_MAX} bytes" in session.failure
 
     run()
+
+
+@in_virtual_time
+async def test_answers_to_no_request_count_as_what_a_server_sends_unasked() -> None:
+    server = ScriptedServer()
+    async with running(server) as session:
+        text = "x" * (4 * 1024 * 1024)
+        for _ in range(UNASKED_BYTES_MAX // len(text)):
+            server.print(id=999, result={"text": text})
+        await LoopClock().sleep(1)
+        assert "that answer nothing" in session.failure
