@@ -18,6 +18,8 @@ from parley.rpc import detached
 from parley.tasks import Starter, is_set_within
 
 SESSIONS_MAX: Final = 128
+OF_OWNER_MAX: Final = 32
+OF_CHAT_MAX: Final = 8
 FAILURES_MAX: Final = 1024
 PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
@@ -108,8 +110,7 @@ class ServerSessions:
         failures = self._failures.get(key)
         if failures is not None and self._clock.monotonic() < failures.until_s:
             raise ServerFailed(failures.reason)
-        if len(self._sessions) >= SESSIONS_MAX:
-            raise ServerFailed(f"{SESSIONS_MAX} servers run already; try again later")
+        self._require_room(place)
         # Those of an earlier definition or placement.
         for other, session in self._sessions.items():
             if replace(other, digest="", epoch=0) == replace(key, digest="", epoch=0):
@@ -120,6 +121,18 @@ class ServerSessions:
             self._run(key, session), name="workspace_servers.run", context=detached()
         )
         return session
+
+    def _require_room(self, place: ServerPlace) -> None:
+        """Raise ServerFailed if too many servers run, of the chat, of its owner, or of all."""
+        places = [session.place for session in self._sessions.values()]
+        of_owner = sum(1 for each in places if each.owner.id == place.owner.id)
+        of_chat = sum(1 for each in places if each.chat_id == place.chat_id)
+        if of_chat >= OF_CHAT_MAX:
+            raise ServerFailed(f"{OF_CHAT_MAX} servers of this chat run already; try again later")
+        if of_owner >= OF_OWNER_MAX:
+            raise ServerFailed(f"{OF_OWNER_MAX} servers of your chats run already; try again later")
+        if len(places) >= SESSIONS_MAX:
+            raise ServerFailed(f"{SESSIONS_MAX} servers run already; try again later")
 
     async def _run(self, key: SessionKey, session: ServerSession) -> None:
         began_s = self._clock.monotonic()

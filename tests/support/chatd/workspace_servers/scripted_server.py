@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,14 +37,12 @@ class ScriptedServer:
     answers: Answers = lists_nothing
     received: list[dict[str, Any]] = field(default_factory=list)
     failure: Exception | None = None
-    starts: int = 0
     _printed: asyncio.Queue[bytes] = field(default_factory=asyncio.Queue)
 
     @asynccontextmanager
     async def opened(
         self, place: ServerPlace, definition: ServerDefinition
     ) -> AsyncIterator[ServerPipes]:
-        self.starts += 1
         if self.failure is not None:
             raise self.failure
         yield self
@@ -66,3 +64,19 @@ class ScriptedServer:
     def requests(self, method: str) -> int:
         """Return how many requests of a method it was sent."""
         return sum(1 for message in self.received if message.get("method") == method)
+
+
+@dataclass(slots=True)
+class EachScripted:
+    """Runs any number of servers at a time, each of which answers alike."""
+
+    answers: Answers = lists_nothing
+    started: list[ScriptedServer] = field(default_factory=list)
+    failure: Exception | None = None
+
+    def opened(
+        self, place: ServerPlace, definition: ServerDefinition
+    ) -> AbstractAsyncContextManager[ServerPipes]:
+        server = ScriptedServer(self.answers, failure=self.failure)
+        self.started.append(server)
+        return server.opened(place, definition)
