@@ -34,6 +34,8 @@ from parley.clock import Clock
 logger = logging.getLogger(__name__)
 
 WORKSPACES_MAX: Final = 4096
+#: Listings that are kept after their servers stopped; one that is not kept starts its server.
+LISTED_BYTES_MAX: Final = 64 * 1024 * 1024
 TTL_S: Final = 30.0
 UNTRUSTED: Final = "its definition is not trusted; the owner of the chat can trust it"
 
@@ -56,6 +58,15 @@ class _Listed:
     tools: tuple[ServerTool, ...]
     instructions: str
 
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory; a character may take four bytes there."""
+        texts = (
+            len(tool.name) + len(tool.description) + len(tool.input_schema_json)
+            for tool in self.tools
+        )
+        return 4 * (len(self.instructions) + sum(texts))
+
 
 class WorkspaceServers:
     """Lists, trusts and calls the servers of workspaces."""
@@ -69,7 +80,9 @@ class WorkspaceServers:
         self._offers: BoundedCache[tuple[str, int], _Offer] = BoundedCache(
             WORKSPACES_MAX, clock=clock, ttl_of=lambda _: TTL_S
         )
-        self._listed: BoundedCache[tuple[str, str], _Listed] = BoundedCache(WORKSPACES_MAX)
+        self._listed: BoundedCache[tuple[str, str], _Listed] = BoundedCache(
+            WORKSPACES_MAX, size_max=LISTED_BYTES_MAX, size_of=lambda listed: listed.size_bytes
+        )
         self._reports: BoundedCache[ChatId, tuple[ServerReport, ...]] = BoundedCache(WORKSPACES_MAX)
 
     async def offered(self, place: ServerPlace, journal_generation: str) -> tuple[ToolSpec, ...]:

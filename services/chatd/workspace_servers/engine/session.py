@@ -106,8 +106,8 @@ class ServerSession:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request waits for its answer."""
-        return bool(self._waiting)
+        """Whether a call waits for its answer."""
+        return any(waiting.is_call for waiting in self._waiting.values())
 
     async def run(self) -> None:
         """Start the server and serve calls until it ends, is stopped or is not called any more."""
@@ -219,7 +219,8 @@ class ServerSession:
             return waiting.answer
         finally:
             del self._waiting[request_id]
-            self._used_s = self._clock.monotonic()
+            if is_call:
+                self._used_s = self._clock.monotonic()
             if waiting.answer is None and is_call and not self.failure:
                 params = {"requestId": request_id, "reason": "the call was cancelled"}
                 with suppress(ServerFailed):

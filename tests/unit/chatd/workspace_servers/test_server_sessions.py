@@ -11,7 +11,13 @@ from chatd.workspace_servers.domain.definition import ServerDefinition
 from chatd.workspace_servers.domain.messages import LISTING_LINE_BYTES_MAX
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.tools import ENTRIES_MAX
-from chatd.workspace_servers.engine.session import LISTING_PAUSE_S, UNASKED_BYTES_MAX, ServerSession
+from chatd.workspace_servers.engine.session import (
+    IDLE_S,
+    LISTING_PAUSE_S,
+    STOPPED,
+    UNASKED_BYTES_MAX,
+    ServerSession,
+)
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from support.chatd.workspace_servers.scripted_server import ScriptedServer, lists_nothing
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
@@ -94,3 +100,14 @@ async def test_answers_to_no_request_count_as_what_a_server_sends_unasked() -> N
             server.print(id=999, result={"text": text})
         await LoopClock().sleep(1)
         assert "that answer nothing" in session.failure
+
+
+@in_virtual_time
+async def test_a_server_that_only_lists_its_tools_again_is_stopped_as_unused() -> None:
+    server = ScriptedServer()
+    async with running(server) as session:
+        for _ in range(round(IDLE_S / 60) + 1):
+            server.print(method="notifications/tools/list_changed")
+            await LoopClock().sleep(60)
+        assert session.failure == STOPPED
+        assert server.requests("tools/list") > 5
