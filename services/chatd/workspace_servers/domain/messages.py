@@ -125,10 +125,14 @@ def _notification(method: str, params: Any) -> Received | None:
     if not isinstance(token, int) or not isinstance(progress, int | float):
         return None
     message = params.get("message")
+    try:
+        done, whole = float(progress), float(total) if isinstance(total, int | float) else None
+    except OverflowError:
+        return None
     return Progress(
         token,
-        float(progress),
-        float(total) if isinstance(total, int | float) else None,
+        done,
+        whole,
         message[:MESSAGE_CHARACTERS_MAX] if isinstance(message, str) else "",
     )
 

@@ -44,6 +44,7 @@ LAST_WORDS_CHARACTERS: Final = 500
 EXITED: Final = messages.EXITED.encode()
 LAST_WORDS_S: Final = 1.0
 STOPPED: Final = "it was stopped"
+UNEXPECTED: Final = "an error of the service ended it; its log has more"
 
 OnProgress = Callable[[Progress], None]
 
@@ -121,6 +122,10 @@ class ServerSession:
                 )
         except ServerFailed as failed:
             self.failure = self._reason(str(failed))
+        except Exception:
+            # Not as if it had been stopped: then it would be started again without a pause.
+            self.failure = UNEXPECTED
+            raise
         finally:
             self.failure = self.failure or STOPPED
             self.ready.set()

@@ -22,6 +22,9 @@ from chatd.workspace_servers.domain.tools import (
     specs_of,
 )
 
+#: No float holds it.
+HUGE = 10**400
+
 
 @pytest.mark.parametrize(
     ("document", "expected"),
@@ -36,6 +39,10 @@ from chatd.workspace_servers.domain.tools import (
             Progress(2, 1.0, None, ""),
         ),
         ({"method": "notifications/progress", "params": {"progressToken": "x"}}, None),
+        (
+            {"method": "notifications/progress", "params": {"progressToken": 2, "progress": HUGE}},
+            None,
+        ),
         ({"id": "x", "result": {}}, None),
         ({"id": "x" * 129, "method": "ping"}, None),
         ({"id": 2**64, "method": "ping"}, None),

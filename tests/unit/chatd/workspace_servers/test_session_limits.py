@@ -10,6 +10,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.workspace_servers.domain.definition import ServerDefinition
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.state import ServerFailed
+from chatd.workspace_servers.engine.session import UNEXPECTED
 from chatd.workspace_servers.engine.sessions import OF_CHAT_MAX, OF_OWNER_MAX, ServerSessions
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.tasks import BackgroundTasks
@@ -54,3 +55,14 @@ async def test_an_owner_runs_a_bounded_number_of_servers() -> None:
             await sessions.session(PLACE, named(0))
         other = replace(PLACE, owner=replace(ANN, id=OwnerId("other")))
         assert (await sessions.session(other, named(0))).is_running
+
+
+@in_virtual_time
+async def test_an_unexpected_error_is_a_failure_with_a_pause_and_not_a_stop() -> None:
+    processes = EachScripted(failure=ValueError("unexpected"))
+    async with server_sessions(processes) as sessions:
+        for _ in range(3):
+            with pytest.raises(ServerFailed, match=UNEXPECTED):
+                await sessions.session(PLACE, named(0))
+        assert len(processes.started) == 1
+        assert sessions.failure(PLACE, named(0)) == UNEXPECTED
