@@ -4,6 +4,7 @@ A chat in a mode that only reads has servers of its own, started with a profile 
 never meets one that may write.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -98,6 +99,16 @@ class ServerSessions:
         for key, session in self._sessions.items():
             if (key.workspace_id, key.name) == (workspace_id, name):
                 session.stopping.set()
+
+    def keep_only(self, workspace_id: str, digests: Mapping[str, str]) -> None:
+        """Stop the sessions of a workspace whose definition is not among these, by name."""
+        for key, session in self._sessions.items():
+            if key.workspace_id == workspace_id and digests.get(key.name) != key.digest:
+                session.stopping.set()
+
+    def workspaces(self) -> frozenset[str]:
+        """Return the workspaces that have sessions."""
+        return frozenset(key.workspace_id for key in self._sessions)
 
     def close(self) -> None:
         """Stop all sessions."""

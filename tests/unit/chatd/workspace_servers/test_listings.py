@@ -7,7 +7,7 @@ from typing import Any
 
 from chatd.workspace_servers.domain.definition import Definitions, ServerDefinition
 from chatd.workspace_servers.domain.ports import ServerPlace
-from chatd.workspace_servers.engine.servers import LISTED_BYTES_MAX, WorkspaceServers
+from chatd.workspace_servers.engine.servers import LISTED_BYTES_MAX, TTL_S, WorkspaceServers
 from chatd.workspace_servers.engine.sessions import ServerSessions
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.tasks import BackgroundTasks
@@ -38,6 +38,7 @@ class Served:
     servers: WorkspaceServers
     sessions: ServerSessions
     processes: EachScripted
+    published: list[str]
 
 
 @asynccontextmanager
@@ -48,7 +49,9 @@ async def served(
     async with BackgroundTasks(supervision(clock)) as tasks:
         sessions = ServerSessions(processes, tasks, clock)
         try:
-            yield Served(WorkspaceServers(files, trusted, sessions, clock), sessions, processes)
+            published: list[str] = []
+            servers = WorkspaceServers(files, trusted, sessions, clock, published.append)
+            yield Served(servers, sessions, processes, published)
         finally:
             sessions.close()
 
@@ -80,3 +83,35 @@ async def test_listings_are_kept_up_to_their_bytes() -> None:
         first = replace(PLACE, location=replace(PLACE.location, workspace_id="workspace0"))
         await one.servers.offered(first, "generation")
         assert len(processes.started) == count + 1
+
+
+@in_virtual_time
+async def test_a_server_that_another_process_trusts_no_longer_is_stopped() -> None:
+    trusted, files = InMemoryTrustedServers(), OneDefinition()
+    await trusted.trust("workspace", "plain", "digest", ANN.id)
+    async with (
+        served(trusted, files, EachScripted()) as one,
+        served(trusted, files, EachScripted()) as other,
+    ):
+        await one.servers.offered(PLACE, "generation")
+        session = await one.servers.session(PLACE, "plain", "digest")
+        await one.servers.on_notice("workspace")
+        assert not session.stopping.is_set()
+        await other.servers.untrust(PLACE, "plain", ANN.id)
+        assert other.published == ["workspace"]
+        await one.servers.on_resync()
+        assert session.stopping.is_set()
+        assert await one.servers.offered(PLACE, "generation") == ()
+
+
+@in_virtual_time
+async def test_a_server_of_an_earlier_definition_is_stopped_when_the_new_one_is_read() -> None:
+    trusted, files = InMemoryTrustedServers(), OneDefinition()
+    await trusted.trust("workspace", "plain", "digest", ANN.id)
+    async with served(trusted, files, EachScripted()) as one:
+        await one.servers.offered(PLACE, "generation")
+        session = await one.servers.session(PLACE, "plain", "digest")
+        files.definition = replace(DEFINITION, digest="other")
+        await LoopClock().sleep(TTL_S)
+        assert await one.servers.offered(PLACE, "generation") == ()
+        assert session.stopping.is_set()

@@ -49,7 +49,10 @@ async def test_a_call_that_is_cancelled_before_it_begins_has_ended() -> None:
     execution = Execution(TurnContext(CHAT, ANN), 1, dispatch, spec)
     async with BackgroundTasks(supervision(clock)) as tasks:
         sessions = ServerSessions(EachScripted(), tasks, clock)
-        servers = WorkspaceServers(NoFiles(), InMemoryTrustedServers(), sessions, clock)
+        published: list[str] = []
+        servers = WorkspaceServers(
+            NoFiles(), InMemoryTrustedServers(), sessions, clock, published.append
+        )
         tools = ServerTools(servers, tasks, without_files)
         async with asyncio.TaskGroup() as group:
             waiting = group.create_task(tools.execute(execution, LOCATION))
