@@ -13,6 +13,7 @@ from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.worker.worker import Worker
 from chatd.users.clients.groups import CachedGroups
+from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspaces.engine.watchers import Changes
 from parley.bus import Bus, Notice, Resync
 from parley.postgres import DatabaseUnavailable
@@ -27,6 +28,7 @@ GROUPS_TOPIC = "identity.groups"
 CONFIG_TOPIC = "chat:config"
 APPROVALS_TOPIC = "chat.approvals"
 WORKSPACES_TOPIC = "chat.workspaces"
+TRUSTED_SERVERS_TOPIC = "chat.trusted_servers"
 
 
 class ChatListener(Protocol):
@@ -125,6 +127,17 @@ async def follow_workspaces(bus: Bus, changes: Changes) -> None:
                     changes.on_notice(workspace_id)
                 case Resync():
                     changes.on_resync()
+
+
+async def follow_trusted_servers(bus: Bus, servers: WorkspaceServers) -> None:
+    """Stop servers of workspaces that another process trusts no longer, or trusts otherwise."""
+    async with bus.subscribe(TRUSTED_SERVERS_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, workspace_id):
+                    await servers.on_notice(workspace_id)
+                case Resync():
+                    await servers.on_resync()
 
 
 async def follow_servers(bus: Bus, tools: McpTools) -> None:

@@ -3,12 +3,14 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from chatd.bus_handlers import TRUSTED_SERVERS_TOPIC, follow_trusted_servers
 from chatd.resources import Resources
 from chatd.workspace_servers.clients.definition_files import NodeDefinitionFiles
 from chatd.workspace_servers.clients.server_process import NodeServerProcesses
 from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspace_servers.engine.sessions import ServerSessions
 from chatd.workspace_servers.store.trusted_servers import PostgresTrustedServers
+from parley.bus import Notice
 from parley.tasks import BackgroundTasks
 
 
@@ -35,5 +37,7 @@ async def open_workspace_servers(
         PostgresTrustedServers(resources.pool),
         sessions,
         process.clock,
+        lambda workspace_id: resources.bus.publish(Notice(TRUSTED_SERVERS_TOPIC, workspace_id, 0)),
     )
+    tasks.keep("trusted_servers.follow", lambda: follow_trusted_servers(resources.bus, servers))
     return WorkspaceServerComponents(servers, tasks)

@@ -224,7 +224,7 @@ class CallExecutor:
         while True:
             try:
                 await self.reconcile()
-                await end_dead()
+                await _attempted(end_dead)
                 await self._journal.fail_abandoned_calls()
                 is_due = self._clock.monotonic() - tidied_at >= DELETE_EXPIRED_S
                 if is_due and not await self._journal.delete_expired():
@@ -429,3 +429,17 @@ def _stopped(reason: Reason | None) -> CallEnd:
         return CallEnd(Outcome.CANCELLED, reason=Reason.CANCELLED, message=message)
     message = "this process stopped during the call; the tool may have run"
     return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)
+
+
+async def _attempted(end_dead: Callable[[], Awaitable[None]]) -> None:
+    """Look for dead processes; whatever fails there, this process keeps its own lease.
+
+    Raises:
+        DatabaseUnavailable: The next renewal looks again.
+    """
+    try:
+        await end_dead()
+    except DatabaseUnavailable:
+        raise
+    except Exception:
+        logger.exception("dead processes of this machine were not looked for")

@@ -1,6 +1,7 @@
 """Instance files: that of this process, and those that prove the death of others."""
 
 import logging
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -53,6 +54,18 @@ class Instances:
         if self._directory is None:
             return
         for found in dead_instances(self._directory):
+            if not _is_uuid(found.named):
+                logger.warning("%s names no mcpgateway and is cleared", found.path.name)
+                found.clear()
+                continue
             logger.warning("an mcpgateway of this machine has died", extra={"id": found.named})
             await self._journal.end_process(found.named)
             found.clear()
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True

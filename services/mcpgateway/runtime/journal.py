@@ -126,8 +126,14 @@ _RENEW = """
     INSERT INTO mcp.gateways (id, lease_expires_at) VALUES ($1, now() + $2)
     ON CONFLICT (id) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
 """
+# Only here, with the proof of death, a renewal of a login is free before its own lease ends.
 # May run: process.
-_END_PROCESS = "DELETE FROM mcp.gateways WHERE id = $1"
+_END_PROCESS = """
+    WITH freed AS (
+        UPDATE mcp.grants SET refreshing_until = NULL
+        WHERE refreshing_by = $1::uuid AND refreshing_until IS NOT NULL)
+    DELETE FROM mcp.gateways WHERE id = $1::uuid
+"""
 # May run: process.
 _OWN = """
     SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled, question_id, answer
@@ -363,7 +369,7 @@ class Journal:
         )
 
     async def end_process(self, process_id: str) -> None:
-        """End the lease of a process that is proven dead."""
+        """End the lease of a process that is proven dead, and the renewals of logins it made."""
         await self._database.pool.execute(_END_PROCESS, process_id)
 
     async def fail_abandoned_calls(self) -> None:

@@ -4,7 +4,7 @@ They are a copy of what is in memory: a stored catalogue serves for seconds only
 server is asked again.
 """
 
-from collections.abc import Sequence
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -60,7 +60,8 @@ class StoredCatalogues:
     def __init__(self, database: Database, clock: Clock, stored_max: int = STORED_MAX) -> None:
         self._database = database
         self._stored_max = stored_max
-        self._written: BoundedCache[Sequence[object], bytes] = BoundedCache(
+        # Digests of what the rows hold, by server and user.
+        self._written: BoundedCache[tuple[str, str], bytes] = BoundedCache(
             STORED_MAX, clock=clock, ttl_of=lambda _: WRITE_S
         )
 
@@ -79,12 +80,14 @@ class StoredCatalogues:
     async def put(self, target: Target, catalogue: Catalogue, fetched_at: datetime) -> None:
         """Store a catalogue, unless it is stored already or is too large."""
         content = msgspec.msgpack.encode(catalogue)
-        if len(content) > CONTENT_BYTES_MAX or self._written.get(target.catalogue_key) == content:
+        key = target.server.id, target.user_id
+        digest = hashlib.sha256(b"%d " % target.server.version + content).digest()
+        if len(content) > CONTENT_BYTES_MAX or self._written.get(key) == digest:
             return
         await self._database.pool.execute(
             _PUT, target.server.id, target.user_id, target.server.version, content, fetched_at
         )
-        self._written.put(target.catalogue_key, content)
+        self._written.put(key, digest)
 
     async def delete_of_user(self, user_id: str) -> None:
         """Delete what a user was offered."""

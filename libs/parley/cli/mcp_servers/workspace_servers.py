@@ -1,6 +1,8 @@
 """`parley mcp workspace`: MCP servers that the workspace of a chat defines."""
 
 import json
+import shlex
+import sys
 from typing import Any
 from urllib.parse import quote
 
@@ -54,7 +56,7 @@ def ls(chat_id: str, as_json: bool) -> None:
 @workspace.command()
 @chat_argument
 @name_argument
-@click.option("--digest", help="Trust only the definition with this digest.")
+@click.option("--digest", help="Trust only the definition with this digest, without a question.")
 def trust(chat_id: str, name: str, digest: str | None) -> None:
     """Let turns of CHAT start the server NAME as it is defined now."""
     api = Api(find_server(current()))
@@ -62,6 +64,8 @@ def trust(chat_id: str, name: str, digest: str | None) -> None:
         server = _named(_listed(api, chat_id), name)
         digest = server["digest"] or ""
         click.echo(f"{sanitized(name)}: {sanitized(command_of(server))}", err=True)
+        if sys.stdin.isatty():
+            click.confirm("Trust it?", abort=True, err=True)
     path = f"{_servers(chat_id)}/{quote(name, safe='')}/trust"
     trusted = api.call("PUT", path, {"digest": digest}, new_key(), needs="state")
     click.echo(trusted["state"])
@@ -77,8 +81,14 @@ def untrust(chat_id: str, name: str) -> None:
 
 
 def command_of(server: dict[str, Any]) -> str:
-    """Return what a server runs, as one line."""
-    return " ".join([server["command"] or "-", *server["arguments"]])
+    """Return what a server runs, with its variables, as a shell reads it."""
+    if not server["command"]:
+        return "-"
+    # One of an earlier version sends no values.
+    environment = server.get("environment") or dict.fromkeys(server["variable_names"], "")
+    program = shlex.join([server["command"], *server["arguments"]])
+    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
+    return " ".join([*variables, program])
 
 
 def _listed(api: Api, chat_id: str) -> dict[str, Any]:

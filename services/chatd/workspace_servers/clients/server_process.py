@@ -5,6 +5,8 @@ there, and of standard error the last bytes follow when the server ended. A line
 comes in between, so that a child that keeps standard error open hides no end.
 """
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -22,7 +24,10 @@ from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.rpc import Address, Channels, acting_for
 
+logger = logging.getLogger(__name__)
+
 ANSWER_S: Final = 30.0
+KILL_S: Final = 5.0
 #: A node accepts at most so much input at once.
 PIECE_BYTES: Final = 64 * 1024
 #: Output that waits to be read; a server that prints faster than that is ended.
@@ -66,25 +71,38 @@ class NodeServerProcesses:
                     ),
                     timeout=ANSWER_S,
                 )
-                call: Any = stub.Attach()
-            process = started.process
-            if process.start_error:
-                raise ServerFailed(process.start_error)
-            await call.write(
-                api.AttachRequest(
-                    open=api.AttachOpen(
-                        context=context, process_id=process.process_id, owns_process=True
-                    )
-                )
-            )
-            pipes = _AttachedPipes(call)
-            await pipes.read()
         except grpc.aio.AioRpcError as error:
             raise _failure(error) from error
+        process = started.process
+        if process.start_error:
+            raise ServerFailed(process.start_error)
+        with acting_for(user_of(place.owner)):
+            call: Any = stub.Attach()
+        opening = api.AttachOpen(context=context, process_id=process.process_id, owns_process=True)
+        pipes = _AttachedPipes(call)
+        is_owned = False
         try:
+            await pipes.open(opening)
+            is_owned = True
             yield pipes
         finally:
             call.cancel()
+            if not is_owned:
+                with acting_for(user_of(place.owner)):
+                    await self._kill(stub, opening)
+
+    async def _kill(self, stub: ProcessServiceStub, opening: api.AttachOpen) -> None:
+        """End a process that no attachment owns yet."""
+        request = api.SignalProcessRequest(
+            context=opening.context,
+            request_id=f"mcp-server-{self._new_id()}",
+            process_id=opening.process_id,
+            signal=process_pb2.PROCESS_SIGNAL_KILL,
+        )
+        try:
+            await stub.SignalProcess(request, timeout=KILL_S)
+        except grpc.aio.AioRpcError as error:
+            logger.warning("a workspace server was not killed: %s", plain_problem(error).message)
 
 
 class _AttachedPipes:
@@ -92,6 +110,20 @@ class _AttachedPipes:
 
     def __init__(self, call: Any) -> None:
         self._call = call
+
+    async def open(self, opening: api.AttachOpen) -> None:
+        """Attach to the process; the attachment owns it when this returns.
+
+        Raises:
+            ServerFailed: The process ended, or the node is gone.
+        """
+        try:
+            await self._call.write(api.AttachRequest(open=opening))
+        except grpc.aio.AioRpcError as error:
+            raise _failure(error) from error
+        except (grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            raise ServerFailed("it ended") from error
+        await self.read()
 
     async def write(self, data: bytes) -> None:
         """Write to its input.
@@ -104,7 +136,7 @@ class _AttachedPipes:
                 await self._call.write(api.AttachRequest(stdin=data[begin : begin + PIECE_BYTES]))
         except grpc.aio.AioRpcError as error:
             raise _failure(error) from error
-        except grpc.aio.UsageError as error:
+        except (grpc.aio.UsageError, asyncio.InvalidStateError) as error:
             raise ServerFailed("it ended") from error
 
     async def read(self) -> bytes:

@@ -23,13 +23,18 @@ def call_result(result: dict[str, Any]) -> tool_pb2.CallResult:
         parts.append(_text(f"[{len(blocks) - PARTS_MAX} more parts were cut]"))
     structured = result.get("structuredContent")
     if isinstance(structured, dict) and not parts:
-        structured_json = msgspec.json.encode(structured)
-        parts.append(
-            tool_pb2.ContentPart(structured=tool_pb2.StructuredContent(json=structured_json))
-        )
+        parts.append(_structured(structured))
     is_error = result.get("isError") is True
     outcome = tool_pb2.CALL_OUTCOME_TOOL_ERROR if is_error else tool_pb2.CALL_OUTCOME_SUCCEEDED
     return tool_pb2.CallResult(outcome=outcome, parts=parts)
+
+
+def _structured(structured: dict[str, Any]) -> tool_pb2.ContentPart:
+    try:
+        encoded = msgspec.json.encode(structured)
+    except RecursionError:
+        return _text("[structured content that is too deep was left out]")
+    return tool_pb2.ContentPart(structured=tool_pb2.StructuredContent(json=encoded))
 
 
 def _part(block: Any) -> tool_pb2.ContentPart:

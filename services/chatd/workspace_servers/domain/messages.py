@@ -12,10 +12,13 @@ import msgspec
 PROTOCOL_VERSION: Final = "2025-11-25"
 #: A longer line ends the session: it would have to be kept in memory.
 LINE_BYTES_MAX: Final = 8 * 1024 * 1024
+#: The same for answers that are no results of calls, which need far less.
+LISTING_LINE_BYTES_MAX: Final = 1024 * 1024
 #: Begins the line that says that the server ended, before its exit code.
 EXITED: Final = "parley-server-exit:"
 METHOD_NOT_FOUND: Final = -32601
 MESSAGE_CHARACTERS_MAX: Final = 1000
+REQUEST_ID_CHARACTERS_MAX: Final = 128
 
 INITIALIZE: Final = "initialize"
 INITIALIZED: Final = "notifications/initialized"
@@ -99,9 +102,18 @@ def received(line: bytes) -> Received | None:
     method, request_id = document.get("method"), document.get("id")
     if isinstance(method, str):
         if isinstance(request_id, str | int):
+            if not _is_answerable(request_id):
+                return None
             return Request(request_id, method[:MESSAGE_CHARACTERS_MAX])
         return _notification(method, document.get("params"))
     return _answer(request_id, document)
+
+
+def _is_answerable(request_id: str | int) -> bool:
+    """Return whether an id is short enough to be sent back in an answer."""
+    if isinstance(request_id, str):
+        return len(request_id) <= REQUEST_ID_CHARACTERS_MAX
+    return request_id.bit_length() < 64
 
 
 def _notification(method: str, params: Any) -> Received | None:
@@ -113,10 +125,14 @@ def _notification(method: str, params: Any) -> Received | None:
     if not isinstance(token, int) or not isinstance(progress, int | float):
         return None
     message = params.get("message")
+    try:
+        done, whole = float(progress), float(total) if isinstance(total, int | float) else None
+    except OverflowError:
+        return None
     return Progress(
         token,
-        float(progress),
-        float(total) if isinstance(total, int | float) else None,
+        done,
+        whole,
         message[:MESSAGE_CHARACTERS_MAX] if isinstance(message, str) else "",
     )
 

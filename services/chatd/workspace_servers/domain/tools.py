@@ -15,11 +15,15 @@ from chatd.content.domain.tools import Executor, ToolSpec
 #: The names of administrators' servers hold no underscore, so these never collide with theirs.
 PREFIX: Final = "ws_"
 TOOLS_MAX: Final = 64
+#: Entries of a listing that are looked at, over all of its pages.
+ENTRIES_MAX: Final = 512
 NAME_MAX: Final = 64
 SUFFIX_MAX: Final = 8
 ORIGINAL_NAME_MAX: Final = 128
 DESCRIPTION_CHARACTERS_MAX: Final = 2048
 SCHEMA_BYTES_MAX: Final = 64 * 1024
+#: The schemas of one server together.
+SCHEMAS_BYTES_MAX: Final = 256 * 1024
 INSTRUCTIONS_CHARACTERS_MAX: Final = 2048
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]")
 #: Control, format, surrogate, private and unassigned characters.
@@ -42,13 +46,24 @@ def visible(text: str) -> str:
     )
 
 
-def listed_tools(entries: Sequence[Any]) -> tuple[ServerTool, ...]:
-    """Return the tools of a listing that can be offered, each name once."""
-    tools: dict[str, ServerTool] = {}
-    for entry in entries:
-        tool = _tool(entry)
-        if tool is not None and len(tools) < TOOLS_MAX:
-            tools.setdefault(tool.name, tool)
+def listed_tools(
+    entries: Sequence[Any], earlier: Sequence[ServerTool] = ()
+) -> tuple[ServerTool, ...]:
+    """Return the tools of a listing that can be offered, each name once.
+
+    Args:
+        entries: A page of the listing.
+        earlier: The tools of the pages before.
+    """
+    tools = {tool.name: tool for tool in earlier}
+    left_bytes = SCHEMAS_BYTES_MAX - sum(_schema_bytes(tool) for tool in earlier)
+    for entry in entries[:ENTRIES_MAX]:
+        if len(tools) >= TOOLS_MAX:
+            break
+        tool = _tool(entry, min(SCHEMA_BYTES_MAX, left_bytes))
+        if tool is not None and tool.name not in tools:
+            tools[tool.name] = tool
+            left_bytes -= _schema_bytes(tool)
     return tuple(tools.values())
 
 
@@ -84,7 +99,11 @@ def server_of(tool_name: str) -> str:
     return tool_name.removeprefix(PREFIX).partition("__")[0]
 
 
-def _tool(entry: Any) -> ServerTool | None:
+def _schema_bytes(tool: ServerTool) -> int:
+    return len(tool.input_schema_json.encode())
+
+
+def _tool(entry: Any, schema_bytes_max: int) -> ServerTool | None:
     if not isinstance(entry, dict):
         return None
     name, description, schema = (entry.get(key) for key in ("name", "description", "inputSchema"))
@@ -97,13 +116,14 @@ def _tool(entry: Any) -> ServerTool | None:
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         return None
     try:
-        text = visible(json.dumps({"type": "object", **schema}, ensure_ascii=False))
-    except RecursionError:
+        text = json.dumps({"type": "object", **schema}, ensure_ascii=False)
+    except (RecursionError, ValueError):
         return None
-    if len(text.encode(errors="replace")) > SCHEMA_BYTES_MAX:
+    # Cleaning takes time for each character, so what is too long is dropped or cut before.
+    if len(text.encode(errors="replace")) > schema_bytes_max:
         return None
-    said = visible(description) if isinstance(description, str) else ""
-    return ServerTool(name, said[:DESCRIPTION_CHARACTERS_MAX], text)
+    said = description[:DESCRIPTION_CHARACTERS_MAX] if isinstance(description, str) else ""
+    return ServerTool(name, visible(said), visible(text))
 
 
 def _names(slug: str, tools: Sequence[str]) -> Mapping[str, str]:

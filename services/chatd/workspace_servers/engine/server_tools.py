@@ -92,6 +92,7 @@ class ServerTools:
                 self._run(execution, location), name="workspace_servers.call", context=detached()
             )
             self._running[execution_id] = task
+            task.add_done_callback(lambda done: self._on_done(execution_id, done))
         await asyncio.wait((task,))
         return self._ended.get(execution_id) or UNKNOWN_OUTCOME
 
@@ -117,6 +118,12 @@ class ServerTools:
         for task in self._running.values():
             task.cancel()
 
+    def _on_done(self, execution_id: ExecutionId, task: asyncio.Task[None]) -> None:
+        """Forget a task, also one that was cancelled before it began."""
+        self._running.pop(execution_id, None)
+        if task.cancelled() and self._ended.get(execution_id) is None:
+            self._ended.put(execution_id, CANCELLED)
+
     async def _run(self, execution: Execution, location: WorkspaceLocation) -> None:
         outcome = UNKNOWN_OUTCOME
         try:
@@ -125,7 +132,6 @@ class ServerTools:
             outcome = CANCELLED
             raise
         finally:
-            del self._running[execution.dispatch.execution_id]
             self._ended.put(execution.dispatch.execution_id, outcome)
 
     async def _outcome(self, execution: Execution, location: WorkspaceLocation) -> Outcome:

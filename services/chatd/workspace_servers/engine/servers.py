@@ -8,7 +8,7 @@ withdrawn, ends it before anything is sent to the server.
 import asyncio
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,6 +34,8 @@ from parley.clock import Clock
 logger = logging.getLogger(__name__)
 
 WORKSPACES_MAX: Final = 4096
+#: Listings that are kept after their servers stopped; one that is not kept starts its server.
+LISTED_BYTES_MAX: Final = 64 * 1024 * 1024
 TTL_S: Final = 30.0
 UNTRUSTED: Final = "its definition is not trusted; the owner of the chat can trust it"
 
@@ -56,20 +58,45 @@ class _Listed:
     tools: tuple[ServerTool, ...]
     instructions: str
 
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory; a character may take four bytes there."""
+        texts = (
+            len(tool.name) + len(tool.description) + len(tool.input_schema_json)
+            for tool in self.tools
+        )
+        return 4 * (len(self.instructions) + sum(texts))
+
 
 class WorkspaceServers:
-    """Lists, trusts and calls the servers of workspaces."""
+    """Lists, trusts and calls the servers of workspaces.
+
+    Args:
+        files: Reads definitions.
+        store: Stores what is trusted.
+        sessions: Runs servers.
+        clock: The clock.
+        publish: Announces to other processes that the trust of a workspace changed.
+    """
 
     def __init__(
-        self, files: DefinitionFiles, store: TrustedServers, sessions: ServerSessions, clock: Clock
+        self,
+        files: DefinitionFiles,
+        store: TrustedServers,
+        sessions: ServerSessions,
+        clock: Clock,
+        publish: Callable[[str], None],
     ) -> None:
+        self._publish = publish
         self._files = files
         self._store = store
         self._sessions = sessions
         self._offers: BoundedCache[tuple[str, int], _Offer] = BoundedCache(
             WORKSPACES_MAX, clock=clock, ttl_of=lambda _: TTL_S
         )
-        self._listed: BoundedCache[tuple[str, str], _Listed] = BoundedCache(WORKSPACES_MAX)
+        self._listed: BoundedCache[tuple[str, str], _Listed] = BoundedCache(
+            WORKSPACES_MAX, size_max=LISTED_BYTES_MAX, size_of=lambda listed: listed.size_bytes
+        )
         self._reports: BoundedCache[ChatId, tuple[ServerReport, ...]] = BoundedCache(WORKSPACES_MAX)
 
     async def offered(self, place: ServerPlace, journal_generation: str) -> tuple[ToolSpec, ...]:
@@ -145,13 +172,28 @@ class WorkspaceServers:
         if definition.digest != digest:
             raise DefinitionChanged(name)
         await self._store.trust(place.location.workspace_id, name, digest, owner_id)
+        self._publish(place.location.workspace_id)
         return await self._current(place, name)
 
     async def untrust(self, place: ServerPlace, name: str, owner_id: OwnerId) -> None:
         """Trust a server no longer, and stop it."""
         await self._store.untrust(place.location.workspace_id, name, owner_id)
+        self._publish(place.location.workspace_id)
         self.forget(place)
         self._sessions.stop(place.location.workspace_id, name)
+
+    async def on_notice(self, workspace_id: str) -> None:
+        """Stop what is trusted no longer, after another process changed what is."""
+        for key in [key for key, _ in self._offers.items() if key[0] == workspace_id]:
+            self._offers.forget(key)
+        if workspace_id in self._sessions.workspaces():
+            self._sessions.keep_only(workspace_id, await self._store.trusted(workspace_id))
+
+    async def on_resync(self) -> None:
+        """Do the same for all workspaces, after notices may have been lost."""
+        self._offers.clear()
+        for workspace_id in self._sessions.workspaces():
+            await self.on_notice(workspace_id)
 
     def forget(self, place: ServerPlace) -> None:
         """Read definitions and trust again at the next use."""
@@ -164,9 +206,15 @@ class WorkspaceServers:
     async def _offer(self, place: ServerPlace) -> _Offer:
         async def read() -> _Offer:
             definitions = await self._files.read(place)
-            if not definitions.servers:
-                return _Offer(definitions, {})
-            return _Offer(definitions, await self._store.trusted(place.location.workspace_id))
+            workspace_id = place.location.workspace_id
+            trusted = await self._store.trusted(workspace_id) if definitions.servers else {}
+            offer = _Offer(definitions, trusted)
+            offered = {
+                each.name: each.digest for each in definitions.servers if offer.is_trusted(each)
+            }
+            # Servers of an earlier definition run no longer than until this one is read.
+            self._sessions.keep_only(workspace_id, offered)
+            return offer
 
         key = place.location.workspace_id, place.location.epoch
         return await self._offers.get_or_read(key, read)

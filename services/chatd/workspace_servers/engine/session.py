@@ -16,7 +16,9 @@ from chatd.workspace_servers.domain.messages import Answer, Progress, Request, T
 from chatd.workspace_servers.domain.ports import ServerPipes, ServerPlace, ServerProcesses
 from chatd.workspace_servers.domain.state import ServerFailed
 from chatd.workspace_servers.domain.tools import (
+    ENTRIES_MAX,
     INSTRUCTIONS_CHARACTERS_MAX,
+    TOOLS_MAX,
     ServerTool,
     listed_tools,
     visible,
@@ -26,6 +28,8 @@ from parley.tasks import first_of, is_set_within
 
 OPENING_S: Final = 30.0
 LISTING_S: Final = 10.0
+#: Between two listings of a server that says that its tools changed.
+LISTING_PAUSE_S: Final = 5.0
 #: A call that reports no progress for so long has failed.
 SILENCE_S: Final = 60.0
 CALL_S: Final = 600.0
@@ -40,6 +44,7 @@ LAST_WORDS_CHARACTERS: Final = 500
 EXITED: Final = messages.EXITED.encode()
 LAST_WORDS_S: Final = 1.0
 STOPPED: Final = "it was stopped"
+UNEXPECTED: Final = "an error of the service ended it; its log has more"
 
 OnProgress = Callable[[Progress], None]
 
@@ -55,6 +60,7 @@ class CallLost(Exception):
 @dataclass(slots=True)
 class _Waiting:
     on_progress: OnProgress
+    is_call: bool
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     answer: Answer | None = None
 
@@ -101,8 +107,8 @@ class ServerSession:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request waits for its answer."""
-        return bool(self._waiting)
+        """Whether a call waits for its answer."""
+        return any(waiting.is_call for waiting in self._waiting.values())
 
     async def run(self) -> None:
         """Start the server and serve calls until it ends, is stopped or is not called any more."""
@@ -116,6 +122,10 @@ class ServerSession:
                 )
         except ServerFailed as failed:
             self.failure = self._reason(str(failed))
+        except Exception:
+            # Not as if it had been stopped: then it would be started again without a pause.
+            self.failure = UNEXPECTED
+            raise
         finally:
             self.failure = self.failure or STOPPED
             self.ready.set()
@@ -147,25 +157,31 @@ class ServerSession:
         answer = await self._required(messages.INITIALIZE, messages.OPENING, OPENING_S)
         said = answer.get("instructions")
         if isinstance(said, str):
-            self.instructions = visible(said)[:INSTRUCTIONS_CHARACTERS_MAX]
+            self.instructions = visible(said[:INSTRUCTIONS_CHARACTERS_MAX])
         self._write(messages.notification_line(messages.INITIALIZED))
         while True:
             self._is_listing_old.clear()
             self.tools = await self._listed()
             self.ready.set()
+            await self._clock.sleep(LISTING_PAUSE_S)
             await self._is_listing_old.wait()
 
     async def _listed(self) -> tuple[ServerTool, ...]:
-        entries: list[Any] = []
+        tools: tuple[ServerTool, ...] = ()
+        left = ENTRIES_MAX
         params: dict[str, Any] = {}
         for _ in range(PAGES_MAX):
             page = await self._required(messages.LIST_TOOLS, params, LISTING_S)
             listed, cursor = page.get("tools"), page.get("nextCursor")
-            entries += listed if isinstance(listed, list) else []
-            if not isinstance(cursor, str) or not cursor:
+            entries = listed[:left] if isinstance(listed, list) else []
+            # Page by page: what is not offered is not kept.
+            tools = listed_tools(entries, tools)
+            left -= len(entries)
+            is_full = left <= 0 or len(tools) >= TOOLS_MAX
+            if is_full or not isinstance(cursor, str) or not cursor:
                 break
             params = {"cursor": cursor}
-        return listed_tools(entries)
+        return tools
 
     async def _required(
         self, method: str, params: dict[str, Any], limit_s: float
@@ -190,10 +206,11 @@ class ServerSession:
         on_progress: OnProgress = lambda _: None,
     ) -> Answer:
         self._ids += 1
-        request_id, waiting = self._ids, _Waiting(on_progress)
+        is_call = method == messages.CALL_TOOL
+        request_id, waiting = self._ids, _Waiting(on_progress, is_call)
         self._waiting[request_id] = waiting
         end_s = self._clock.monotonic() + whole_s
-        if method == messages.CALL_TOOL:
+        if is_call:
             params = {**params, "_meta": {"progressToken": request_id}}
         try:
             self._write(messages.request_line(request_id, method, params))
@@ -207,8 +224,9 @@ class ServerSession:
             return waiting.answer
         finally:
             del self._waiting[request_id]
-            self._used_s = self._clock.monotonic()
-            if waiting.answer is None and method == messages.CALL_TOOL and not self.failure:
+            if is_call:
+                self._used_s = self._clock.monotonic()
+            if waiting.answer is None and is_call and not self.failure:
                 params = {"requestId": request_id, "reason": "the call was cancelled"}
                 with suppress(ServerFailed):
                     self._write(messages.notification_line(messages.CANCELLED, params))
@@ -232,33 +250,47 @@ class ServerSession:
             *ends, rest = piece.split(b"\n")
             for end in ends:
                 line += end
+                self._limit(line)
                 if line:
                     self._received(bytes(line))
                 line.clear()
             line += rest
             if self._exit_code:
                 await self._ended(bytes(line), pipes)
-            if len(line) > messages.LINE_BYTES_MAX:
-                raise ServerFailed(f"it sent a line of over {messages.LINE_BYTES_MAX} bytes")
+            self._limit(line)
         self._last_words += bytes(line)
         raise ServerFailed("it ended")
 
+    def _limit(self, line: bytearray) -> None:
+        """Refuse a line that is too long; results of calls come only after the listing."""
+        is_ready = self.ready.is_set()
+        limit = messages.LINE_BYTES_MAX if is_ready else messages.LISTING_LINE_BYTES_MAX
+        if len(line) > limit:
+            raise ServerFailed(f"it sent a line of over {limit} bytes")
+
     def _received(self, line: bytes) -> None:
         message = messages.received(line)
-        if not isinstance(message, Answer):
+        waiting = (
+            self._waiting.get(message.request_id)
+            if isinstance(message, Answer | Progress)
+            else None
+        )
+        is_asked = isinstance(message, Answer) and waiting is not None and waiting.answer is None
+        if not is_asked:
             self._unasked_bytes += len(line)
             if self._unasked_bytes > UNASKED_BYTES_MAX:
                 raise ServerFailed(f"it sent over {UNASKED_BYTES_MAX} bytes that answer nothing")
         match message:
-            case Answer():
+            case Answer() if waiting is not None and is_asked:
+                if not waiting.is_call and len(line) > messages.LISTING_LINE_BYTES_MAX:
+                    limit = messages.LISTING_LINE_BYTES_MAX
+                    raise ServerFailed(f"it sent a listing of over {limit} bytes")
                 self._unasked_bytes = 0
-                if (waiting := self._waiting.get(message.request_id)) is not None:
-                    waiting.answer = message
-                    waiting.changed.set()
-            case Progress():
-                if (waiting := self._waiting.get(message.request_id)) is not None:
-                    waiting.on_progress(message)
-                    waiting.changed.set()
+                waiting.answer = message
+                waiting.changed.set()
+            case Progress() if waiting is not None:
+                waiting.on_progress(message)
+                waiting.changed.set()
             case Request():
                 self._write(messages.reply_line(message))
             case ToolsChanged():

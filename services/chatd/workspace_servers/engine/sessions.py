@@ -4,6 +4,7 @@ A chat in a mode that only reads has servers of its own, started with a profile 
 never meets one that may write.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,6 +19,8 @@ from parley.rpc import detached
 from parley.tasks import Starter, is_set_within
 
 SESSIONS_MAX: Final = 128
+OF_OWNER_MAX: Final = 32
+OF_CHAT_MAX: Final = 8
 FAILURES_MAX: Final = 1024
 PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
@@ -97,6 +100,16 @@ class ServerSessions:
             if (key.workspace_id, key.name) == (workspace_id, name):
                 session.stopping.set()
 
+    def keep_only(self, workspace_id: str, digests: Mapping[str, str]) -> None:
+        """Stop the sessions of a workspace whose definition is not among these, by name."""
+        for key, session in self._sessions.items():
+            if key.workspace_id == workspace_id and digests.get(key.name) != key.digest:
+                session.stopping.set()
+
+    def workspaces(self) -> frozenset[str]:
+        """Return the workspaces that have sessions."""
+        return frozenset(key.workspace_id for key in self._sessions)
+
     def close(self) -> None:
         """Stop all sessions."""
         for session in self._sessions.values():
@@ -108,8 +121,7 @@ class ServerSessions:
         failures = self._failures.get(key)
         if failures is not None and self._clock.monotonic() < failures.until_s:
             raise ServerFailed(failures.reason)
-        if len(self._sessions) >= SESSIONS_MAX:
-            raise ServerFailed(f"{SESSIONS_MAX} servers run already; try again later")
+        self._require_room(place)
         # Those of an earlier definition or placement.
         for other, session in self._sessions.items():
             if replace(other, digest="", epoch=0) == replace(key, digest="", epoch=0):
@@ -120,6 +132,18 @@ class ServerSessions:
             self._run(key, session), name="workspace_servers.run", context=detached()
         )
         return session
+
+    def _require_room(self, place: ServerPlace) -> None:
+        """Raise ServerFailed if too many servers run, of the chat, of its owner, or of all."""
+        places = [session.place for session in self._sessions.values()]
+        of_owner = sum(1 for each in places if each.owner.id == place.owner.id)
+        of_chat = sum(1 for each in places if each.chat_id == place.chat_id)
+        if of_chat >= OF_CHAT_MAX:
+            raise ServerFailed(f"{OF_CHAT_MAX} servers of this chat run already; try again later")
+        if of_owner >= OF_OWNER_MAX:
+            raise ServerFailed(f"{OF_OWNER_MAX} servers of your chats run already; try again later")
+        if len(places) >= SESSIONS_MAX:
+            raise ServerFailed(f"{SESSIONS_MAX} servers run already; try again later")
 
     async def _run(self, key: SessionKey, session: ServerSession) -> None:
         began_s = self._clock.monotonic()

@@ -115,4 +115,5 @@ def _server(status: ServerStatus) -> api.WorkspaceServer:
         variable_names=[name for name, _ in definition.environment],
         digest=definition.digest,
         tool_names=status.tool_names,
+        environment=dict(definition.environment),
     )

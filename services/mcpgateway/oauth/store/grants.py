@@ -47,14 +47,13 @@ _PUT = f"""
         failure = '', updated_at = now()
     RETURNING {_COLUMNS}
 """
-# The lease is judged by the clock of the database; that of a process which ended is over.
+# The lease is judged by the clock of the database. That the row of a process expired is no proof
+# that it ended: it may renew still, and a second use of its token would revoke the login.
 # May run: user.
 _LEASE = """
     UPDATE mcp.grants SET refreshing_until = now() + $3::interval, refreshing_by = $4
     WHERE id = $1 AND version = $2 AND failure = ''
-        AND (refreshing_until IS NULL OR refreshing_until < now()
-            OR (refreshing_by IS NOT NULL AND NOT EXISTS (
-                SELECT FROM mcp.gateways g WHERE g.id = refreshing_by)))
+        AND (refreshing_until IS NULL OR refreshing_until < now())
     RETURNING 1
 """
 # May run: user.

@@ -85,26 +85,27 @@ async def attach(
         raise InvalidRequest("since_cursor", f"is less than {FROM_NOW}")
     owns_process = opened.owns_process
     terminal = await processes.terminal(scope, process_id, has_pipes=owns_process)
-    stream = await processes.stream(scope, process_id, opened.since_cursor)
-    if opened.HasField("size") and not is_view_only:
-        terminal.resize(size_of(opened.size, "open.size"))
-    await write(
-        api.AttachResponse(
-            opened=api.AttachOpened(
-                process=presenter.present(stream.record),
-                cursor=stream.cursor,
-                view_only=is_view_only,
+    # From here on: a caller that is lost before it gets an answer ends its process as well. A
+    # workspace is not in use merely because a process of it is owned.
+    with processes.owned(process_id) if owns_process else processes.attached(scope):
+        stream = await processes.stream(scope, process_id, opened.since_cursor)
+        if opened.HasField("size") and not is_view_only:
+            terminal.resize(size_of(opened.size, "open.size"))
+        await write(
+            api.AttachResponse(
+                opened=api.AttachOpened(
+                    process=presenter.present(stream.record),
+                    cursor=stream.cursor,
+                    view_only=is_view_only,
+                )
             )
         )
-    )
 
-    def encoded(event: StreamEvent) -> api.AttachResponse:
-        return api.AttachResponse(**_fields(event, stream.record, presenter))
+        def encoded(event: StreamEvent) -> api.AttachResponse:
+            return api.AttachResponse(**_fields(event, stream.record, presenter))
 
-    events = stream.events(follows=True, heartbeat_s=heartbeat_s)
-    typing = _refuse(requests) if is_view_only else _type(terminal, requests)
-    # A workspace is not in use merely because a process of it is owned.
-    with processes.owned(process_id) if owns_process else processes.attached(scope):
+        events = stream.events(follows=True, heartbeat_s=heartbeat_s)
+        typing = _refuse(requests) if is_view_only else _type(terminal, requests)
         await _both_ways(typing, events, lambda event: write(encoded(event)))
 
 

@@ -2,17 +2,24 @@
 
 import asyncio
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 from starlette.responses import Response
 
+from mcpgateway.oauth.store.grants import GrantStore
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.servers.store import Servers
 from parley.api.mcp.v1 import authorization_service_pb2 as api
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.postgres import Database
+from parley.secrets import Keyring, SecretBox
 from support.mcpgateway.gateway import mcp_gateway
 from support.mcpgateway.logins import LoginLab
 
 CALLS = 20
+DEAD = "01900000-0000-7000-8000-0000000000dd"
+LIVING = "01900000-0000-7000-8000-0000000000ee"
 
 
 async def expire_stored(database: Database) -> None:
@@ -152,3 +159,21 @@ async def test_a_cancelled_caller_does_not_lose_the_new_token(
     lab.issuer.gate.set()
     assert (await lab.call("1")).outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED
     assert len(lab.issuer.refreshes) == 1
+
+
+async def test_a_renewal_is_free_after_the_proof_of_death_and_not_before(
+    lab: LoginLab, database: Database
+) -> None:
+    await lab.log_in()
+    journal = await Journal.open(database, DEAD)
+    box = SecretBox(Keyring.load(lab.gateway.settings.master_key_file))
+    of_dead, of_living = (GrantStore(database, box, each) for each in (DEAD, LIVING))
+    server = (await Servers(database, box).find([lab.server_id]))[lab.server_id]
+    user_id = await database.pool.fetchval("SELECT user_id FROM mcp.grants")
+    grant = await of_living.find(server, user_id)
+    assert grant is not None
+    assert await of_dead.lease(grant, timedelta(minutes=1))
+    await database.pool.execute("DELETE FROM mcp.gateways WHERE id = $1", DEAD)
+    assert not await of_living.lease(grant, timedelta(minutes=1))
+    await journal.end_process(DEAD)
+    assert await of_living.lease(grant, timedelta(minutes=1))

@@ -8,7 +8,7 @@ import pytest
 
 from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome, Progress
 from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
-from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
+from mcpgateway.runtime.call_executor import RENEW_S, CallExecutor, JournaledCall
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.running_call import PreparedCall
 from mcpgateway.servers.domain import Limits, Reason
@@ -370,3 +370,21 @@ async def until_blocked(database: Database) -> None:
     waiting = 0
     while not waiting:
         waiting = await database.pool.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted")
+
+
+async def test_a_failed_look_for_dead_processes_does_not_end_the_lease(fixture: Fixture) -> None:
+    looked: list[None] = []
+
+    async def fail() -> None:
+        looked.append(None)
+        raise PermissionError("the directory")
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        renewing = tasks.create_task(fixture.executor.renew_lease(fail))
+        for _ in range(2):
+            await fixture.clock.until_sleeping_for(RENEW_S)
+            fixture.clock.advance(RENEW_S)
+        await fixture.clock.until_sleeping_for(RENEW_S)
+        renewing.cancel()
+
+    assert len(looked) == 3

@@ -47,6 +47,20 @@ async def test_the_calls_of_a_dead_process_are_unknown_without_waiting_for_its_l
     assert (await living.read("of-the-living")).end is None
 
 
+async def test_a_file_that_names_no_process_is_cleared(tmp_path: Path, database: Database) -> None:
+    await Journal.open(database, DEAD)
+    living = await Journal.open(database, LIVING)
+    die(tmp_path / "0.instance", "no-uuid")
+    die(tmp_path / "2.instance", DEAD)
+
+    async with Instances.open(tmp_path / "1.instance", LIVING, living, SystemClock()):
+        pass
+    rows = await database.pool.fetch("SELECT id::text FROM mcp.gateways")
+
+    assert [row["id"] for row in rows] == [LIVING]
+    assert (tmp_path / "0.instance").read_text() == ""
+
+
 async def test_a_process_that_starts_in_the_file_of_a_dead_one_ends_it(
     tmp_path: Path, database: Database
 ) -> None:

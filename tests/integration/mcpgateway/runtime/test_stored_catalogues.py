@@ -83,3 +83,18 @@ async def test_stored_catalogues_are_bounded(database: Database, target: Target)
 
     left = await database.pool.fetch("SELECT user_id FROM mcp.catalogues ORDER BY 1")
     assert [row["user_id"] for row in left] == ["bob", "cid"]
+
+
+async def test_what_is_stored_is_what_a_user_was_offered_last(
+    database: Database, target: Target
+) -> None:
+    stored = StoredCatalogues(database, FakeClock())
+    now = await database.pool.fetchval("SELECT now()")
+    other_login = replace(target, headers={"authorization": "another"})
+    fewer = Catalogue({}, 1, "", None)
+    for each, catalogue in ((target, TOOLS), (other_login, fewer), (target, TOOLS)):
+        await stored.put(each, catalogue, now)
+
+    found = await stored.find(target)
+    assert found is not None
+    assert found.catalogue == TOOLS

@@ -76,6 +76,7 @@ LOOPS = {
         "sweeps.run",
         "sweeps.time",
         "timer.flush",
+        "trusted_servers.follow",
         "users.check",
         "users.follow",
         "workspaces.check",

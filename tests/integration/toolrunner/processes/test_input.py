@@ -274,6 +274,24 @@ async def test_leaving_a_terminal_ends_nothing(client: Client) -> None:
     assert answer.reason == process_pb2.WAIT_REASON_MATCHED
 
 
+async def test_an_attachment_that_owns_a_process_ends_it_also_if_it_is_refused(
+    client: Client,
+) -> None:
+    process_id = (await client.start("cat", stdin_mode=PIPE)).process.process_id
+    attached = Attached(client)
+    attached.send(
+        open=api.AttachOpen(
+            context=client.context, process_id=process_id, owns_process=True, since_cursor=1000
+        )
+    )
+    assert await reason_of(anext(attached.responses)) == (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_REQUEST",
+    )
+    waited = await client.wait(process_id)
+    assert waited.process.state == process_pb2.PROCESS_STATE_EXITED
+
+
 async def test_an_attachment_needs_an_opening_and_a_terminal(client: Client) -> None:
     pipe = (await client.start("cat", stdin_mode=PIPE)).process.process_id
     early, ticket, no_terminal = Attached(client), Attached(client), Attached(client)

@@ -118,7 +118,10 @@ async def server_calls(house: House) -> AsyncIterator[ServerCalls]:
         channels = Channels((house.address,), lambda _: client.channel)
         trusted = InMemoryTrustedServers()
         sessions = ServerSessions(NodeServerProcesses(channels, client.new_id), tasks, clock)
-        servers = WorkspaceServers(NodeDefinitionFiles(channels), trusted, sessions, clock)
+        published: list[str] = []
+        servers = WorkspaceServers(
+            NodeDefinitionFiles(channels), trusted, sessions, clock, published.append
+        )
         tools = ServerTools(servers, tasks, ResultFiles(InMemoryAttachmentStore()).unstreamed)
         location = WorkspaceLocation(str(house.address), client.context.workspace_id)
         root = house.data / "workspaces" / client.context.workspace_id / "files"

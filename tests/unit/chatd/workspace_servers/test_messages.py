@@ -14,7 +14,16 @@ from chatd.workspace_servers.domain.messages import (
     received,
     reply_line,
 )
-from chatd.workspace_servers.domain.tools import listed_tools, specs_of
+from chatd.workspace_servers.domain.tools import (
+    ENTRIES_MAX,
+    SCHEMA_BYTES_MAX,
+    SCHEMAS_BYTES_MAX,
+    listed_tools,
+    specs_of,
+)
+
+#: No float holds it.
+HUGE = 10**400
 
 
 @pytest.mark.parametrize(
@@ -30,7 +39,13 @@ from chatd.workspace_servers.domain.tools import listed_tools, specs_of
             Progress(2, 1.0, None, ""),
         ),
         ({"method": "notifications/progress", "params": {"progressToken": "x"}}, None),
+        (
+            {"method": "notifications/progress", "params": {"progressToken": 2, "progress": HUGE}},
+            None,
+        ),
         ({"id": "x", "result": {}}, None),
+        ({"id": "x" * 129, "method": "ping"}, None),
+        ({"id": 2**64, "method": "ping"}, None),
         ([], None),
         ("text", None),
     ],
@@ -79,3 +94,21 @@ def test_no_invisible_character_of_a_definition_is_offered() -> None:
     (spec,) = specs_of("ws_s", "id", listed_tools([entry]), "digest", "generation")
     assert (spec.name, spec.description) == ("ws_s__one", "xy")
     assert json.loads(spec.input_schema_json) == {"type": "object", "title": "z"}
+
+
+def test_the_schemas_of_a_server_are_bounded_together() -> None:
+    schema = {"title": "x" * (SCHEMA_BYTES_MAX - 100)}
+    entries = [{"name": f"tool{n}", "inputSchema": schema} for n in range(8)]
+    tools = listed_tools(entries[4:], listed_tools(entries[:4]))
+    assert sum(len(tool.input_schema_json) for tool in tools) <= SCHEMAS_BYTES_MAX
+    assert [tool.name for tool in tools] == ["tool0", "tool1", "tool2", "tool3"]
+
+
+def test_entries_beyond_the_maximum_are_not_looked_at() -> None:
+    entries: list[object] = [*["none"] * ENTRIES_MAX, {"name": "late", "inputSchema": {}}]
+    assert listed_tools(entries) == ()
+
+
+def test_what_is_cut_of_a_definition_is_not_cleaned() -> None:
+    entry = {"name": "one", "description": "\u200b" * 4096 + "x", "inputSchema": {}}
+    assert [tool.description for tool in listed_tools([entry])] == [""]

@@ -29,13 +29,15 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n6parley/api/workspace/v1/workspace_server_service.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"\x93\x02\n\x0fWorkspaceServer\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x44\n\x05state\x18\x02 \x01(\x0e\x32-.parley.api.workspace.v1.WorkspaceServerStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x06reason\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x19\n\x07\x63ommand\x18\x04 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x19\n\targuments\x18\x05 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0evariable_names\x18\x06 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x06\x64igest\x18\x07 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1a\n\ntool_names\x18\x08 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\"N\n\x1bListWorkspaceServersRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"|\n\x1cListWorkspaceServersResponse\x12\x41\n\x07servers\x18\x01 \x03(\x0b\x32(.parley.api.workspace.v1.WorkspaceServerB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\x07problem\x18\x02 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"\xb6\x01\n\x1bTrustWorkspaceServerRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12!\n\x04name\x18\x03 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18 \xc2\xc1\x18\x02\x08\x01\x12#\n\x06\x64igest\x18\x04 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\"X\n\x1cTrustWorkspaceServerResponse\x12\x38\n\x06server\x18\x01 \x01(\x0b\x32(.parley.api.workspace.v1.WorkspaceServer\"\x93\x01\n\x1dUntrustWorkspaceServerRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12!\n\x04name\x18\x03 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18 \xc2\xc1\x18\x02\x08\x01\" \n\x1eUntrustWorkspaceServerResponse*\xf3\x01\n\x14WorkspaceServerState\x12&\n\"WORKSPACE_SERVER_STATE_UNSPECIFIED\x10\x00\x12\"\n\x1eWORKSPACE_SERVER_STATE_INVALID\x10\x01\x12$\n WORKSPACE_SERVER_STATE_UNTRUSTED\x10\x02\x12\"\n\x1eWORKSPACE_SERVER_STATE_TRUSTED\x10\x03\x12\"\n\x1eWORKSPACE_SERVER_STATE_RUNNING\x10\x04\x12!\n\x1dWORKSPACE_SERVER_STATE_FAILED\x10\x05\x32\xcb\x06\n\x16WorkspaceServerService\x12\xfe\x01\n\x14ListWorkspaceServers\x12\x34.parley.api.workspace.v1.ListWorkspaceServersRequest\x1a\x35.parley.api.workspace.v1.ListWorkspaceServersResponse\"y\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:read\xd2\xc1\x18\x34\n2\n0List the MCP servers that its workspace defines.\x82\xd3\xe4\x93\x02!\x12\x1f/api/v1/chats/{chat_id}/servers\x12\x97\x02\n\x14TrustWorkspaceServer\x12\x34.parley.api.workspace.v1.TrustWorkspaceServerRequest\x1a\x35.parley.api.workspace.v1.TrustWorkspaceServerResponse\"\x91\x01\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x33\n1\n/Trust an MCP server that its workspace defines.\x82\xd3\xe4\x93\x02\x39\x1a,/api/v1/chats/{chat_id}/servers/{name}/trust:\x01*b\x06server\x12\x95\x02\n\x16UntrustWorkspaceServer\x12\x36.parley.api.workspace.v1.UntrustWorkspaceServerRequest\x1a\x37.parley.api.workspace.v1.UntrustWorkspaceServerResponse\"\x89\x01\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x36\n4\n/Trust an MCP server of its workspace no longer.\x10\xcc\x01\x82\xd3\xe4\x93\x02.*,/api/v1/chats/{chat_id}/servers/{name}/trustb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n6parley/api/workspace/v1/workspace_server_service.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"\x9f\x03\n\x0fWorkspaceServer\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x44\n\x05state\x18\x02 \x01(\x0e\x32-.parley.api.workspace.v1.WorkspaceServerStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x06reason\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x19\n\x07\x63ommand\x18\x04 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x19\n\targuments\x18\x05 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0evariable_names\x18\x06 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x06\x64igest\x18\x07 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1a\n\ntool_names\x18\x08 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12V\n\x0b\x65nvironment\x18\t \x03(\x0b\x32\x39.parley.api.workspace.v1.WorkspaceServer.EnvironmentEntryB\x06\xc2\xc1\x18\x02\x08\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\x1bListWorkspaceServersRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"|\n\x1cListWorkspaceServersResponse\x12\x41\n\x07servers\x18\x01 \x03(\x0b\x32(.parley.api.workspace.v1.WorkspaceServerB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\x07problem\x18\x02 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"\xb6\x01\n\x1bTrustWorkspaceServerRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12!\n\x04name\x18\x03 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18 \xc2\xc1\x18\x02\x08\x01\x12#\n\x06\x64igest\x18\x04 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\"X\n\x1cTrustWorkspaceServerResponse\x12\x38\n\x06server\x18\x01 \x01(\x0b\x32(.parley.api.workspace.v1.WorkspaceServer\"\x93\x01\n\x1dUntrustWorkspaceServerRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12!\n\x04name\x18\x03 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18 \xc2\xc1\x18\x02\x08\x01\" \n\x1eUntrustWorkspaceServerResponse*\xf3\x01\n\x14WorkspaceServerState\x12&\n\"WORKSPACE_SERVER_STATE_UNSPECIFIED\x10\x00\x12\"\n\x1eWORKSPACE_SERVER_STATE_INVALID\x10\x01\x12$\n WORKSPACE_SERVER_STATE_UNTRUSTED\x10\x02\x12\"\n\x1eWORKSPACE_SERVER_STATE_TRUSTED\x10\x03\x12\"\n\x1eWORKSPACE_SERVER_STATE_RUNNING\x10\x04\x12!\n\x1dWORKSPACE_SERVER_STATE_FAILED\x10\x05\x32\xcb\x06\n\x16WorkspaceServerService\x12\xfe\x01\n\x14ListWorkspaceServers\x12\x34.parley.api.workspace.v1.ListWorkspaceServersRequest\x1a\x35.parley.api.workspace.v1.ListWorkspaceServersResponse\"y\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:read\xd2\xc1\x18\x34\n2\n0List the MCP servers that its workspace defines.\x82\xd3\xe4\x93\x02!\x12\x1f/api/v1/chats/{chat_id}/servers\x12\x97\x02\n\x14TrustWorkspaceServer\x12\x34.parley.api.workspace.v1.TrustWorkspaceServerRequest\x1a\x35.parley.api.workspace.v1.TrustWorkspaceServerResponse\"\x91\x01\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x33\n1\n/Trust an MCP server that its workspace defines.\x82\xd3\xe4\x93\x02\x39\x1a,/api/v1/chats/{chat_id}/servers/{name}/trust:\x01*b\x06server\x12\x95\x02\n\x16UntrustWorkspaceServer\x12\x36.parley.api.workspace.v1.UntrustWorkspaceServerRequest\x1a\x37.parley.api.workspace.v1.UntrustWorkspaceServerResponse\"\x89\x01\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x36\n4\n/Trust an MCP server of its workspace no longer.\x10\xcc\x01\x82\xd3\xe4\x93\x02.*,/api/v1/chats/{chat_id}/servers/{name}/trustb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.workspace_server_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_WORKSPACESERVER_ENVIRONMENTENTRY']._loaded_options = None
+  _globals['_WORKSPACESERVER_ENVIRONMENTENTRY']._serialized_options = b'8\001'
   _globals['_WORKSPACESERVER'].fields_by_name['name']._loaded_options = None
   _globals['_WORKSPACESERVER'].fields_by_name['name']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_WORKSPACESERVER'].fields_by_name['state']._loaded_options = None
@@ -52,6 +54,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WORKSPACESERVER'].fields_by_name['digest']._serialized_options = b'\302\301\030\004\010\001\030\001'
   _globals['_WORKSPACESERVER'].fields_by_name['tool_names']._loaded_options = None
   _globals['_WORKSPACESERVER'].fields_by_name['tool_names']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_WORKSPACESERVER'].fields_by_name['environment']._loaded_options = None
+  _globals['_WORKSPACESERVER'].fields_by_name['environment']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_LISTWORKSPACESERVERSREQUEST'].fields_by_name['chat_id']._loaded_options = None
   _globals['_LISTWORKSPACESERVERSREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
   _globals['_LISTWORKSPACESERVERSRESPONSE'].fields_by_name['servers']._loaded_options = None
@@ -78,22 +82,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WORKSPACESERVERSERVICE'].methods_by_name['TrustWorkspaceServer']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write\322\301\0303\n1\n/Trust an MCP server that its workspace defines.\202\323\344\223\0029\032,/api/v1/chats/{chat_id}/servers/{name}/trust:\001*b\006server'
   _globals['_WORKSPACESERVERSERVICE'].methods_by_name['UntrustWorkspaceServer']._loaded_options = None
   _globals['_WORKSPACESERVERSERVICE'].methods_by_name['UntrustWorkspaceServer']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write\322\301\0306\n4\n/Trust an MCP server of its workspace no longer.\020\314\001\202\323\344\223\002.*,/api/v1/chats/{chat_id}/servers/{name}/trust'
-  _globals['_WORKSPACESERVERSTATE']._serialized_start=1194
-  _globals['_WORKSPACESERVERSTATE']._serialized_end=1437
+  _globals['_WORKSPACESERVERSTATE']._serialized_start=1334
+  _globals['_WORKSPACESERVERSTATE']._serialized_end=1577
   _globals['_WORKSPACESERVER']._serialized_start=251
-  _globals['_WORKSPACESERVER']._serialized_end=526
-  _globals['_LISTWORKSPACESERVERSREQUEST']._serialized_start=528
-  _globals['_LISTWORKSPACESERVERSREQUEST']._serialized_end=606
-  _globals['_LISTWORKSPACESERVERSRESPONSE']._serialized_start=608
-  _globals['_LISTWORKSPACESERVERSRESPONSE']._serialized_end=732
-  _globals['_TRUSTWORKSPACESERVERREQUEST']._serialized_start=735
-  _globals['_TRUSTWORKSPACESERVERREQUEST']._serialized_end=917
-  _globals['_TRUSTWORKSPACESERVERRESPONSE']._serialized_start=919
-  _globals['_TRUSTWORKSPACESERVERRESPONSE']._serialized_end=1007
-  _globals['_UNTRUSTWORKSPACESERVERREQUEST']._serialized_start=1010
-  _globals['_UNTRUSTWORKSPACESERVERREQUEST']._serialized_end=1157
-  _globals['_UNTRUSTWORKSPACESERVERRESPONSE']._serialized_start=1159
-  _globals['_UNTRUSTWORKSPACESERVERRESPONSE']._serialized_end=1191
-  _globals['_WORKSPACESERVERSERVICE']._serialized_start=1440
-  _globals['_WORKSPACESERVERSERVICE']._serialized_end=2283
+  _globals['_WORKSPACESERVER']._serialized_end=666
+  _globals['_WORKSPACESERVER_ENVIRONMENTENTRY']._serialized_start=616
+  _globals['_WORKSPACESERVER_ENVIRONMENTENTRY']._serialized_end=666
+  _globals['_LISTWORKSPACESERVERSREQUEST']._serialized_start=668
+  _globals['_LISTWORKSPACESERVERSREQUEST']._serialized_end=746
+  _globals['_LISTWORKSPACESERVERSRESPONSE']._serialized_start=748
+  _globals['_LISTWORKSPACESERVERSRESPONSE']._serialized_end=872
+  _globals['_TRUSTWORKSPACESERVERREQUEST']._serialized_start=875
+  _globals['_TRUSTWORKSPACESERVERREQUEST']._serialized_end=1057
+  _globals['_TRUSTWORKSPACESERVERRESPONSE']._serialized_start=1059
+  _globals['_TRUSTWORKSPACESERVERRESPONSE']._serialized_end=1147
+  _globals['_UNTRUSTWORKSPACESERVERREQUEST']._serialized_start=1150
+  _globals['_UNTRUSTWORKSPACESERVERREQUEST']._serialized_end=1297
+  _globals['_UNTRUSTWORKSPACESERVERRESPONSE']._serialized_start=1299
+  _globals['_UNTRUSTWORKSPACESERVERRESPONSE']._serialized_end=1331
+  _globals['_WORKSPACESERVERSERVICE']._serialized_start=1580
+  _globals['_WORKSPACESERVERSERVICE']._serialized_end=2423
 # @@protoc_insertion_point(module_scope)

@@ -61,6 +61,26 @@ class WorkspaceServer(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class EnvironmentEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
@@ -69,6 +89,7 @@ class WorkspaceServer(_message.Message):
     VARIABLE_NAMES_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     TOOL_NAMES_FIELD_NUMBER: _builtins.int
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name in the file."""
     state: Global___WorkspaceServerState.ValueType
@@ -85,11 +106,15 @@ class WorkspaceServer(_message.Message):
 
     @_builtins.property
     def variable_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of the variables that the definition sets; their values are in the file."""
+        """Names of the variables that the definition sets."""
 
     @_builtins.property
     def tool_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tools that it offered last, by its own names."""
+
+    @_builtins.property
+    def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Variables that the definition sets, by name, with their values: a value can change which program runs."""
 
     def __init__(
         self,
@@ -102,10 +127,11 @@ class WorkspaceServer(_message.Message):
         variable_names: _abc.Iterable[_builtins.str] | None = ...,
         digest: _builtins.str = ...,
         tool_names: _abc.Iterable[_builtins.str] | None = ...,
+        environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "command", b"command", "digest", b"digest", "name", b"name", "reason", b"reason", "state", b"state", "tool_names", b"tool_names", "variable_names", b"variable_names"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "command", b"command", "digest", b"digest", "environment", b"environment", "name", b"name", "reason", b"reason", "state", b"state", "tool_names", b"tool_names", "variable_names", b"variable_names"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
