@@ -31,6 +31,7 @@ from chatd.turns.domain.system_prompt import (
     ADVISOR,
     PLAN,
     SUBAGENT,
+    WORKSPACE_SKILLS,
     Mode,
     SystemPrompt,
     blocks_of,
@@ -112,6 +113,16 @@ def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
     assert "deploy" in texts[3]
     assert texts[4] == "<user_instructions>\nanswer in French\n</user_instructions>"
     assert texts[6:] == [ADVISOR, "hi", "later"]
+
+
+def test_skills_of_the_workspace_are_listed_apart_with_who_wrote_them() -> None:
+    skills = (Skill("build", "ours", "skills/build"), Skill("deploy", "mine"))
+    (block,) = blocks_of(SystemPrompt(skills=skills))
+    own, of_workspace = block.split("\n\n")
+    assert own.splitlines()[1:] == ["- deploy: mine"]
+    assert of_workspace.splitlines() == [WORKSPACE_SKILLS, "- build: ours"]
+    (alone,) = blocks_of(SystemPrompt(skills=skills[:1]))
+    assert alone == of_workspace
 
 
 def test_instructions_of_administrators_follow_those_of_plan_mode() -> None:
