@@ -13,7 +13,7 @@ from chatd.workspaces.domain.commands import Remove
 from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
 from chatd.workspaces.domain.spec import Kind, Source
-from chatd.workspaces.domain.workspace import Workspace, WorkspaceId
+from chatd.workspaces.domain.workspace import State, Workspace, WorkspaceId
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.fork_merges import ForkMerges
 from chatd.workspaces.engine.locator import SCRATCH_LIFETIME, ChatWorkspaceLocator
@@ -88,9 +88,12 @@ class AgentForks:
         )
         self._driver.poke(fork)
         made = await self._waits.settled(fork.id)
-        if not made.is_usable:
+        # One that stopped meanwhile starts again when the agent uses it.
+        if made.is_usable or (made.state is State.STOPPED and made.has_files):
+            return
+        if not made.has_files:
             await self.discard(agent_id)
-            raise WorkspaceNotReady(made.id, made.state)
+        raise WorkspaceNotReady(made.id, made.state)
 
     async def discard(self, agent_id: ChatId) -> None:
         """Remove the fork of an agent that was not started."""

@@ -72,4 +72,9 @@ async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_s
     with pytest.raises(AgentsRefused) as many:
         await agents.spawn(CLAIM, OTHER, limits)
     assert (deep.value.reason, many.value.reason) == ("AGENTS_TOO_DEEP", "AGENTS_TOO_MANY")
+    with pytest.raises(AgentsRefused) as early:
+        await agents.is_started(OTHER, limits)
+    assert early.value.reason == "AGENTS_TOO_MANY"
+    assert await agents.is_started(REQUEST, limits)
+    assert not await agents.is_started(OTHER, AgentLimits())
     assert await agents.spawn(CLAIM, REQUEST, limits) is None
