@@ -10,12 +10,14 @@ from chatd.chats.domain.agents import AgentLimits, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
+from chatd.primitives.domain.errors import WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, WorkerId
 from chatd.workspaces.domain.commands import Remove, Start
-from chatd.workspaces.domain.errors import WorkspaceNotReady
+from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.ports import WorkspaceLocation
+from chatd.workspaces.domain.quota import QuotaLimits
 from chatd.workspaces.domain.spec import Kind
-from chatd.workspaces.domain.workspace import State, Workspace, WorkspaceId
+from chatd.workspaces.domain.workspace import State, Usage, Workspace, WorkspaceId
 from chatd.workspaces.engine.agent_forks import AgentForks
 from chatd.workspaces.engine.driver import DriverTiming
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
@@ -116,7 +118,8 @@ class Ready:
     def forks(self) -> AgentForks:
         """Return the forks of agents."""
         this = cast(Any, self)
-        return AgentForks(self.store, this, this, this, this)
+        limits = QuotaLimits(live_workspaces=1, workspaces=1, disk_bytes=1024)
+        return AgentForks(self.store, this, this, this, this, limits)
 
 
 @pytest.mark.parametrize(
@@ -138,3 +141,19 @@ async def test_only_a_copy_that_never_became_usable_is_discarded(
     with pytest.raises(WorkspaceNotReady) if is_refused else nullcontext():
         await Ready(store, source.id, outcome).forks().fork(ChatId(source.id), agent_id, OWNER)
     assert (await store.get(agent_id)).is_gone is not is_kept
+
+
+async def test_a_copy_beyond_the_disk_space_of_its_owner_is_refused(pool: Pool) -> None:
+    store = PostgresWorkspaces(pool)
+    source = fresh("source", is_scratch_of_chat=True)
+    await store.add_scratch(source, DRIVER, 15.0)
+    forks = Ready(store, source.id, {"state": State.READY, "has_files": True}).forks()
+    first, other = ChatId(next(IDS)), ChatId(next(IDS))
+    await forks.fork(ChatId(source.id), first, OWNER)
+    full = fresh("full", is_scratch_of_chat=True, usage=Usage(disk_bytes=1024))
+    await store.add_scratch(full, DRIVER, 15.0)
+    await forks.fork(ChatId(source.id), first, OWNER)
+    with pytest.raises(QuotaExhausted):
+        await forks.fork(ChatId(source.id), other, OWNER)
+    with pytest.raises(WorkspaceNotFound):
+        await store.get(other)
