@@ -20,6 +20,7 @@ cannot be undone, ask, unless you were told to go ahead.
 Answer in the person's language, as briefly as the matter allows, in Markdown where it helps."""
 
 CONTEXT_FILE_BYTES_MAX = 64 * 1024
+SKILL_DESCRIPTIONS_BYTES_MAX = 16 * 1024
 
 INSTRUCTIONS = """\
 The workspace has files that say how to work in it; they follow. Keep to them where they apply. \
@@ -119,15 +120,20 @@ def instructions_block(files: tuple[ContextFile, ...]) -> str:
 
 
 def skills_block(skills: tuple[Skill, ...]) -> str:
-    """Return the block that lists skills, first the user's own; empty if there are none."""
-    own = [_skill_line(skill) for skill in skills if not skill.directory]
-    of_workspace = [_skill_line(skill) for skill in skills if skill.directory]
-    lists = ((SKILLS, own), (WORKSPACE_SKILLS, of_workspace))
-    return "\n\n".join("\n".join((title, *lines)) for title, lines in lists if lines)
+    """Return the block that lists skills, first the user's own; empty if there are none.
 
-
-def _skill_line(skill: Skill) -> str:
-    return f"- {skill.name}: {skill.description}"
+    Beyond the size limit of all descriptions, skills are listed by name.
+    """
+    lists = []
+    left_bytes = SKILL_DESCRIPTIONS_BYTES_MAX
+    for title, is_own in ((SKILLS, True), (WORKSPACE_SKILLS, False)):
+        lines = [title]
+        for skill in (each for each in skills if is_own is not bool(each.directory)):
+            left_bytes -= len(skill.description.encode())
+            lines.append(f"- {skill.name}" + (f": {skill.description}" if left_bytes >= 0 else ""))
+        if len(lines) > 1:
+            lists.append("\n".join(lines))
+    return "\n\n".join(lists)
 
 
 def _user_instructions(instructions: str) -> str:

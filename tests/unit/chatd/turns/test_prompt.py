@@ -125,6 +125,15 @@ def test_skills_of_the_workspace_are_listed_apart_with_who_wrote_them() -> None:
     assert alone == of_workspace
 
 
+def test_descriptions_of_skills_are_bounded_together_the_users_own_first() -> None:
+    ours = tuple(Skill(f"a{place}", "o" * 1024, f"skills/a{place}") for place in range(10))
+    mine = tuple(Skill(f"b{place}", "m" * 1024) for place in range(10))
+    (block,) = blocks_of(SystemPrompt(skills=(*ours, *mine)))
+    assert (block.count("m" * 1024), block.count("o" * 1024)) == (10, 6)
+    assert all(f"- {skill.name}" in block for skill in (*ours, *mine))
+    assert block.endswith("- a8\n- a9")
+
+
 def test_instructions_of_administrators_follow_those_of_plan_mode() -> None:
     (planned,) = blocks_of(SystemPrompt(mode=Mode.PLAN, plan_instructions=" Be brief. "))
     assert planned == f"{PLAN}\n\nBe brief."
