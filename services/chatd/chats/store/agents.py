@@ -187,6 +187,7 @@ def _new_chat(
         is_unattended=True,
         parent_chat_id=parent_chat_id,
         root_chat_id=request.root_chat_id,
+        fallback_model_id=request.fallback_model_id,
     )
 
 

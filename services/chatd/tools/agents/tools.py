@@ -180,7 +180,8 @@ class AgentTools:
             title=given.name.strip() or _title_of(given.prompt),
             prompt=given.prompt,
             mode=ChatMode.EXPLORE if is_reading else ChatMode.ORDINARY,
-            model_id=context.model_id,
+            model_id=context.own_model_id,
+            fallback_model_id=context.fallback_model_id,
             mcp_server_ids=context.mcp_server_ids,
             is_forked=is_forked,
         )
@@ -250,7 +251,7 @@ class AgentTools:
                 Role.USER,
                 (Text(given.message),),
                 created_by=context.owner.id,
-                choice=ModelChoice(context.model_id),
+                choice=ModelChoice(context.own_model_id),
             ),
             QueuedMessageId(str(uuid.uuid5(uuid.UUID(execution_id), "queued"))),
             None,

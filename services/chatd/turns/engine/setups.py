@@ -140,6 +140,7 @@ class ConfiguredSetups:
             workspace_id=facts.workspace_id,
             is_attended=facts.is_attended,
             fallback=self._fallback(catalogue, facts, resolved, own),
+            fallback_model_id=facts.fallback_model_id,
         )
 
     def _fallback(

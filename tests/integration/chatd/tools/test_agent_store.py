@@ -1,6 +1,7 @@
 """Agents in PostgreSQL: started once, by the owner of their parent, within their limits."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -9,6 +10,7 @@ from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
+from chatd.models.store.catalogue import StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
@@ -26,6 +28,7 @@ REQUEST = SpawnRequest(
     mode=ChatMode.EXPLORE,
     model_id="",
     mcp_server_ids=None,
+    fallback_model_id="other",
 )
 OTHER = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000b"))
 DEEP = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000c"), depth=2)
@@ -40,7 +43,7 @@ async def agents(pool: Pool) -> Agents:
 
 
 async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_nothing(
-    agents: Agents,
+    agents: Agents, pool: Pool
 ) -> None:
     state = await agents.spawn(CLAIM, REQUEST, AgentLimits())
     assert state is not None
@@ -60,6 +63,8 @@ async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_not
         False,
     )
     assert await agents.below(ROOT) == (REQUEST.chat_id,)
+    facts = await StoredCatalogue(pool, cast(Any, None)).chat(REQUEST.chat_id)
+    assert facts.fallback_model_id == "other"
 
 
 async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_started(

@@ -10,9 +10,11 @@ from chatd.chats.domain.commands import Command
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.tools import AgentTools
+from chatd.turns.domain.turn import TurnSetup
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -123,3 +125,14 @@ async def test_a_copy_is_discarded_if_its_agent_is_refused_after_all(stage: Stag
     refused = await stage.spawn(TurnContext(CHAT, ANN))
     assert refused["reason"] == "AGENTS_TOO_MANY"
     assert stage.copies.discarded == stage.copies.forked != []
+
+
+async def test_an_agent_has_the_models_of_its_parent_and_not_the_fallback_that_answers(
+    stage: Stage,
+) -> None:
+    own, other = ModelProfile("own"), ModelProfile("other", is_fallback=True)
+    setup = TurnSetup(own, fallback=other, fallback_model_id="other").taken_over()
+    await stage.spawn(setup.context(CHAT, ANN))
+    (request,) = stage.children.started.values()
+    assert setup.context(CHAT, ANN).model_id == "other"
+    assert (request.model_id, request.fallback_model_id) == ("own", "other")
