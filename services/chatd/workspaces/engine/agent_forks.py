@@ -103,7 +103,7 @@ class AgentForks:
 
     async def _require_disk(self, agent_id: ChatId, owner_id: OwnerId) -> None:
         counted = await self._workspaces.counted(owner_id)
-        if any(each.id == agent_id for each in counted):
+        if any(each.id == WorkspaceId(agent_id) for each in counted):
             return  # The copy of an earlier call.
         for use in uses(counted, self._limits):
             if use.dimension is Dimension.DISK_BYTES and use.is_exhausted_by(1):

@@ -341,7 +341,7 @@ async def test_what_another_chat_is_bound_to_outlives_the_chat_that_it_was_made_
     chat_id, other = await insert_chat(pool, owner_id=ANN), await insert_chat(pool, owner_id=ANN)
     scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
     await store.add_scratch(scratch, DRIVER, 15.0)
-    assert await store.bind(other, scratch.id)
+    assert await store.bind(ChatId(other), scratch.id)
     await pool.execute(
         "INSERT INTO chat.deleted_chats VALUES ($1, $2, pg_current_xact_id(), now())", chat_id, ANN
     )
