@@ -120,6 +120,19 @@ async def test_drift_is_stored_and_published_once_until_a_refresh(
     assert await compare() == (False, 0)
 
 
+async def test_a_comparison_with_files_that_are_not_pinned_any_more_says_nothing(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    await stage.turn(chat_id)
+    before = await stage.cache.chat(chat_id)
+    stage.fake.files = {"AGENTS.md": b"be brief"}
+    await stage.pins.renew(chat_id, ANN)
+    assert await stage.pins.compare(chat_id, ANN, before)
+    assert stage.published == []
+    assert not (await served.ann.get(chat_id)).instructions_drifted
+
+
 async def test_skills_of_the_workspace_are_pinned_by_name(
     stage: Stage, served: ServedChats
 ) -> None:
