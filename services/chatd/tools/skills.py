@@ -4,6 +4,7 @@ from typing import Annotated, Final, Protocol
 
 import msgspec
 
+from chatd.content.domain.instructions import sanitized
 from chatd.content.domain.parts import Skill
 from chatd.content.domain.skills import (
     SKILL_FILE,
@@ -166,7 +167,7 @@ class SkillTools:
         content = await self._files.text(*where, f"{skill.directory}/{path}")
         if content is None:
             raise BadArguments(f"there is no text file {path}", "use a path from read_skill")
-        return _told(execution, skill, {"path": path}, content, "content")
+        return _told(execution, skill, {"path": path}, sanitized(content), "content")
 
 
 def _told(

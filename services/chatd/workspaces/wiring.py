@@ -118,7 +118,7 @@ def open_workspaces(
         worker_id, workspaces, nodes, process.clock, known=known, policies=policies, jitter=jitter
     )
     merges = ForkMerges(workspaces, known, host)
-    forks = AgentForks(workspaces, locator, driver, control, merges)
+    forks = AgentForks(workspaces, locator, driver, control, merges, _quota(resources.settings))
     servicers = (
         WorkspaceServicer(
             control,

@@ -25,16 +25,16 @@ def fallback() -> None:
 @fallback.command()
 @of_chat
 def show(chat_id: str | None) -> None:
-    """Print the id of the model."""
+    """Print the id of the model; `default` for a chat with the one of the installation."""
     found = Api(find_server(current())).call("GET", _path(chat_id))
-    _print(found)
+    _print(found, chat_id)
 
 
 @fallback.command("set")
 @click.argument("model_id", metavar="MODEL")
 @of_chat
 def set_model(model_id: str, chat_id: str | None) -> None:
-    """Let MODEL continue."""
+    """Let MODEL continue; with --chat, `none` for no model at all."""
     _change(model_id, chat_id)
 
 
@@ -47,13 +47,13 @@ def clear(chat_id: str | None) -> None:
 
 def _change(model_id: str | None, chat_id: str | None) -> None:
     api = Api(find_server(current()))
-    _print(api.call("PATCH", _path(chat_id), {FIELD: model_id}, new_key()))
+    _print(api.call("PATCH", _path(chat_id), {FIELD: model_id}, new_key()), chat_id)
 
 
 def _path(chat_id: str | None) -> str:
     return SETTINGS if chat_id is None else chat_path(chat_id)
 
 
-def _print(found: object) -> None:
+def _print(found: object, chat_id: str | None) -> None:
     assert isinstance(found, dict)
-    click.echo(found.get(FIELD) or "none")
+    click.echo(found.get(FIELD) or ("none" if chat_id is None else "default"))

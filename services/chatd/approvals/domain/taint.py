@@ -12,9 +12,19 @@ from chatd.content.domain.tools import Executor, ToolSpec
 WEB: Final = "the web"
 FETCHED: Final = "a download"
 REPOSITORY: Final = "files of a repository"
-#: Tools that read files of a workspace or run commands in it.
+#: Tools that read files of a workspace, its skills and changes included, or run commands in it.
 WORKSPACE_TOOLS: Final = frozenset(
-    ("execute", "find_files", "list_files", "process_output", "read_file", "search_files")
+    (
+        "apply_child_changes",
+        "execute",
+        "find_files",
+        "list_files",
+        "process_output",
+        "read_file",
+        "read_skill",
+        "read_skill_file",
+        "search_files",
+    )
 )
 #: Tools whose arguments reach the network of a workspace.
 NETWORK_TOOLS: Final = frozenset(("execute", "process_write"))

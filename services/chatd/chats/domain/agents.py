@@ -31,6 +31,7 @@ class SpawnRequest:
         depth: Its level below the root, from 1.
         is_forked: Whether it works in a fork of its parent's workspace, which has its id.
         mcp_server_ids: The MCP servers of its parent; None for the default ones.
+        fallback_model_id: The fallback model of its parent; empty for the installation's.
     """
 
     chat_id: ChatId
@@ -43,6 +44,7 @@ class SpawnRequest:
     model_id: str
     mcp_server_ids: tuple[str, ...] | None
     is_forked: bool = False
+    fallback_model_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from chatd.chats.rpc.convert import share_to_proto
+from chatd.chats.rpc.defaults import fallback_id
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
 from chatd.chats.rpc.references import all_known
 from chatd.chats.rpc.sending import MODE_OF
@@ -137,8 +138,8 @@ class ArrangementMethods(ChatMethods):
             ModelNotFound: There is no such model.
         """
         if changes.fallback_model_id:
-            fallback = await self._defaults.choice(ModelChoice(changes.fallback_model_id))
-            changes = replace(changes, fallback_model_id=fallback.model_id)
+            model_id = await fallback_id(self._defaults, changes.fallback_model_id)
+            changes = replace(changes, fallback_model_id=model_id)
         if not (changes.workspace_id or changes.mcp_server_ids or changes.model_id):
             return changes
         chat = await self._stores.reading.get(chat_id, Reader(owner.id))

@@ -8,6 +8,7 @@ from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Text
 from chatd.models.domain.errors import ModelNotFound
+from chatd.models.domain.preferences import NO_FALLBACK
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import Snapshot
 
@@ -30,6 +31,17 @@ class Defaults(Protocol):
             ModelNotFound: There is no such model, or it is disabled.
         """
         ...
+
+
+async def fallback_id(defaults: Defaults, wanted: str) -> str:
+    """Return the id of the fallback model that a chat names, or that it has none.
+
+    Raises:
+        ModelNotFound: There is no such model, or it is disabled.
+    """
+    if wanted == NO_FALLBACK:
+        return wanted
+    return (await defaults.choice(ModelChoice(wanted))).model_id
 
 
 class Configuration(Protocol):
@@ -65,7 +77,6 @@ class ConfiguredDefaults:
     async def complete(self, new: NewChat) -> NewChat:
         """Return a new chat with the installation's system prompt before all other messages."""
         choice = await self.choice(ModelChoice(new.model_id, new.reasoning_effort))
-        fallback = await self.choice(ModelChoice(new.fallback_model_id))
         prompt = (await self._configuration.current()).catalogue.settings.system_prompt
         *before, message = new.messages
         if prompt.strip():
@@ -75,5 +86,5 @@ class ConfiguredDefaults:
             new,
             messages=(*before, replace(message, choice=choice)),
             model_id=choice.model_id,
-            fallback_model_id=fallback.model_id,
+            fallback_model_id=await fallback_id(self, new.fallback_model_id),
         )

@@ -116,6 +116,18 @@ class Agents:
             new = _new_chat(request, claim.chat_id, tuple(map(str, group_ids or ())))
             return await insert_chat(connection, new, claimed_by=None, client_key=None)
 
+    async def is_started(self, request: SpawnRequest, limits: AgentLimits) -> bool:
+        """Return whether a child exists already, as seen without a lock.
+
+        Raises:
+            AgentsRefused: It does not, and the tree has reached a limit.
+        """
+        tree = await self._pool.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id)
+        assert tree is not None  # An aggregate always returns a row.
+        if not tree["is_known"]:
+            _require(request, limits, tree)
+        return bool(tree["is_known"])
+
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         """Return the children of a chat, in the order of their start."""
         rows = await self._pool.fetch(SELECT_CHILDREN, root_chat_id, chat_id)
@@ -175,6 +187,7 @@ def _new_chat(
         is_unattended=True,
         parent_chat_id=parent_chat_id,
         root_chat_id=request.root_chat_id,
+        fallback_model_id=request.fallback_model_id,
     )
 
 

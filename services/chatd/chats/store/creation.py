@@ -85,7 +85,7 @@ class NewChat:
     is_unattended: bool = False  # Nobody will answer questions.
     parent_chat_id: ChatId | None = None  # The chat that starts it, if it is a child.
     root_chat_id: ChatId | None = None  # The root of that one's tree.
-    fallback_model_id: str = ""  # Empty for the installation's.
+    fallback_model_id: str = ""  # Empty for the installation's, `none` for none.
 
 
 async def insert_chat(

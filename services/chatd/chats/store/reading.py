@@ -19,6 +19,8 @@ from parley.postgres import Pool
 
 EXPORT_PAGE_LENGTH = 200
 PROMPT_CHARACTERS_MAX = 8000
+#: The newest messages with results in which the to-do list of a chat is looked for.
+TODO_MESSAGES_MAX = 500
 
 # One chat, for a reader.
 # May run: reader.
@@ -100,11 +102,12 @@ SELECT_TODOS = f"""
     WITH readable AS (SELECT c.id FROM chat.chats c WHERE c.id = $1 AND {READABLE})
     SELECT newest.result FROM readable LEFT JOIN LATERAL (
         SELECT part.value ->> 'result_json' AS result
-        FROM chat.chat_messages message
+        FROM (SELECT m.id, m.content FROM chat.chat_messages m
+            WHERE m.chat_id = readable.id AND m.role = 'tool' AND NOT m.is_deleted
+                AND m.visibility <> 'model' AND m.content_version = 1
+            ORDER BY m.id DESC LIMIT {TODO_MESSAGES_MAX}) message
         CROSS JOIN LATERAL json_array_elements(message.content) WITH ORDINALITY part (value, place)
-        WHERE message.chat_id = readable.id AND message.role = 'tool' AND NOT message.is_deleted
-            AND message.visibility <> 'model' AND message.content_version = 1
-            AND part.value ->> 'type' = 'tool-result' AND part.value ->> 'tool_name' = 'todo'
+        WHERE part.value ->> 'type' = 'tool-result' AND part.value ->> 'tool_name' = 'todo'
             AND part.value ->> 'outcome' = 'done' AND part.value ->> 'mcp_server_id' IS NULL
         ORDER BY message.id DESC, part.place DESC LIMIT 1) newest ON true
 """

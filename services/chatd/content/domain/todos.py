@@ -90,9 +90,17 @@ def todos_from_result(result_json: str) -> tuple[Todo, ...]:
     """Return the list in the result of a call; an empty one if it cannot be read."""
     try:
         items = json.loads(result_json)["todos"]
-        return tuple(Todo(each["id"], each["text"], TodoStatus(each["status"])) for each in items)
+        return tuple(map(_todo_of, items))
     except (KeyError, TypeError, ValueError):
         return ()
+
+
+def _todo_of(item: dict[str, object]) -> Todo:
+    match item:
+        case {"id": int(id), "text": str(text), "status": str(status)} if not isinstance(id, bool):
+            return Todo(id, text, TodoStatus(status))
+        case _:
+            raise ValueError("is no item")
 
 
 def newest_todos(contents: Iterable[Sequence[Part]]) -> tuple[Todo, ...]:

@@ -51,7 +51,10 @@ class TurnContext:
         owner: The user whose credentials it uses.
         mode: The mode in which the turn was prepared.
         ancestor_ids: The chats that started it, the nearest first; a root has none.
-        model_id: The model's id.
+        model_id: The id of the model that answers.
+        own_model_id: The id of the turn's own model, also while a fallback model continues it.
+        fallback_model_id: The fallback model that was chosen for the chat; empty for the
+            installation's.
         model_name: The model's name at its provider.
         mcp_server_ids: The MCP servers that were chosen for the chat; None for the default ones.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
@@ -73,6 +76,8 @@ class TurnContext:
     mode: ChatMode = ChatMode.ORDINARY
     ancestor_ids: tuple[ChatId, ...] = ()
     model_id: str = ""
+    own_model_id: str = ""
+    fallback_model_id: str = ""
     model_name: str = ""
     mcp_server_ids: tuple[str, ...] | None = ()
     workspace_id: str = ""

@@ -1,5 +1,13 @@
 """Reads the instruction files and skills of a chat's workspace from its node."""
 
+import asyncio
+import logging
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Final
+
+import grpc
+
 from chatd.content.domain.instructions import (
     FILE_BYTES_MAX,
     INSTRUCTION_FILES,
@@ -20,13 +28,27 @@ from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.workspaces.domain.ports import WorkspaceLocator
 from parley.rpc import Channels
 
+logger = logging.getLogger(__name__)
+
+#: How long all skills of a workspace may take; afterwards there are none.
+SKILLS_S: Final = 5.0
+
 
 class NodeInstructionFiles:
-    """Reads what workspaces say about working in them."""
+    """Reads what workspaces say about working in them.
 
-    def __init__(self, channels: Channels, locator: WorkspaceLocator) -> None:
+    Args:
+        channels: The channels to nodes.
+        locator: Finds the workspaces of chats.
+        skills_s: How long all skills of a workspace may take.
+    """
+
+    def __init__(
+        self, channels: Channels, locator: WorkspaceLocator, skills_s: float = SKILLS_S
+    ) -> None:
         self._channels = channels
         self._locator = locator
+        self._skills_s = skills_s
 
     async def read(self, chat_id: ChatId, owner: Owner) -> InstructionSet:
         """Return the instruction files, sanitized and bounded, and the skills of a workspace.
@@ -35,7 +57,25 @@ class NodeInstructionFiles:
             ChatError: There is no workspace that can be read now.
         """
         where = (self._channels, self._locator, chat_id, owner)
-        return await in_workspace(*where, _instructions_of, absent=InstructionSet())
+        return await in_workspace(*where, self._instructions_of, absent=InstructionSet())
+
+    async def _instructions_of(self, files: NodeFiles) -> InstructionSet:
+        found = [(path, await files.text(path, FILE_BYTES_MAX)) for path in INSTRUCTION_FILES]
+        kept = (ContextFile(path, *text) for path, text in found if text is not None)
+        return InstructionSet(bounded(kept), await self._skills_of(files))
+
+    async def _skills_of(self, files: NodeFiles) -> tuple[Skill, ...]:
+        """Return the skills of a workspace; none if that fails while its node can be reached."""
+        try:
+            async with asyncio.timeout(self._skills_s):
+                return await _skills_of(files)
+        except TimeoutError:
+            logger.warning("the skills of a workspace take more than %s s", self._skills_s)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNAVAILABLE:
+                raise
+            logger.warning("the skills of a workspace cannot be read: %s", error.code())
+        return ()
 
 
 class NodeSkillFiles:
@@ -73,26 +113,25 @@ class NodeSkillFiles:
         return await in_workspace(*where, find, absent=())
 
 
-async def _instructions_of(files: NodeFiles) -> InstructionSet:
-    found = [(path, await files.text(path, FILE_BYTES_MAX)) for path in INSTRUCTION_FILES]
-    kept = (ContextFile(path, *text) for path, text in found if text is not None)
-    return InstructionSet(bounded(kept), await _skills_of(files))
-
-
 async def _skills_of(files: NodeFiles) -> tuple[Skill, ...]:
-    """Return the skills of a workspace; files that are none are left out."""
+    """Return the skills of a workspace; files that are none are left out, but count as tried."""
+    found = [
+        path
+        for container in SKILL_DIRECTORIES
+        for path in await files.find(container, f"*/{SKILL_FILE}")
+        if PurePosixPath(path).parent.parent == PurePosixPath(container)
+    ]
     skills: dict[str, Skill] = {}
-    for container in SKILL_DIRECTORIES:
-        for path in await files.find(container, f"**/{SKILL_FILE}"):
-            directory = path.removesuffix(f"/{SKILL_FILE}")
-            parent, _, name = directory.rpartition("/")
-            if parent != container or name in skills or len(skills) == WORKSPACE_SKILLS_MAX:
-                continue
-            found = await files.text(path, SKILL_BYTES_MAX)
-            try:
-                skill = parsed_skill("" if found is None else found[0])
-            except SkillRefused:
-                continue
-            if skill.name == name:
-                skills[name] = Skill(name, skill.description, directory)
+    for path in islice(found, WORKSPACE_SKILLS_MAX):
+        directory = path.removesuffix(f"/{SKILL_FILE}")
+        name = directory.rpartition("/")[2]
+        if name in skills:
+            continue
+        text = await files.text(path, SKILL_BYTES_MAX)
+        try:
+            skill = parsed_skill("" if text is None else text[0])
+        except SkillRefused:
+            continue
+        if skill.name == name:
+            skills[name] = Skill(name, skill.description, directory)
     return tuple(skills.values())

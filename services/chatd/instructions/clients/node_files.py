@@ -17,8 +17,10 @@ from parley.rpc import Address, Channels, acting_for
 ANSWER_S: Final = 5.0
 LINES_MAX: Final = 10_000
 FOUND_MAX: Final = 200
-#: Reasons with which a node says that there is no such file or directory to read.
-ABSENT: Final = frozenset({"PATH_NOT_FOUND", "WRONG_PATH_KIND", "OUTSIDE_WORKSPACE"})
+#: Reasons with which a node says that there is no such file or directory that it could read.
+ABSENT: Final = frozenset(
+    {"PATH_NOT_FOUND", "PATH_FORBIDDEN", "WRONG_PATH_KIND", "OUTSIDE_WORKSPACE"}
+)
 
 T = TypeVar("T")
 

@@ -35,8 +35,11 @@ class PinnedStore(Protocol):
         """Pin files and skills in place of those that are pinned."""
         ...
 
-    async def set_drifted(self, chat_id: ChatId, *, drifted: bool) -> bool:
-        """Store whether the files of the workspace differ; return whether that is new."""
+    async def set_drifted(self, chat_id: ChatId, digest: str, *, drifted: bool) -> bool:
+        """Store whether the files of the workspace differ; return whether that is new.
+
+        Nothing is stored if others than those with the digest are pinned by now.
+        """
         ...
 
 
@@ -91,8 +94,8 @@ class InstructionPins:
         Raises:
             ChatError: There is no workspace that can be read now, or no such chat.
         """
-        await self.refresh(chat_id, owner)
-        await self._tell(chat_id, drifted=False)
+        pinned = await self.refresh(chat_id, owner)
+        await self._tell(chat_id, pinned.digest, drifted=False)
 
     async def compare(self, chat_id: ChatId, owner: Owner, facts: ChatFacts) -> bool:
         """Return whether the files of the workspace differ from the pinned ones.
@@ -104,12 +107,13 @@ class InstructionPins:
         """
         if facts.instructions is None:
             return False
-        drifted = digest_of(await self._files.read(chat_id, owner)) != facts.instructions.digest
+        digest = facts.instructions.digest
+        drifted = digest_of(await self._files.read(chat_id, owner)) != digest
         if drifted != facts.instructions_drifted:
-            await self._tell(chat_id, drifted=drifted)
+            await self._tell(chat_id, digest, drifted=drifted)
         return drifted
 
-    async def _tell(self, chat_id: ChatId, *, drifted: bool) -> None:
-        if await self._store.set_drifted(chat_id, drifted=drifted):
+    async def _tell(self, chat_id: ChatId, digest: str, *, drifted: bool) -> None:
+        if await self._store.set_drifted(chat_id, digest, drifted=drifted):
             self._changed(chat_id)
             self._publish(chat_id)

@@ -23,10 +23,11 @@ PIN = """
 """
 
 # For the worker of a chat, or after its owner was checked. Only changes are written: feeds publish
-# every new row version.
+# every new row version. Others may have been pinned since the files were compared.
 # May run: process.
 SET_DRIFTED = """
     UPDATE chat.chats SET instructions_drifted = $2 WHERE id = $1 AND instructions_drifted <> $2
+        AND EXISTS (SELECT 1 FROM chat.chat_instructions WHERE chat_id = $1 AND digest = $3)
     RETURNING id
 """
 
@@ -52,6 +53,9 @@ class PostgresInstructions:
             raise ChatNotFound(chat_id) from None
         return PinnedInstructions(version, digest, found)
 
-    async def set_drifted(self, chat_id: ChatId, *, drifted: bool) -> bool:
-        """Store whether the files of the workspace differ; return whether that is new."""
-        return await self._pool.fetchval(SET_DRIFTED, chat_id, drifted) is not None
+    async def set_drifted(self, chat_id: ChatId, digest: str, *, drifted: bool) -> bool:
+        """Store whether the files of the workspace differ; return whether that is new.
+
+        Nothing is stored if others than those with the digest are pinned by now.
+        """
+        return await self._pool.fetchval(SET_DRIFTED, chat_id, drifted, digest) is not None

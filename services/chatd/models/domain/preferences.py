@@ -7,6 +7,8 @@ from chatd.models.domain.profile import THRESHOLD_PERCENT
 
 ADVISOR_USES_PER_TURN = 3
 ADVISOR_OUTPUT_TOKENS = 16_384
+#: The fallback model of a chat that has none, whatever the installation has.
+NO_FALLBACK = "none"
 
 
 @dataclass(frozen=True, slots=True)

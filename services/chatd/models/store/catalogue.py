@@ -138,7 +138,8 @@ class ChatFacts:
         is_attended: Whether somebody can answer questions.
         has_children: Whether other chats have it as their root.
         instructions: The instruction files that are pinned in its prompts; None if none were read.
-        fallback_model_id: The model that continues its turns; empty for the installation's.
+        fallback_model_id: The model that continues its turns; empty for the installation's, `none`
+            for none.
         instructions_drifted: Whether its workspace had other files when they were compared.
     """
 

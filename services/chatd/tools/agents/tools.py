@@ -56,6 +56,14 @@ GO_ON: Final = "Do the work yourself, or wait for the agents that run."
 class AgentStore(Protocol):
     """The children of chats."""
 
+    async def is_started(self, request: SpawnRequest, limits: AgentLimits) -> bool:
+        """Return whether a child exists already, as seen without a lock.
+
+        Raises:
+            AgentsRefused: It does not, and the tree has reached a limit.
+        """
+        ...
+
     async def spawn(
         self, claim: OwnerClaim, request: SpawnRequest, limits: AgentLimits
     ) -> ChatState | None:
@@ -172,24 +180,16 @@ class AgentTools:
             title=given.name.strip() or _title_of(given.prompt),
             prompt=given.prompt,
             mode=ChatMode.EXPLORE if is_reading else ChatMode.ORDINARY,
-            model_id=context.model_id,
+            model_id=context.own_model_id,
+            fallback_model_id=context.fallback_model_id,
             mcp_server_ids=context.mcp_server_ids,
             is_forked=is_forked,
         )
-        claim = OwnerClaim(context.chat_id, execution.owner_epoch)
-        if is_forked:
-            try:
-                await self._forks.fork(context.chat_id, request.chat_id, context.owner)
-            except ChatError as error:
-                return not_ready(error)
         try:
-            state = await self._store.spawn(claim, request, self._limits)
+            if (problem := await self._start(execution, request)) is not None:
+                return problem
         except AgentsRefused as refusal:
-            if is_forked:
-                await self._forks.discard(request.chat_id)
             return failed(f"No agent was started: {refusal}.", refusal.reason, GO_ON)
-        if state is not None:
-            self._started(state)
         told = {"agent_id": request.chat_id, "name": request.title}
         told["type"] = "explore" if is_reading else "general"
         if is_forked:
@@ -198,6 +198,32 @@ class AgentTools:
             {**told, "status": "running"},
             next_step="Start others, go on with your own work, or call wait_agents.",
         )
+
+    async def _start(self, execution: Execution, request: SpawnRequest) -> Outcome | None:
+        """Start a child unless it exists; return why its workspace could not be copied.
+
+        Raises:
+            AgentsRefused: The tree has reached a limit.
+            FenceLost: Another process owns the parent.
+        """
+        context = execution.context
+        # The fork of a child that exists is in use, and copying for a refused one is in vain.
+        is_copied = request.is_forked and not await self._store.is_started(request, self._limits)
+        if is_copied:
+            try:
+                await self._forks.fork(context.chat_id, request.chat_id, context.owner)
+            except ChatError as error:
+                return not_ready(error)
+        claim = OwnerClaim(context.chat_id, execution.owner_epoch)
+        try:
+            state = await self._store.spawn(claim, request, self._limits)
+        except AgentsRefused:
+            if is_copied:
+                await self._forks.discard(request.chat_id)
+            raise
+        if state is not None:
+            self._started(state)
+        return None
 
     async def _wait(self, execution: Execution, given: WaitInput) -> Outcome | InputRequired:
         """Return the reports, or that the call waits; after an answer it never waits again."""
@@ -225,7 +251,7 @@ class AgentTools:
                 Role.USER,
                 (Text(given.message),),
                 created_by=context.owner.id,
-                choice=ModelChoice(context.model_id),
+                choice=ModelChoice(context.own_model_id),
             ),
             QueuedMessageId(str(uuid.uuid5(uuid.UUID(execution_id), "queued"))),
             None,

@@ -15,6 +15,7 @@ from chatd.chats.domain.chat import Message, NewMessage
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError, Visibility
 from chatd.content.domain.parts import (
+    Fallback,
     Part,
     Text,
     ToolCall,
@@ -197,10 +198,12 @@ def stored_summary(
     use: ModelUse,
     finish_reason: FinishReason | None = None,
     todos: Sequence[Todo] = (),
+    fallback: Fallback | None = None,
 ) -> tuple[NewMessage, ...]:
     """Return the rows of a summary: the boundary, the call and its result, all compressed.
 
-    The to-do list is part of the boundary, because the calls that made it are before it.
+    The to-do list is part of the boundary, because the calls that made it are before it. A fallback
+    model that summarises first is named before the call, since the retry that names it ends.
     """
     blocks = (SUMMARY_PREFIX, summary, open_todos_text(todos))
     boundary = (Text("\n\n".join(block for block in blocks if block)),)
@@ -208,7 +211,7 @@ def stored_summary(
         NewMessage(Role.USER, boundary, visibility=Visibility.MODEL, is_compressed=True),
         NewMessage(
             Role.ASSISTANT,
-            (call,),
+            (call,) if fallback is None else (fallback, call),
             visibility=Visibility.USER,
             is_compressed=True,
             use=use,

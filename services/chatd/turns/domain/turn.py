@@ -21,6 +21,8 @@ class TurnSetup:
         summariser: The model that summarises, if it is another one.
         fallback: The model that continues the turn when the provider of its own is down or over
             quota; None if there is none.
+        fallback_model_id: The one that was chosen for the chat; empty for the installation's.
+        own_model_id: The turn's own model, if a fallback model continues it; otherwise empty.
         threshold_percent: How full the context window may be before the history is summarised; 100
             never.
         is_final_step_compacted: Whether a turn whose last answer crossed the threshold is
@@ -46,6 +48,8 @@ class TurnSetup:
     workspace_id: str = ""
     is_attended: bool = True
     fallback: ModelProfile | None = None
+    fallback_model_id: str = ""
+    own_model_id: str = ""
 
     def taken_over(self) -> "TurnSetup":
         """Return the setup with which the fallback model continues, if there is one.
@@ -54,7 +58,13 @@ class TurnSetup:
         """
         if self.fallback is None:
             return self
-        return replace(self, model=self.fallback, summariser=None, fallback=None)
+        return replace(
+            self,
+            model=self.fallback,
+            summariser=None,
+            fallback=None,
+            own_model_id=self.model.id,
+        )
 
     def context(self, chat_id: ChatId, owner: Owner) -> TurnContext:
         """Return the context of a turn of a chat."""
@@ -64,6 +74,8 @@ class TurnSetup:
             mode=self.mode,
             ancestor_ids=self.ancestor_ids,
             model_id=self.model.id,
+            own_model_id=self.own_model_id or self.model.id,
+            fallback_model_id=self.fallback_model_id,
             model_name=self.model.name,
             mcp_server_ids=self.mcp_server_ids,
             workspace_id=self.workspace_id,

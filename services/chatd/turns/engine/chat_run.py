@@ -149,7 +149,7 @@ class ChatRun:
             case EnterAction():
                 if await session.apply(EnterRequiresAction(session.fence)):
                     self._tell(Ending.ASKED_CLIENT)
-            case CallModel() if await self._add_reports(prepared):
+            case CallModel() if session.state.retry is None and await self._add_reports(prepared):
                 pass  # They are in the history, and the next round calls the model.
             case Compact() | CallModel():
                 await self._ask_model(prepared, action)
@@ -163,7 +163,10 @@ class ChatRun:
                 assert_never(action)
 
     async def _add_reports(self, prepared: PreparedTurn) -> bool:
-        """Add reports of agents that the model has not read; return whether there were any."""
+        """Add reports of agents that the model has not read; return whether there were any.
+
+        That begins a new episode, so it waits while a retry is due, which may be of a fallback.
+        """
         session = self._session
         history = session.history.messages
         if not has_agents(history):

@@ -21,6 +21,7 @@ from chatd.turns.domain.compaction import (
     summary_call,
     summary_result,
 )
+from chatd.turns.domain.fallbacks import announced
 from chatd.turns.domain.prompt import without_foreign_parts
 from chatd.turns.domain.steps import Compact
 from chatd.turns.domain.turn import TurnSetup
@@ -108,7 +109,8 @@ class Summariser:
         assert bill is not None  # A call that was answered is always billed.
         reason = None if answer.finished is None else answer.finished.reason
         todos = newest_todos(message.content for message in session.history.messages)
-        rows = stored_summary(call, result, summary, bill.use, reason, todos)
+        fallback = announced(session.state, self.setup.model)
+        rows = stored_summary(call, result, summary, bill.use, reason, todos, fallback)
         await session.apply(CommitCompaction(session.fence, rows, bill), rows)
         return Stepped()
 

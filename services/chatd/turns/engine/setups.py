@@ -11,7 +11,7 @@ from chatd.content.domain.skills import offered_skills
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Catalogue, Purpose
 from chatd.models.domain.language_model import ModelError
-from chatd.models.domain.preferences import InstallationSettings
+from chatd.models.domain.preferences import NO_FALLBACK, InstallationSettings
 from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.models.domain.resolution import (
@@ -140,6 +140,7 @@ class ConfiguredSetups:
             workspace_id=facts.workspace_id,
             is_attended=facts.is_attended,
             fallback=self._fallback(catalogue, facts, resolved, own),
+            fallback_model_id=facts.fallback_model_id,
         )
 
     def _fallback(
@@ -147,7 +148,7 @@ class ConfiguredSetups:
     ) -> ModelProfile | None:
         """Return the fallback model of a chat; None if there is none that can be used."""
         model_id = facts.fallback_model_id or catalogue.settings.fallback_model_id
-        if not model_id or model_id == resolved.model.id:
+        if model_id in ("", NO_FALLBACK, resolved.model.id):
             return None
         try:
             found = resolve(catalogue, ModelChoice(model_id, resolved.effort), self._book, own)

@@ -10,10 +10,11 @@ from typing import Protocol
 
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.workspaces.domain.commands import Remove
-from chatd.workspaces.domain.errors import WorkspaceNotReady
+from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
+from chatd.workspaces.domain.quota import Dimension, QuotaLimits, uses
 from chatd.workspaces.domain.spec import Kind, Source
-from chatd.workspaces.domain.workspace import Workspace, WorkspaceId
+from chatd.workspaces.domain.workspace import State, Workspace, WorkspaceId
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.fork_merges import ForkMerges
 from chatd.workspaces.engine.locator import SCRATCH_LIFETIME, ChatWorkspaceLocator
@@ -37,6 +38,7 @@ class AgentForks:
         driver: Creates forks.
         waits: Waits until they are created.
         merges: Merges them.
+        limits: The quota of one user.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class AgentForks:
         driver: Driver,
         waits: Settled,
         merges: ForkMerges,
+        limits: QuotaLimits,
     ) -> None:
+        self._limits = limits
         self._workspaces = workspaces
         self._locator = locator
         self._driver = driver
@@ -60,9 +64,11 @@ class AgentForks:
             WorkspaceNotReady: the workspace cannot be used, or no copy could be made.
             NodeLost: its node does not respond.
             NoNode: there is no suitable node.
+            QuotaExhausted: the owner has used up the disk space.
         """
         location = await self._locator.ensure_ready(chat_id, owner)
         source = await self._workspaces.own(location.workspace_id, owner.id)
+        await self._require_disk(agent_id, owner.id)
         now = await self._workspaces.now()
         copied = replace(
             source.spec, kind=Kind.FORK, source=Source(parent_id=source.id), setup_script=""
@@ -88,9 +94,20 @@ class AgentForks:
         )
         self._driver.poke(fork)
         made = await self._waits.settled(fork.id)
-        if not made.is_usable:
+        # One that stopped meanwhile starts again when the agent uses it.
+        if made.is_usable or (made.state is State.STOPPED and made.has_files):
+            return
+        if not made.has_files:
             await self.discard(agent_id)
-            raise WorkspaceNotReady(made.id, made.state)
+        raise WorkspaceNotReady(made.id, made.state)
+
+    async def _require_disk(self, agent_id: ChatId, owner_id: OwnerId) -> None:
+        counted = await self._workspaces.counted(owner_id)
+        if any(each.id == WorkspaceId(agent_id) for each in counted):
+            return  # The copy of an earlier call.
+        for use in uses(counted, self._limits):
+            if use.dimension is Dimension.DISK_BYTES and use.is_exhausted_by(1):
+                raise QuotaExhausted(use)
 
     async def discard(self, agent_id: ChatId) -> None:
         """Remove the fork of an agent that was not started."""

@@ -60,12 +60,14 @@ SELECT_DUE = f"""
     ORDER BY coalesce(w.deadline_at, w.delete_at) LIMIT $2 FOR UPDATE OF w SKIP LOCKED
 """
 
-# Scratch workspaces of deleted chats; without authorisation.
+# Scratch workspaces of deleted chats that no other chat is bound to; without authorisation.
 # May run: process.
 SELECT_ORPHANED = f"""
     SELECT {_SEEN} FROM chat.deleted_chats d
     JOIN chat.workspaces w ON w.id = d.chat_id AND w.is_scratch_of_chat
-    WHERE w.state <> 'deleted' AND NOT w.is_removing LIMIT $1
+    WHERE w.state <> 'deleted' AND NOT w.is_removing
+        AND NOT EXISTS (SELECT 1 FROM chat.chats c
+            WHERE c.workspace_id = w.id AND c.owner_id = w.owner_id AND c.id <> w.id) LIMIT $1
 """
 
 # Live workspaces of suspended users, and all workspaces of deleted users.
@@ -109,6 +111,10 @@ SELECT_IDLE_SCRATCH = f"""
             AND i.started_at < clock_timestamp() - $1::interval
             AND NOT EXISTS (SELECT 1 FROM chat.chats m JOIN chat.chat_exec e ON e.chat_id = m.id
                 WHERE (m.root_chat_id = i.id OR m.id = i.id)
+                    AND e.status IN ('running', 'interrupting', 'requires_action'))
+            AND NOT EXISTS (SELECT 1 FROM chat.chat_exec e JOIN chat.chats m ON m.id = e.chat_id
+                JOIN chat.chats r ON r.id = m.root_chat_id
+                WHERE coalesce(m.workspace_id, r.workspace_id) = i.id
                     AND e.status IN ('running', 'interrupting', 'requires_action'))
         ORDER BY i.last_used_at LIMIT greatest(0, c.placed - c.most * 8 / 10)) idle
     JOIN chat.workspaces w ON w.id = idle.id

@@ -4,9 +4,9 @@ from typing import Any
 from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.store.reading import EXPORT_PAGE_LENGTH
+from chatd.chats.store.reading import EXPORT_PAGE_LENGTH, TODO_MESSAGES_MAX
 from chatd.content.domain.messages import FinishReason, Role, Visibility
-from chatd.content.domain.parts import ContextFile, Skill, Text
+from chatd.content.domain.parts import ContextFile, Skill, Text, ToolOutcome, ToolResult
 from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, message_pb2
@@ -308,6 +308,22 @@ async def test_an_export_is_the_chat_every_message_in_order_and_their_count(
     assert pieces[0].chat.id == chat.id
     assert [piece.message.id for piece in pieces[1:-1]] == list(range(1, count + 1))
     assert pieces[-1].complete == api.ExportComplete(message_count=count)
+
+
+async def test_the_list_of_a_chat_is_looked_for_in_its_newest_results(served: ServedChats) -> None:
+    listed = '{"todos": [{"id": 1, "text": "x", "status": "pending"}]}'
+    todo = ToolResult("a", "todo", listed, ToolOutcome.DONE)
+    other = ToolResult("b", "look", "{}", ToolOutcome.DONE)
+    found = []
+    for count in (TODO_MESSAGES_MAX - 1, TODO_MESSAGES_MAX):
+        chat = await served.ann.create(f"with {count} others")
+        results = (todo, *(other for _ in range(count)))
+        messages = tuple(NewMessage(Role.TOOL, (each,)) for each in results)
+        fence = fence_of(await served.state(chat.id))
+        await served.stores.chats.apply(ChatId(chat.id), FinishTurn(fence, messages))
+        items = (await served.ann.ask(api.ListTodosRequest(chat_id=chat.id))).items
+        found.append([each.text for each in items])
+    assert found == [["x"], []]
 
 
 async def test_prompts_are_what_users_wrote_newest_first(served: ServedChats) -> None:

@@ -26,6 +26,7 @@ from support.chatd.workspaces.workspace_calls import ANN
 from support.database.counted_pool import CountedPool
 
 KIND = ContextFile("AGENTS.md", "be kind")
+SKILL = b"---\nname: deploy\ndescription: Ours.\n---\nPush."
 
 
 class Stage:
@@ -119,6 +120,19 @@ async def test_drift_is_stored_and_published_once_until_a_refresh(
     assert await compare() == (False, 0)
 
 
+async def test_a_comparison_with_files_that_are_not_pinned_any_more_says_nothing(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    await stage.turn(chat_id)
+    before = await stage.cache.chat(chat_id)
+    stage.fake.files = {"AGENTS.md": b"be brief"}
+    await stage.pins.renew(chat_id, ANN)
+    assert await stage.pins.compare(chat_id, ANN, before)
+    assert stage.published == []
+    assert not (await served.ann.get(chat_id)).instructions_drifted
+
+
 async def test_skills_of_the_workspace_are_pinned_by_name(
     stage: Stage, served: ServedChats
 ) -> None:
@@ -135,6 +149,39 @@ async def test_skills_of_the_workspace_are_pinned_by_name(
     assert pinned.found.skills == (Skill("deploy", "Ours.", ".agents/skills/deploy"),)
     stage.fake.files = {}
     assert await stage.pins.compare(chat_id, ANN, await stage.cache.chat(chat_id))
+
+
+async def test_a_skill_that_may_not_be_read_is_left_out(stage: Stage, served: ServedChats) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    stage.fake.files |= {
+        ".agents/skills/deploy/SKILL.md": SKILL,
+        ".agents/skills/locked/SKILL.md": SKILL,
+    }
+    stage.fake.forbidden = frozenset({".agents/skills/locked/SKILL.md"})
+    found = (await stage.pins.refresh(chat_id, ANN)).found
+    assert (found.files, [skill.name for skill in found.skills]) == ((KIND,), ["deploy"])
+
+
+async def test_files_that_are_no_skills_count_as_tried(stage: Stage, served: ServedChats) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    stage.fake.files |= {f"skills/none-{number:03}/SKILL.md": b"x" for number in range(100)}
+    stage.fake.files["skills/zero/SKILL.md"] = SKILL.replace(b"deploy", b"zero")
+    found = (await stage.pins.refresh(chat_id, ANN)).found
+    assert (found.files, found.skills) == ((KIND,), ())
+    assert sum("none-" in getattr(request, "path", "") for request in stage.fake.requests) == 50
+
+
+async def test_skills_that_take_too_long_leave_the_instructions(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    fake = FakeToolrunner()
+    fake.files = {"AGENTS.md": b"be kind", "skills/deploy/SKILL.md": SKILL}
+    async with fake_toolrunner.served(fake, tmp_path_factory.mktemp("n")) as channels:
+        files = NodeInstructionFiles(channels, FixedLocator(channels), skills_s=0.1)
+        fake.is_holding = True
+        found = await files.read(ChatId("00000000-0000-0000-0000-000000000001"), ANN)
+        fake.release.set()
+    assert (found.files, found.skills) == ((KIND,), ())
 
 
 async def test_a_deleted_chat_pins_nothing(stage: Stage) -> None:

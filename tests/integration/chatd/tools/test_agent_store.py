@@ -1,6 +1,7 @@
 """Agents in PostgreSQL: started once, by the owner of their parent, within their limits."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -9,6 +10,7 @@ from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
+from chatd.models.store.catalogue import StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
@@ -26,6 +28,7 @@ REQUEST = SpawnRequest(
     mode=ChatMode.EXPLORE,
     model_id="",
     mcp_server_ids=None,
+    fallback_model_id="other",
 )
 OTHER = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000b"))
 DEEP = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000c"), depth=2)
@@ -40,7 +43,7 @@ async def agents(pool: Pool) -> Agents:
 
 
 async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_nothing(
-    agents: Agents,
+    agents: Agents, pool: Pool
 ) -> None:
     state = await agents.spawn(CLAIM, REQUEST, AgentLimits())
     assert state is not None
@@ -60,6 +63,8 @@ async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_not
         False,
     )
     assert await agents.below(ROOT) == (REQUEST.chat_id,)
+    facts = await StoredCatalogue(pool, cast(Any, None)).chat(REQUEST.chat_id)
+    assert facts.fallback_model_id == "other"
 
 
 async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_started(
@@ -72,4 +77,9 @@ async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_s
     with pytest.raises(AgentsRefused) as many:
         await agents.spawn(CLAIM, OTHER, limits)
     assert (deep.value.reason, many.value.reason) == ("AGENTS_TOO_DEEP", "AGENTS_TOO_MANY")
+    with pytest.raises(AgentsRefused) as early:
+        await agents.is_started(OTHER, limits)
+    assert early.value.reason == "AGENTS_TOO_MANY"
+    assert await agents.is_started(REQUEST, limits)
+    assert not await agents.is_started(OTHER, AgentLimits())
     assert await agents.spawn(CLAIM, REQUEST, limits) is None

@@ -1,6 +1,8 @@
 """Forks of agents in PostgreSQL: found by the agent's chat, and never replaced by another."""
 
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import pytest
 
@@ -8,10 +10,16 @@ from chatd.chats.domain.agents import AgentLimits, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim
+from chatd.primitives.domain.errors import WorkspaceNotFound
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, WorkerId
 from chatd.workspaces.domain.commands import Remove, Start
+from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
+from chatd.workspaces.domain.ports import WorkspaceLocation
+from chatd.workspaces.domain.quota import QuotaLimits
 from chatd.workspaces.domain.spec import Kind
-from chatd.workspaces.domain.workspace import State, WorkspaceId
+from chatd.workspaces.domain.workspace import State, Usage, Workspace, WorkspaceId
+from chatd.workspaces.engine.agent_forks import AgentForks
+from chatd.workspaces.engine.driver import DriverTiming
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
@@ -86,3 +94,66 @@ async def test_forks_of_agents_count_by_their_disk_space_only(
     ]
     for fork in forks:
         assert await store.add_scratch(fork, DRIVER, 15.0) == fork
+
+
+@dataclass
+class Ready:
+    """A chat whose workspace is ready, with a driver that leaves copies in a state."""
+
+    store: PostgresWorkspaces
+    source_id: str
+    outcome: dict[str, Any]
+    driver_id: WorkerId = DRIVER
+    timing: DriverTiming = field(default_factory=DriverTiming)
+
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+        return WorkspaceLocation("unix:/run/node.sock", self.source_id)
+
+    def poke(self, workspace: Workspace) -> None:
+        """Do nothing."""
+
+    async def settled(self, workspace_id: str) -> Workspace:
+        return replace(await self.store.get(workspace_id), **self.outcome)
+
+    def forks(self) -> AgentForks:
+        """Return the forks of agents."""
+        this = cast(Any, self)
+        limits = QuotaLimits(live_workspaces=1, workspaces=1, disk_bytes=1024)
+        return AgentForks(self.store, this, this, this, this, limits)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_kept", "is_refused"),
+    [
+        ({"state": State.READY, "has_files": True}, True, False),
+        ({"state": State.STOPPED, "has_files": True}, True, False),
+        ({"state": State.FAILED, "has_files": True}, True, True),
+        ({"state": State.FAILED, "has_files": False}, False, True),
+    ],
+)
+async def test_only_a_copy_that_never_became_usable_is_discarded(
+    pool: Pool, outcome: dict[str, Any], is_kept: bool, is_refused: bool
+) -> None:
+    store = PostgresWorkspaces(pool)
+    source = fresh("source", is_scratch_of_chat=True)
+    await store.add_scratch(source, DRIVER, 15.0)
+    agent_id = ChatId(next(IDS))
+    with pytest.raises(WorkspaceNotReady) if is_refused else nullcontext():
+        await Ready(store, source.id, outcome).forks().fork(ChatId(source.id), agent_id, OWNER)
+    assert (await store.get(agent_id)).is_gone is not is_kept
+
+
+async def test_a_copy_beyond_the_disk_space_of_its_owner_is_refused(pool: Pool) -> None:
+    store = PostgresWorkspaces(pool)
+    source = fresh("source", is_scratch_of_chat=True)
+    await store.add_scratch(source, DRIVER, 15.0)
+    forks = Ready(store, source.id, {"state": State.READY, "has_files": True}).forks()
+    first, other = ChatId(next(IDS)), ChatId(next(IDS))
+    await forks.fork(ChatId(source.id), first, OWNER)
+    full = fresh("full", is_scratch_of_chat=True, usage=Usage(disk_bytes=1024))
+    await store.add_scratch(full, DRIVER, 15.0)
+    await forks.fork(ChatId(source.id), first, OWNER)
+    with pytest.raises(QuotaExhausted):
+        await forks.fork(ChatId(source.id), other, OWNER)
+    with pytest.raises(WorkspaceNotFound):
+        await store.get(other)

@@ -234,6 +234,13 @@ async def test_scratch_workspaces_that_nobody_uses_make_room_on_a_nearly_full_no
         " WHERE id = $1",
         running,
     )
+    bind = "UPDATE chat.chats SET workspace_id = $2 WHERE id = $1"
+    await pool.execute(bind, running, made[3])
+    await pool.execute(
+        "UPDATE chat.workspaces SET last_used_at = now() - interval '1 min' WHERE id = $1", made[4]
+    )
+    assert [each.workspace.id for each in await store.idle_scratch(timedelta(0))] == [made[4]]
+    await pool.execute(bind, running, None)
     await workspace_timers(store, nodes).stop_idle_scratch()
     stopping = [each for each in made if (await store.get(each)).state is State.STOPPING]
     assert stopping == [made[3]]

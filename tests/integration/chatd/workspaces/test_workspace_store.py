@@ -335,6 +335,24 @@ async def test_what_a_deleted_chat_leaves_behind_is_removed(
     assert (await store.get(chat_id)).state is State.DELETED
 
 
+async def test_what_another_chat_is_bound_to_outlives_the_chat_that_it_was_made_for(
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
+) -> None:
+    chat_id, other = await insert_chat(pool, owner_id=ANN), await insert_chat(pool, owner_id=ANN)
+    scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
+    await store.add_scratch(scratch, DRIVER, 15.0)
+    assert await store.bind(ChatId(other), scratch.id)
+    await pool.execute(
+        "INSERT INTO chat.deleted_chats VALUES ($1, $2, pg_current_xact_id(), now())", chat_id, ANN
+    )
+    workspace_timers = WorkspaceTimers(DRIVER, store, nodes, SystemClock(), jitter=lambda: 0.5)
+    await workspace_timers.remove_orphans()
+    assert (await store.get(chat_id)).state is State.PENDING
+    await pool.execute("UPDATE chat.chats SET workspace_id = NULL WHERE id = $1", other)
+    await workspace_timers.remove_orphans()
+    assert (await store.get(chat_id)).state is State.DELETED
+
+
 async def test_lists_go_on_where_they_stopped_live_ones_first(store: PostgresWorkspaces) -> None:
     made = [fresh(f"w{n}", last_used_at=NOON + timedelta(hours=n)) for n in range(5)]
     for each in made:

@@ -17,15 +17,17 @@ def parley(api: FakeApi, *arguments: str) -> int:
 def test_the_fallback_model_is_shown_chosen_and_taken_away(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answers = [Answer(200, {"fallback_model_id": each}) for each in (None, "m", None, "n")]
+    answers = [Answer(200, {"fallback_model_id": each}) for each in (None, "m", None, "n", None)]
     with fake_api(*answers) as api:
         assert parley(api, "show") == 0
         assert parley(api, "set", "m") == 0
         assert parley(api, "clear") == 0
         assert parley(api, "set", "n", "--chat", CHAT) == 0
-    assert capsys.readouterr().out.split() == ["none", "m", "none", "n"]
+        assert parley(api, "clear", "--chat", CHAT) == 0
+    assert capsys.readouterr().out.split() == ["none", "m", "none", "n", "default"]
     assert [(each.method, each.path, each.body) for each in api.requests][1:] == [
         ("PATCH", "/api/v1/settings", {"fallback_model_id": "m"}),
         ("PATCH", "/api/v1/settings", {"fallback_model_id": None}),
         ("PATCH", f"/api/v1/chats/{CHAT}", {"fallback_model_id": "n"}),
+        ("PATCH", f"/api/v1/chats/{CHAT}", {"fallback_model_id": None}),
     ]

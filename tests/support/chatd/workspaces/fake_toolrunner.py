@@ -59,6 +59,7 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
     """Serves one workspace.
 
     Attributes:
+        forbidden: Paths of files that may not be read.
         scripts: What commands print, and their exit code; a command without a script runs on.
         starts: How often each request started a process.
         requests: Everything that was asked, in order.
@@ -67,13 +68,15 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         down: Methods that do nothing and cannot be reached.
         epoch: The placement of the workspace that is here; starts for earlier ones are refused.
         is_waiting_at_start: Whether a start answers what it was asked to wait for.
-        is_holding: Whether waits block until `release` is set; otherwise they time out at once.
+        is_holding: Whether waits and searches by name block until `release` is set; otherwise
+            waits time out at once.
     """
 
     def __init__(self) -> None:
         self.scripts: dict[str, tuple[str, int]] = {}
         self.processes: dict[str, FakeProcess] = {}
         self.files: dict[str, bytes] = {}
+        self.forbidden: frozenset[str] = frozenset()
         self.journal: dict[str, bytes] = {}
         self.starts: Counter[str] = Counter()
         self.requests: list[Any] = []
@@ -219,6 +222,9 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
 
     async def ReadFile(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self._arrive("ReadFile", request, context)
+        if request.path in self.forbidden:
+            status = grpc.StatusCode.PERMISSION_DENIED
+            return await self._refuse(context, status, "PATH_FORBIDDEN")
         data = self.files.get(request.path)
         if data is None:
             return await self._refuse(
@@ -348,6 +354,8 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
 
     async def FindFiles(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self._arrive("FindFiles", request, context)
+        if self.is_holding:
+            await self.release.wait()
         found = [
             file_pb2.FoundFile(info=_info(path, data))
             for path, data in sorted(self.files.items())

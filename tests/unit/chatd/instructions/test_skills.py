@@ -44,7 +44,7 @@ class Files:
         return (*FILES, ".hidden")
 
 
-FILES = {"SKILL.md": CONTENT, "steps/one.md": "First."}
+FILES = {"SKILL.md": CONTENT, "steps/one.md": "Fi\u200brst."}
 BOTH = offered_skills((Skill("deploy", "Mine."),), (Skill("deploy", "Ours.", DIRECTORY),))
 
 

@@ -126,6 +126,22 @@ def test_the_list_of_a_history_is_that_of_its_newest_call() -> None:
     assert todos_from_result("[truncated]") == ()
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"id": "1", "text": "x", "status": "pending"},
+        {"id": True, "text": "x", "status": "pending"},
+        {"id": 1, "text": ["x"], "status": "pending"},
+        {"id": 1, "text": "x", "status": ["pending"]},
+        {"id": 1, "text": "x"},
+        "x",
+        None,
+    ],
+)
+def test_a_list_with_values_of_other_types_is_none(item: object) -> None:
+    assert todos_from_result(json.dumps({"todos": [item]})) == ()
+
+
 def replace_result(result: ToolResult, told: str) -> ToolResult:
     return ToolResult(result.tool_call_id, result.tool_name, told, result.outcome)
 

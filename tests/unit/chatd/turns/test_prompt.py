@@ -31,6 +31,7 @@ from chatd.turns.domain.system_prompt import (
     ADVISOR,
     PLAN,
     SUBAGENT,
+    WORKSPACE_SKILLS,
     Mode,
     SystemPrompt,
     blocks_of,
@@ -112,6 +113,25 @@ def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
     assert "deploy" in texts[3]
     assert texts[4] == "<user_instructions>\nanswer in French\n</user_instructions>"
     assert texts[6:] == [ADVISOR, "hi", "later"]
+
+
+def test_skills_of_the_workspace_are_listed_apart_with_who_wrote_them() -> None:
+    skills = (Skill("build", "ours", "skills/build"), Skill("deploy", "mine"))
+    (block,) = blocks_of(SystemPrompt(skills=skills))
+    own, of_workspace = block.split("\n\n")
+    assert own.splitlines()[1:] == ["- deploy: mine"]
+    assert of_workspace.splitlines() == [WORKSPACE_SKILLS, "- build: ours"]
+    (alone,) = blocks_of(SystemPrompt(skills=skills[:1]))
+    assert alone == of_workspace
+
+
+def test_descriptions_of_skills_are_bounded_together_the_users_own_first() -> None:
+    ours = tuple(Skill(f"a{place}", "o" * 1024, f"skills/a{place}") for place in range(10))
+    mine = tuple(Skill(f"b{place}", "m" * 1024) for place in range(10))
+    (block,) = blocks_of(SystemPrompt(skills=(*ours, *mine)))
+    assert (block.count("m" * 1024), block.count("o" * 1024)) == (10, 6)
+    assert all(f"- {skill.name}" in block for skill in (*ours, *mine))
+    assert block.endswith("- a8\n- a9")
 
 
 def test_instructions_of_administrators_follow_those_of_plan_mode() -> None:

@@ -50,6 +50,17 @@ async def test_a_turn_runs_with_what_its_message_its_chat_its_owner_and_the_hous
     assert by_chat.model.reasoning_effort == "medium"
 
 
+@pytest.mark.parametrize(("chosen", "expected"), [("", "llama"), ("opus", "opus"), ("none", None)])
+async def test_a_chat_has_the_fallback_model_of_the_house_another_one_or_none(
+    chosen: str, expected: str | None
+) -> None:
+    house = InstallationSettings(fallback_model_id="llama")
+    known = KnownConfiguration(replace(catalogue(LLAMA), settings=house))
+    known.facts = ChatFacts(ModelChoice("sonnet"), ChatMode.ORDINARY, fallback_model_id=chosen)
+    fallback = (await ConfiguredSetups(known, BOOK).prepare(CHAT, ANN)).fallback
+    assert (None if fallback is None else fallback.id) == expected
+
+
 async def test_a_summariser_that_cannot_be_used_is_replaced_by_the_chats_model_with_a_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from chatd.chats.domain.agents import Agent
+from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import RecordRetry
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Fallback, Text, ToolCall
@@ -19,6 +21,7 @@ from chatd.models.domain.language_model import (
     UsageReported,
 )
 from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId
 from chatd.turns.domain.fallbacks import is_fallback_due, lacking
 from chatd.turns.domain.retries import Failed
 from chatd.turns.domain.turn import TurnSetup
@@ -30,6 +33,17 @@ QUOTA = ModelError(ErrorKind.USAGE_LIMIT, "over quota", is_retryable=False, prov
 OWN = ModelProfile("own", provider="first", provider_id="p1")
 OTHER = ModelProfile("other", provider="second", provider_id="p2", is_fallback=True)
 SETUP = TurnSetup(OWN, fallback=OTHER)
+ENDED = Agent(
+    ChatId("00000000-0000-0000-0000-0000000000a1"),
+    "First",
+    is_explorer=False,
+    status=Status.WAITING,
+    is_done=True,
+    report="It works.",
+    error="",
+    cost_micros=0,
+    version=7,
+)
 TAKEN_OVER = Fallback("own", "other", "usage_limit", "over quota")
 
 
@@ -101,6 +115,56 @@ async def test_an_owner_that_dies_leaves_the_decision_to_the_next_one(place: int
     assert models == ["own", "other", "other"]
     told = [part for _, content in stage.said for part in content if isinstance(part, Fallback)]
     assert told == [TAKEN_OVER]
+
+
+class FirstCall:
+    """The turn's own model calls a tool once and fills its window; then it is over quota."""
+
+    def __init__(self, tool_name: str) -> None:
+        self._calls = [ToolCall("c1", tool_name, "{}")]
+
+    def __call__(self, request: ModelRequest) -> Iterable[ModelEvent]:
+        if request.model == OWN.id:
+            if not self._calls:
+                raise QUOTA
+            yield ToolCallRequested(self._calls.pop())
+            yield UsageReported(800, 10)
+        else:
+            yield TextDelta("here I am")
+            yield UsageReported(10, 2)
+        yield Finished()
+
+
+async def test_a_summary_before_the_first_answer_keeps_the_decision() -> None:
+    small = replace(OWN, context_limit_tokens=1000)
+    setup = TurnSetup(small, fallback=replace(OTHER, context_limit_tokens=1000))
+    stage = Stage(FirstCall("look"), tool("look"), setup=setup)
+    await stage.ask()
+    models = [request.model for request in stage.model.requests]
+    assert models == ["own", "own", "other", "other"]
+    assert stage.state.compactions == 1
+    told = [part for _, content in stage.said for part in content if isinstance(part, Fallback)]
+    assert told == [TAKEN_OVER]
+
+
+class LateReports:
+    """An agent that ends while its parent waits for a retry."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Agent, ...]] = [()]
+
+    async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
+        return self._found.pop() if self._found else (ENDED,)
+
+
+async def test_a_report_of_an_agent_before_the_first_answer_keeps_the_decision() -> None:
+    agents = LateReports()
+    stage = Stage(FirstCall("spawn_agent"), tool("spawn_agent"), setup=SETUP, agents=agents)
+    await stage.ask()
+    assert [request.model for request in stage.model.requests] == ["own", "own", "other"]
+    assert stage.messages[-1].content == (TAKEN_OVER, Text("here I am"))
+    await stage.ask("and now?")
+    assert any("It works." in text for _, text in stage.texts)
 
 
 async def test_a_fallback_model_that_fails_too_is_retried_and_has_no_fallback() -> None:

@@ -1,0 +1,138 @@
+"""Agents in forks: nothing is copied for one that exists or is refused."""
+
+import json
+
+import pytest
+
+from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.commands import Command
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.requests import ClientKey
+from chatd.tools.agents.tools import AgentTools
+from chatd.turns.domain.turn import TurnSetup
+from chatd.workspaces.domain.merges import MergeReport, MergeRequest
+
+CHAT = ChatId("00000000-0000-0000-0000-000000000001")
+ANN = Owner(OwnerId("ann"), "member")
+REFUSED = AgentsRefused("there are too many", "AGENTS_TOO_MANY")
+SPEC = ToolSpec("spawn_agent", "", "{}", Executor.CHATD)
+
+
+class Children:
+    """Children that exist, and refusals before and after the copy."""
+
+    def __init__(self) -> None:
+        self.started: dict[ChatId, SpawnRequest] = {}
+        self.is_full = self.is_full_at_last = False
+
+    async def is_started(self, request: SpawnRequest, limits: AgentLimits) -> bool:
+        if request.chat_id not in self.started and self.is_full:
+            raise REFUSED
+        return request.chat_id in self.started
+
+    async def spawn(
+        self, claim: OwnerClaim, request: SpawnRequest, limits: AgentLimits
+    ) -> ChatState | None:
+        if request.chat_id in self.started:
+            return None
+        if self.is_full_at_last:
+            raise REFUSED
+        self.started[request.chat_id] = request
+        return ChatState(request.chat_id, Status.RUNNING, 1, 1, 0, MessageId(1))
+
+    async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
+        return ()
+
+    async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
+        return ()
+
+    async def once(self, chat_id: ChatId, command: Command, key: ClientKey) -> object:
+        raise AssertionError(chat_id)
+
+
+class Copies:
+    """Copies that are counted."""
+
+    def __init__(self) -> None:
+        self.forked: list[ChatId] = []
+        self.discarded: list[ChatId] = []
+
+    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+        self.forked.append(agent_id)
+
+    async def discard(self, agent_id: ChatId) -> None:
+        self.discarded.append(agent_id)
+
+    async def merge(
+        self, agent_id: ChatId, owner_id: OwnerId, request: MergeRequest
+    ) -> MergeReport:
+        raise AssertionError(agent_id)
+
+
+class Stage:
+    """A chat that starts an agent in a fork."""
+
+    def __init__(self) -> None:
+        self.children, self.copies = Children(), Copies()
+        self.states: list[ChatState] = []
+        self.tools = AgentTools(
+            self.children,
+            self.children,
+            started=self.states.append,
+            limits=AgentLimits(),
+            forks=self.copies,
+        )
+
+    async def spawn(self, context: TurnContext) -> dict[str, object]:
+        """Return the result of the call, always of the same one."""
+        args = json.dumps({"prompt": "Write.", "isolation": "fork"})
+        execution_id = ExecutionId("00000000-0000-0000-0000-00000000000e")
+        dispatch = Dispatch(execution_id, ToolCall("c", SPEC.name, args), Executor.CHATD, "")
+        ended = await self.tools.execute(Execution(context, 1, dispatch, SPEC))
+        assert isinstance(ended, Outcome)
+        told: dict[str, object] = json.loads(ended.result_json)
+        return told
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+async def test_a_repeated_call_finds_its_agent_and_copies_nothing_again(stage: Stage) -> None:
+    first = await stage.spawn(TurnContext(CHAT, ANN))
+    stage.children.is_full = stage.children.is_full_at_last = True
+    assert await stage.spawn(TurnContext(CHAT, ANN)) == first
+    assert stage.copies.forked == [first["agent_id"]]
+    assert stage.copies.discarded == []
+    assert len(stage.states) == 1
+
+
+async def test_an_agent_beyond_a_limit_is_refused_before_anything_is_copied(stage: Stage) -> None:
+    stage.children.is_full = True
+    refused = await stage.spawn(TurnContext(CHAT, ANN))
+    assert refused["reason"] == "AGENTS_TOO_MANY"
+    assert stage.copies.forked == []
+
+
+async def test_a_copy_is_discarded_if_its_agent_is_refused_after_all(stage: Stage) -> None:
+    stage.children.is_full_at_last = True
+    refused = await stage.spawn(TurnContext(CHAT, ANN))
+    assert refused["reason"] == "AGENTS_TOO_MANY"
+    assert stage.copies.discarded == stage.copies.forked != []
+
+
+async def test_an_agent_has_the_models_of_its_parent_and_not_the_fallback_that_answers(
+    stage: Stage,
+) -> None:
+    own, other = ModelProfile("own"), ModelProfile("other", is_fallback=True)
+    setup = TurnSetup(own, fallback=other, fallback_model_id="other").taken_over()
+    await stage.spawn(setup.context(CHAT, ANN))
+    (request,) = stage.children.started.values()
+    assert setup.context(CHAT, ANN).model_id == "other"
+    assert (request.model_id, request.fallback_model_id) == ("own", "other")
