@@ -1,8 +1,9 @@
 """What one turn of a real stack costs the database, all roles together.
 
 Aside are leases, what is written behind a turn at a pace of its own (partial answers, notifications
-and the index of words), and what the services do by themselves all the time, such as looking for chats without an owner. Something that
-they do by themselves and that turns make them do more often is the turns' own, and counted.
+and the index of words), and what the services do by themselves all the time, such as looking for
+chats without an owner. Something that they do by themselves and that turns make them do more often
+is the turns' own, and counted.
 """
 
 import asyncio
