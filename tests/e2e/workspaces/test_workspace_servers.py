@@ -12,7 +12,11 @@ from support.stack.local_stack import LocalStack
 pytestmark = pytest.mark.slow
 
 PROGRAM = Path(stdio_server.__file__).read_text()
-DEFINED = {"mcpServers": {"plain": {"command": "python3", "args": ["server.py"]}}}
+DEFINED = {
+    "mcpServers": {
+        "plain": {"command": "python3", "args": ["server.py"], "env": {"GREETING": "hello"}}
+    }
+}
 
 
 def write(path: str, content: str) -> str:
@@ -51,6 +55,7 @@ def test_a_server_of_a_workspace_is_trusted_called_and_stopped(stack: LocalStack
         "python3",
         ["server.py"],
     )
+    assert listed["environment"] == {"GREETING": "hello"}
     assert succeeded(stack, "mcp", "workspace", "trust", chat_id, "plain") == "trusted\n"
     succeeded(stack, "approvals", "add", "allow", "ws_plain__*", "--chat", chat_id)
     call = 'call: ws_plain__echo {"text": "from inside"}'
