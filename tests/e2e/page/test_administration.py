@@ -1,7 +1,10 @@
 """Break-glass, the audit log and retention at the page of an administrator."""
 
+import asyncio
+
 import pytest
 
+from support.host.conditions import until
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_session import call, new_user, sign_in
@@ -33,6 +36,11 @@ async def test_an_access_is_opened_told_to_its_user_and_recorded(
     await page.type("She asked for help with a chat")
     await page.press("Enter")
     await page.find("td a", "Of Bertha")
+    # chatd hands its events over after the access is open.
+    recorded = "/api/v1/audit-log?action=break_glass.opened"
+    await asyncio.to_thread(
+        until, lambda: call(stack, "GET", recorded)["items"], "an entry in the log", within_s=60
+    )
     await page.visit(f"http://{stack.http}/admin/audit-log")
     await page.click("input[placeholder='user.created']")
     await page.type("break_glass.opened")
