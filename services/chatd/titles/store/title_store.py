@@ -33,28 +33,28 @@ SELECT_NEWEST = f"""
     ORDER BY id DESC LIMIT $2
 """
 
-# The bill uses $1 to $21, the chat is $20; it is entered even if the update has no effect.
+# The bill uses $1 to $22, the chat is $21; it is entered even if the update has no effect.
 BILLED = f"WITH billed AS ({ENTER})"
 
 # May run: process.
 SET_TITLE = f"""
-    {BILLED} UPDATE chat.chats c SET title = $22 FROM chat.chat_exec e
-    WHERE c.id = $20 AND e.chat_id = c.id AND NOT c.has_own_title AND c.title = $23
+    {BILLED} UPDATE chat.chats c SET title = $23 FROM chat.chat_exec e
+    WHERE c.id = $21 AND e.chat_id = c.id AND NOT c.has_own_title AND c.title = $24
     RETURNING e.snapshot_version
 """
 
 # May run: process.
 SET_GENERATED_LABEL = f"""
-    {BILLED} UPDATE chat.chats c SET last_turn_summary = $22 FROM chat.chat_exec e
-    WHERE c.id = $20 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $23
+    {BILLED} UPDATE chat.chats c SET last_turn_summary = $23 FROM chat.chat_exec e
+    WHERE c.id = $21 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $24
     RETURNING e.snapshot_version
 """
 
 # May run: process.
 SET_GENERATED_SUMMARY = f"""
-    {BILLED} UPDATE chat.chats c SET summary = $22, summarised_until = e.next_message_id - 1
+    {BILLED} UPDATE chat.chats c SET summary = $23, summarised_until = e.next_message_id - 1
     FROM chat.chat_exec e
-    WHERE c.id = $20 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $23
+    WHERE c.id = $21 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $24
     RETURNING e.snapshot_version
 """
 
