@@ -6,7 +6,7 @@ gateways added to it. A request never waits for that.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NoReturn, Protocol
 
 from gateway.http.limits.rates import Block, Rates
@@ -21,11 +21,11 @@ FORGET_S: Final = 60.0
 class RateStore(Protocol):
     """The buckets that all gateways fill."""
 
-    async def fill(self, fillings: Sequence[Filling]) -> Mapping[Filling, float]:
+    async def fill(self, fillings: Sequence[Filling], now: datetime) -> Mapping[Filling, float]:
         """Fill the buckets; return in how many seconds each is empty."""
         ...
 
-    async def forget(self) -> None:
+    async def forget(self, now: datetime) -> None:
         """Delete the buckets that are empty."""
         ...
 
@@ -46,7 +46,7 @@ class SharedRates:
             if await is_set_within(self._rates.is_due, left_s, self._clock):
                 await self.share()
             if self._clock.monotonic() >= forget_at_s:
-                await self._store.forget()
+                await self._store.forget(self._clock.now())
                 forget_at_s = self._clock.monotonic() + FORGET_S
 
     async def share(self) -> None:
@@ -55,7 +55,7 @@ class SharedRates:
         blocks = {_filling(block): block for block in self._rates.take_due(now_s)}
         if not blocks:
             return
-        for filling, empty_s in (await self._store.fill(tuple(blocks))).items():
+        for filling, empty_s in (await self._store.fill(tuple(blocks), self._clock.now())).items():
             self._rates.adopt(blocks[filling], now_s + empty_s)
 
 

@@ -17,17 +17,15 @@ from parley.postgres import DatabaseUnavailable
 class Buckets:
     """The buckets of all processes; unavailable while `is_down`."""
 
-    def __init__(self, clock: FakeClock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self.empty_at: dict[bytes, datetime] = {}
         self.fillings: list[Filling] = []
         self.forgotten: list[datetime] = []
         self.is_down = False
 
-    async def fill(self, fillings: Sequence[Filling]) -> Mapping[Filling, float]:
+    async def fill(self, fillings: Sequence[Filling], now: datetime) -> Mapping[Filling, float]:
         if self.is_down:
             raise DatabaseUnavailable("closed")
-        now = self._clock.now()
         self.fillings += fillings
         for each in fillings:
             began = now - each.age
@@ -36,8 +34,8 @@ class Buckets:
             )
         return {each: (self.empty_at[each.bucket] - now).total_seconds() for each in fillings}
 
-    async def forget(self) -> None:
-        self.forgotten.append(self._clock.now())
+    async def forget(self, now: datetime) -> None:
+        self.forgotten.append(now)
 
 
 class Gateway:
@@ -71,8 +69,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def buckets(clock: FakeClock) -> Buckets:
-    return Buckets(clock)
+def buckets() -> Buckets:
+    return Buckets()
 
 
 @pytest.mark.parametrize("quota", [1, 7, 20, 400])
