@@ -12,9 +12,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from parley.clock import Clock
+if TYPE_CHECKING:
+    # The command line reads only names here, and starts without asyncio.
+    from parley.clock import Clock
 
 SUFFIX: Final = ".instance"
 _BYTES_MAX: Final = 256
@@ -65,7 +67,7 @@ class InstanceFile:
         os.close(self._descriptor)
 
 
-async def lock_instance_file(path: Path, instance_id: str, clock: Clock) -> InstanceFile | None:
+async def lock_instance_file(path: Path, instance_id: str, clock: "Clock") -> InstanceFile | None:
     """Lock the file of this process and name the instance; None if another process has it."""
     give_up_at = clock.monotonic() + LOOKED_AT_S_MAX
     while (locked := InstanceFile.lock(path)) is None:

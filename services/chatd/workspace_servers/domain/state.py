@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chatd.primitives.domain.errors import ChatError
 from chatd.workspace_servers.domain.definition import ServerDefinition
 
 
@@ -32,7 +31,7 @@ class ServerStatus:
     tool_names: tuple[str, ...] = ()
 
 
-class WorkspaceServerNotFound(ChatError):
+class WorkspaceServerNotFound(Exception):
     """A workspace defines no server of that name that can be trusted."""
 
     def __init__(self, name: str) -> None:
@@ -40,7 +39,7 @@ class WorkspaceServerNotFound(ChatError):
         self.name = name
 
 
-class DefinitionChanged(ChatError):
+class DefinitionChanged(Exception):
     """The definition of a server is another one than the person has seen."""
 
     def __init__(self, name: str) -> None:

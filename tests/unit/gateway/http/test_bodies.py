@@ -69,7 +69,8 @@ def test_a_body_becomes_its_message() -> None:
             FieldError(
                 "UNKNOWN_FIELD",
                 "Unknown field. Known: content, title, model_id, reasoning_effort, mode, "
-                "workspace_id, labels, system_prompt, client_tools, unattended, mcp_server_ids.",
+                "workspace_id, labels, system_prompt, client_tools, unattended, mcp_server_ids, "
+                "fallback_model_id.",
                 pointer="/a~1b~0",
             ),
         ),

@@ -11,6 +11,7 @@ from parley.client import (
     ChatStatus,
     ContextFile,
     ErrorKind,
+    Fallback,
     File,
     FileReference,
     HistoryReset,
@@ -138,6 +139,11 @@ def test_every_kind_of_part_has_a_value() -> None:
         ),
         "skill": message_pb2.Part(skill=message_pb2.SkillPart(name="k", description="d")),
         "notice": message_pb2.Part(notice=message_pb2.NoticePart(text="n")),
+        "fallback": message_pb2.Part(
+            fallback=message_pb2.FallbackPart(
+                failed_model_id="a", model_id="b", kind="overloaded", text="It is down."
+            )
+        ),
     }
 
     assert {kind: part_of(proto) for kind, proto in protos.items()} == {
@@ -153,6 +159,7 @@ def test_every_kind_of_part_has_a_value() -> None:
         "context_file": ContextFile("AGENTS.md", is_truncated=True),
         "skill": Skill("k", "d"),
         "notice": Notice("n"),
+        "fallback": Fallback("a", "b", "overloaded", "It is down."),
     }
     assert protos.keys() == {
         field.name for field in message_pb2.Part.DESCRIPTOR.oneofs_by_name["kind"].fields
