@@ -163,6 +163,7 @@ async def test_a_workspace_is_started_stopped_forked_merged_and_removed(
         "merged_paths": [],
         "conflicts": [{"path": "a", "kind": "content", "preview": None}],
         "omitted": 0,
+        "patches": [],
     }
     await stack.owner.request("DELETE", f"{path}?force=true", None, KEY)
     assert last_request(stack) == api.DeleteWorkspaceRequest(**asked, force=True)
