@@ -191,7 +191,7 @@ class FaultLab:
         return next(each for each in self.processes() if each.address == address)
 
     async def until_whole(self) -> None:
-        """Wait until every chatd runs, holds a lease and takes calls."""
+        """Wait until every chatd runs, holds a lease and answers: it knows revoked tokens."""
 
         async def is_whole() -> bool:
             rows = await self.query(WORKERS)
@@ -199,6 +199,8 @@ class FaultLab:
             return all(_is_whole(process, workers) for process in self.processes())
 
         await self.until(is_whole, "a whole stack", WHOLE_S_MAX)
+        for address in self.addresses:
+            await (await self.client(address)).manage.list_chats(page_size=1)
 
     async def victim(self) -> ChatdProcess:
         """Return the chatd that has lived longest, so that none is killed again and again."""
