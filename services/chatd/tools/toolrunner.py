@@ -12,6 +12,7 @@ from chatd.content.domain.tools import (
     Ended,
     Execution,
     Executor,
+    ExecutorUnreachable,
     Found,
     NeverSeen,
     Outcome,
@@ -211,14 +212,33 @@ class WorkspaceTools:
         request = execution_service_pb2.CancelExecutionRequest(
             request_id=f"cancel-{execution.dispatch.execution_id}", key=key_of(execution)
         )
-        stub = await self._executions(execution)
-        if stub is None:
-            return
+        generation = execution.dispatch.journal_generation
+        known = self._journals.get(generation)
+        unreachable: ExecutorUnreachable | None = None
+        # By the journal, not by the chat, which may be deleted or use another workspace by now.
+        for address in await self._locator.node_addresses() if known is None else (known,):
+            try:
+                if await self._cancel_at(address, request, execution.owner):
+                    self._journals.put(generation, address)
+                    return
+            except ExecutorUnreachable as error:
+                unreachable = error
+                self._journals.pop(generation)  # The node may have another address.
+        if unreachable is not None:
+            raise unreachable
+
+    async def _cancel_at(
+        self, address: str, request: execution_service_pb2.CancelExecutionRequest, owner: Owner
+    ) -> bool:
+        """Cancel a call at a node; return False if the node has another journal."""
+        stub = ExecutionServiceStub(self._channels.also(Address.parse(address)))
         try:
-            with acting_for(user_of(execution.owner)):
+            with acting_for(user_of(owner)):
                 await stub.CancelExecution(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
-            certain_problem(error, Executor.TOOLRUNNER)
+            problem = certain_problem(error, Executor.TOOLRUNNER)
+            return problem.reason != JOURNAL_CHANGED
+        return True
 
     async def acknowledge(self, generation: str, execution_ids: Sequence[ExecutionId]) -> None:
         """Acknowledge results to the node of a journal, if this process knows it.

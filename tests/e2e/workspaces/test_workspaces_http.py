@@ -254,3 +254,26 @@ async def test_a_chat_whose_workspace_was_deleted_works_in_its_scratch_workspace
     listed = await asked(client, 200, "GET", f"{path}/files")
     assert [entry["path"] for entry in listed["items"]] == ["scratch.txt"]
     await asked(client, 201, "POST", processes, {"command": "true"})
+
+
+async def test_the_running_call_of_a_deleted_chat_ends_in_its_kept_workspace(
+    stack: LocalStack,
+) -> None:
+    client = client_of(stack)
+    made = await asked(client, 202, "POST", "/api/v1/workspaces", {"template_id": SCRATCH_ID})
+
+    async def create(text: str) -> str:
+        body = {"content": [{"type": "text", "text": text}], "workspace_id": made["id"]}
+        return f"{CHATS}/{(await asked(client, 201, 'POST', CHATS, body))['id']}"
+
+    other, deleted = await create("hello"), await create("run: exec sleep 600")
+    running = f"{other}/processes?state=running"
+    async with asyncio.timeout(REST_S_MAX):
+        while not (await asked(client, 200, "GET", running))["items"]:
+            pass
+    reply = await client.request("DELETE", deleted, None, {})
+    assert reply.status == 204, reply.body
+    async with asyncio.timeout(REST_S_MAX):
+        while (await asked(client, 200, "GET", running))["items"]:
+            pass
+    assert (await asked(client, 200, "GET", f"/api/v1/workspaces/{made['id']}"))["state"] == "ready"

@@ -182,6 +182,10 @@ class WorkspaceLocator(Protocol):
         """
         ...
 
+    async def node_addresses(self) -> Sequence[str]:
+        """Return the addresses of all nodes."""
+        ...
+
     def forget(self, chat_id: ChatId) -> None:
         """Read the location again at the next call, because the cached one seems to be stale."""
         ...

@@ -8,7 +8,7 @@ or when a node refuses a stale location. A bound workspace is read once in every
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -261,6 +261,10 @@ class ChatWorkspaceLocator:
         if node is None:
             raise NodeLost(workspace.node_id)
         return WorkspaceLocation(node.address, workspace.id, workspace.epoch)
+
+    async def node_addresses(self) -> Sequence[str]:
+        """Return the addresses of all nodes."""
+        return tuple(node.address for node in await self._nodes.list())
 
     def forget(self, chat_id: ChatId) -> None:
         """Read the location again at the next call."""

@@ -300,6 +300,9 @@ class MovingSites:
     async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
         return await self.locate_for_turn(chat_id)
 
+    async def node_addresses(self) -> tuple[str, ...]:
+        return (self.address,)
+
     def forget(self, chat_id: ChatId) -> None:
         self.placements = self.placements[1:] or self.placements
 

@@ -1,5 +1,7 @@
 """A locator without stored workspaces."""
 
+from collections.abc import Sequence
+
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.rpc import Channels
@@ -26,6 +28,10 @@ class FixedLocator:
     async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the same location."""
         return await self.locate_for_turn(chat_id)
+
+    async def node_addresses(self) -> Sequence[str]:
+        """Return the addresses of all nodes."""
+        return tuple(map(str, self._channels.addresses))
 
     def forget(self, chat_id: ChatId) -> None:
         """Do nothing: no location is cached."""
