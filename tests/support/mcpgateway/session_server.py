@@ -24,7 +24,7 @@ def add(a: int, b: int) -> str:
 
 @server.tool(structured_output=False)
 def count(what: str) -> str:
-    """Tell how often something happened: `discover`, `sessions`, `wait` or `cancelled`."""
+    """Tell how often something happened: `discover`, `sessions`, `deleted`, `wait`, `cancelled`."""
     return str(seen[what])
 
 
@@ -57,6 +57,8 @@ class HandshakeOnly:
             return
         if scope["type"] == "http" and scope["method"] == "GET":
             seen["sessions"] += 1
+        if scope["type"] == "http" and scope["method"] == "DELETE":
+            seen["deleted"] += 1
         await self._application(scope, receive, send)
 
 

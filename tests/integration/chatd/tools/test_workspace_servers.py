@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from chatd.content.domain.messages import ChatMode
@@ -15,6 +16,7 @@ from parley.clock import SystemClock
 from support.chatd.workspace_servers import sdk_server
 from support.chatd.workspace_servers.server_calls import ServerCalls, server_calls
 from support.chatd.workspaces.workspace_calls import ANN
+from support.host.conditions import until
 from support.toolrunner.node import House, node
 from support.toolrunner.sandboxes import offered
 from toolrunner.sandbox import Level
@@ -113,7 +115,11 @@ async def test_a_server_cannot_write_in_a_mode_that_only_reads(
         assert "landlock is needed" in text
     else:
         assert "Read-only file system" in text or "Permission denied" in text
-    assert sorted(path.name for path in calls.root.iterdir()) == [".mcp.json", "before"]
+    assert sorted(path.name for path in calls.root.iterdir()) == [
+        ".mcp.json",
+        "before",
+        "server.py",
+    ]
 
 
 async def test_progress_is_reported_while_a_call_runs(calls: ServerCalls) -> None:
@@ -186,6 +192,23 @@ async def test_a_server_that_prints_without_end_is_ended(
     failed = await calls.status()
     assert failed.state is ServerState.FAILED
     assert reason in failed.reason
+
+
+async def test_no_daemon_of_a_server_outlives_it(calls: ServerCalls) -> None:
+    calls.define_plain()
+    await calls.trust()
+    names = [f"daemon-{number}-of-{calls.root}" for number in range(3)]
+    for name in names:
+        assert (await calls.call("ws_plain__daemon", title=name))[0] is ToolOutcome.DONE
+    await asyncio.to_thread(until, lambda: running(names) == 3, "daemons", within_s=10)
+    await calls.servers.untrust(calls.place, "plain", ANN.id)
+    await asyncio.to_thread(until, lambda: running(names) == 0, "no daemon", within_s=20)
+
+
+def running(names: list[str]) -> int:
+    """Return how many processes have one of these names."""
+    found = [each.info["cmdline"] or [] for each in psutil.process_iter(["cmdline"])]
+    return sum(bool(words) and words[0] in names for words in found)
 
 
 async def test_a_server_that_cannot_start_is_reported_with_its_last_words(

@@ -113,6 +113,23 @@ async def test_a_server_with_sessions_is_met_once_per_user() -> None:
     assert met == [1, 2]
 
 
+async def test_every_session_is_deleted_at_its_server_when_it_is_closed() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with session_server(port):
+        for _ in range(10):
+            async with sessions_to(url) as sessions:
+                for user_id in ("ann", "bob"):
+                    target = target_of(url, user_id=user_id)
+                    await sessions.call_tool(target, "add", SUM, nothing, nobody)
+        async with sessions_to(url) as sessions:
+            left = [
+                await counted(sessions, target_of(url), what) for what in ("sessions", "deleted")
+            ]
+
+    assert left == [21, 20]
+
+
 async def test_progress_arrives_and_cancelling_reaches_the_server() -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"

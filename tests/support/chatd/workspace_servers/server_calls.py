@@ -74,7 +74,8 @@ class ServerCalls:
     def define_plain(self, behaviour: str = "", **more: Any) -> None:
         """Define the server in plain Python, under the name `plain`."""
         interpreter, program = PLAIN
-        self.define(plain={"command": interpreter, "args": ["-c", program, behaviour], **more})
+        self.define(plain={"command": interpreter, "args": ["server.py", behaviour], **more})
+        (self.root / "server.py").write_text(program)
 
     async def status(self, name: str = "plain") -> ServerStatus:
         statuses, problem = await self.servers.statuses(self.place)

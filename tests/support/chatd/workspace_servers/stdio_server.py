@@ -14,6 +14,7 @@ TOOLS = [
     {"name": "die", "description": "End.", "inputSchema": {"type": "object"}},
     {"name": "line", "description": "Print a line without end.", "inputSchema": {"type": "object"}},
     {"name": "flood", "description": "Print without end.", "inputSchema": {"type": "object"}},
+    {"name": "daemon", "description": "Leave its session.", "inputSchema": {"type": "object"}},
     {"name": "a b", "description": "A name with a space.", "inputSchema": {"type": "object"}},
 ]
 
@@ -46,6 +47,9 @@ def call(request_id: Any, params: dict[str, Any]) -> None:
     elif name == "die":
         sys.stderr.write("the last words\n")
         os._exit(3)
+    elif name == "daemon":
+        daemon(given["title"])
+        text(request_id, "started")
     elif name == "line":
         while True:
             sys.stdout.write("x" * 65536)
@@ -55,6 +59,20 @@ def call(request_id: Any, params: dict[str, Any]) -> None:
     elif name != "slow":
         greeting = os.getenv("GREETING", "")  # noqa: TID251 (a program of its own)
         text(request_id, f"{given.get('text', '')} {greeting}".strip())
+
+
+def daemon(title: str) -> None:
+    """Start a process in a session of its own that ignores everything but SIGKILL."""
+    if os.fork():
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.closerange(0, 3)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    # A new program, so that its name is visible from outside; ignored signals stay ignored.
+    os.execv("/bin/sleep", [title, "600"])
 
 
 def main(behaviour: str) -> None:
