@@ -291,10 +291,22 @@ def _bytes(binding: HttpBinding) -> dict[str, Schema]:
         media_types = [writer_for(each).media_type for each in ExportFormat]
         content: Schema = {media_type: {} for media_type in media_types}
         return {"200": {"description": "The export.", "content": content}}
+    content = {media_type: {} for media_type in _download_types(binding)}
     return {
-        "200": {"description": "The file.", "content": {BYTES: {}}},
-        "206": {"description": "The part of Range.", "content": {BYTES: {}}},
+        "200": {"description": "The file.", "content": content},
+        "206": {"description": "The part of Range.", "content": content},
     }
+
+
+def _download_types(binding: HttpBinding) -> tuple[str, ...]:
+    """Return the types of a download; those of files of users are the types of their bytes."""
+    match binding.path.rpartition("/")[2]:
+        case "archive":
+            return (BYTES, "application/zip")
+        case "export":
+            return (BYTES, "application/x-ndjson")
+        case _:
+            return (BYTES, "*/*")
 
 
 def _headers(binding: HttpBinding) -> Iterator[str]:

@@ -33,6 +33,17 @@ def test_every_binding_says_what_it_does() -> None:
     assert [each.path for each in bindings() if not each.options.summary.endswith(".")] == []
 
 
+def test_every_variable_of_a_path_says_what_is_not_found() -> None:
+    unnamed = [
+        (binding.path, variable.name)
+        for binding in bindings()
+        for variable in binding.variables
+        if (field := json_field(variable.fields[-1])) is None
+        or not (field.options.resource or field.options.not_found_reason)
+    ]
+    assert not unnamed
+
+
 def test_operations_have_names_of_their_own() -> None:
     names = [each.operation_id for each in bindings()]
 

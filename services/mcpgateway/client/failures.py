@@ -3,7 +3,12 @@
 from typing import Final
 
 import httpx2
-from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
@@ -11,6 +16,8 @@ from parley.egress.policy import AddressBlocked
 from parley.egress.transport import NOT_SENT, Exchange, ResponseTooLarge
 
 RETRY_AFTER_S_MAX: Final = 3600
+#: JSON-RPC errors that repeat with the same request. Older servers use -32002 for resources.
+REFUSALS: Final = frozenset({INVALID_PARAMS, METHOD_NOT_FOUND, -32002})
 
 
 def failed_exchange(
@@ -43,9 +50,8 @@ def failed_exchange(
         return lost_session(is_sent=may_have_executed)
     if code is not None:
         text = f"the server refuses: {cause}"
-        return UpstreamFailed(
-            Reason.PROTOCOL_ERROR, text[:1024], may_have_executed=may_have_executed
-        )
+        reason = Reason.REQUEST_REFUSED if code in REFUSALS else Reason.PROTOCOL_ERROR
+        return UpstreamFailed(reason, text[:1024], may_have_executed=may_have_executed)
     return UpstreamFailed(
         Reason.PROTOCOL_ERROR,
         f"the server does not follow the protocol ({type(cause).__name__})",

@@ -92,6 +92,7 @@ class Reason(StrEnum):
     RATE_LIMITED = "RATE_LIMITED"
     RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
     PROTOCOL_ERROR = "PROTOCOL_ERROR"
+    REQUEST_REFUSED = "REQUEST_REFUSED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,22 @@ from support.stack.local_stack import LocalStack
 PASSWORD = "a calm sentence about nine green pens"
 
 
-def call(stack: LocalStack, method: str, path: str, body: object = None, *, login: str = "") -> Any:
-    """Make a request as the owner, or as a user who signs in, and return its document."""
+def call(
+    stack: LocalStack,
+    method: str,
+    path: str,
+    body: object = None,
+    *,
+    login: str = "",
+    key: str = "",
+) -> Any:
+    """Make a request as the owner, a user who signs in, or that of a key; return its document."""
     headers = {"Content-Type": "application/json"}
     if login:
         headers |= _session(stack.http, login)
     else:
-        headers["Authorization"] = f"Bearer {stack.home.api_key_file.read_text().strip()}"
+        key = key or stack.home.api_key_file.read_text().strip()
+        headers["Authorization"] = f"Bearer {key}"
     return _document(stack.http, method, path, body, headers)
 
 

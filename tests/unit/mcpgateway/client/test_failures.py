@@ -28,6 +28,8 @@ class ProtocolFault(Exception):
         (ResponseTooLarge("big"), Reason.RESULT_TOO_LARGE, True),
         (ProtocolFault(CONNECTION_CLOSED), Reason.SESSION_LOST, True),
         (ProtocolFault(-32603), Reason.PROTOCOL_ERROR, True),
+        (ProtocolFault(-32602), Reason.REQUEST_REFUSED, True),
+        (ProtocolFault(-32002), Reason.REQUEST_REFUSED, True),
         (ValueError("nonsense"), Reason.PROTOCOL_ERROR, True),
     ],
 )

@@ -126,6 +126,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """In results: the result exceeds the server's limit and was not kept. Metadata: {}."""
     ERROR_REASON_PROTOCOL_ERROR: _ErrorReason.ValueType  # 68
     """The server does not follow the protocol. Metadata: {"server_id": "..."}."""
+    ERROR_REASON_REQUEST_REFUSED: _ErrorReason.ValueType  # 69
+    """The server answered that what was asked for does not exist there, or that its arguments are wrong. Metadata: {"server_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `mcp.parley`."""
@@ -234,4 +236,6 @@ ERROR_REASON_RESULT_TOO_LARGE: ErrorReason.ValueType  # 67
 """In results: the result exceeds the server's limit and was not kept. Metadata: {}."""
 ERROR_REASON_PROTOCOL_ERROR: ErrorReason.ValueType  # 68
 """The server does not follow the protocol. Metadata: {"server_id": "..."}."""
+ERROR_REASON_REQUEST_REFUSED: ErrorReason.ValueType  # 69
+"""The server answered that what was asked for does not exist there, or that its arguments are wrong. Metadata: {"server_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
