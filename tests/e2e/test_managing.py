@@ -46,6 +46,10 @@ async def test_a_chat_is_queued_edited_interrupted_compacted_archived_and_delete
         await parley.manage.compact(chat.id)
         await until_status(parley, chat.id, ChatStatus.WAITING)
 
+        # A copy has no deleted messages, and answers that another chat paid for.
+        forked = await asyncio.to_thread(stack.parley, "fork", chat.id)
+        assert forked.returncode == 0, forked.stderr
+        assert (await asyncio.to_thread(stack.parley, "audit")).returncode == 0
         await parley.manage.set_archived(chat.id, True)
         archived = await parley.manage.list_chats(ChatFilter(archived=True), page_size=200)
         assert chat.id in {each.id for each in archived.chats}

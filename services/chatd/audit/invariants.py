@@ -282,10 +282,12 @@ MESSAGES = (
     SqlInvariant(
         "answers_are_in_the_ledger",
         "An answer that says what it used is in the ledger, once, with the same cost; an estimate "
-        "may have been replaced there by what the provider reported.",
+        "may have been replaced there by what the provider reported. Answers that a fork copied "
+        "are older than its chat, and in the ledger of the chat that they come from.",
         """
         SELECT m.chat_id::text || '/' || m.id
-        FROM chat.chat_messages m LEFT JOIN (
+        FROM chat.chat_messages m JOIN chat.chats c ON c.id = m.chat_id
+            AND m.created_at >= c.created_at LEFT JOIN (
             SELECT chat_id, message_id, count(*) AS count, max(cost_micros) AS cost_micros
             FROM chat.usage WHERE message_id IS NOT NULL GROUP BY chat_id, message_id) AS billed
             ON billed.chat_id = m.chat_id AND billed.message_id = m.id
@@ -296,14 +298,18 @@ MESSAGES = (
     ),
     SqlInvariant(
         "messages_are_numbered_without_a_gap",
-        "The messages of a chat, deleted ones included, have the numbers before the next one.",
+        "The messages of a chat, deleted ones included, have the numbers before the next one. A "
+        "fork copies no deleted ones, so that only the messages written in it follow one another.",
         """
         SELECT e.chat_id::text FROM chat.chat_exec e LEFT JOIN (
-            SELECT chat_id, count(DISTINCT id) AS different, count(*) AS count, min(id) AS first,
-                max(id) AS last
-            FROM chat.chat_messages GROUP BY chat_id) AS m ON m.chat_id = e.chat_id
-        WHERE coalesce(m.count, 0) <> e.next_message_id - 1 OR m.different <> m.count
-            OR m.first <> 1 OR m.last <> e.next_message_id - 1
+            SELECT m.chat_id, count(DISTINCT m.id) AS different, count(*) AS count,
+                max(m.id) AS last, count(*) FILTER (WHERE is_own) AS own,
+                coalesce(max(m.id) FILTER (WHERE NOT is_own), 0) AS last_copied
+            FROM chat.chat_messages m JOIN chat.chats c ON c.id = m.chat_id
+            CROSS JOIN LATERAL (SELECT m.created_at >= c.created_at AS is_own) AS origin
+            GROUP BY m.chat_id) AS m ON m.chat_id = e.chat_id
+        WHERE coalesce(m.last, 0) <> e.next_message_id - 1 OR m.different <> m.count
+            OR m.last_copied + m.own <> e.next_message_id - 1
         """,
     ),
     SqlInvariant(

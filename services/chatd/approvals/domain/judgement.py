@@ -28,7 +28,7 @@ from chatd.approvals.domain.taint import CLEAN, CONFINED, Taint, Workspace, outs
 from chatd.content.domain.arguments import parsed
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall
-from chatd.content.domain.tools import ToolSpec
+from chatd.content.domain.tools import Executor, ToolSpec
 
 #: Tools that run a shell command, and the argument with it.
 COMMAND_ARGUMENTS: Final[Mapping[str, str]] = {"execute": "command"}
@@ -187,10 +187,21 @@ def _is_about_carriers(rule: Rule) -> bool:
 
 
 def _policy_questions(spec: ToolSpec, answers: Sequence[_Answer]) -> Iterator[_Question]:
-    """Yield the question of an MCP server's policy, which a rule of the installation replaces."""
-    is_ruled = any(answer.rule.scope.kind is ScopeKind.INSTALLATION for answer in answers)
-    if spec.needs_approval and not is_ruled:
-        yield _Question(f"the policy of the MCP server asks before {spec.name}", "", True)
+    """Yield the question of an MCP server's policy, which a rule of the installation replaces.
+
+    For servers that a workspace defines there is no policy of an administrator: any rule that
+    allows the call replaces the question.
+    """
+    if not spec.needs_approval:
+        return
+    is_of_workspace = spec.executor is Executor.TOOLRUNNER
+    for answer in answers:
+        if answer.rule.scope.kind is ScopeKind.INSTALLATION or is_of_workspace:
+            return
+    reason = f"the policy of the MCP server asks before {spec.name}"
+    if is_of_workspace:
+        reason = f"{spec.name} is a tool of an MCP server of the workspace"
+    yield _Question(reason, "", True)
 
 
 def _taint_questions(

@@ -257,6 +257,19 @@ def test_a_server_whose_policy_asks_is_asked_for_unless_the_installation_says_mo
     assert answer(rule("i", DENY, tool="wiki__*")) is DENY
 
 
+def test_a_server_of_the_workspace_is_asked_for_unless_a_rule_of_any_scope_allows_it() -> None:
+    spec = replace(WIKI, needs_approval=True, executor=Executor.TOOLRUNNER)
+    made = call("wiki__save", text="x")
+
+    def answer(*rules: Rule) -> Effect:
+        return effect_of(judge(made, spec, ChatMode.ORDINARY, rules))
+
+    assert answer() is ASK
+    for scope in SCOPES:
+        assert answer(rule(scope, ALLOW, tool="wiki__*")) is ALLOW
+        assert answer(rule(scope, ASK, tool="wiki__*")) is ASK
+
+
 def remembered(made: ToolCall, server_id: str = "", **given: Any) -> Rule:
     return rule("c", ALLOW, digest=remembered_digest(made, server_id), **given)
 
