@@ -16,6 +16,7 @@ import { LiveState } from "./live-state.tsx";
 import { useScrolling } from "./scrolling.ts";
 import { type TurnView, UserMessage } from "./user-message.tsx";
 
+const TimesDialog = lazy(() => import("../turns/times-dialog.tsx"));
 const FilesDialog = lazy(() => import("../turns/files-dialog.tsx"));
 
 interface Props {
@@ -78,6 +79,7 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
       )}
       <Suspense>
         {shown?.kind === "files" && <FilesDialog chatId={store.chatId} message={shown.message} onClose={() => setShown(null)} />}
+        {shown?.kind === "times" && <TimesDialog messages={chat.messages} messageId={shown.message.id} onClose={() => setShown(null)} />}
       </Suspense>
     </div>
   );

@@ -41,6 +41,9 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
           <MenuItem icon="file" onChoose={() => onTurn("files", message)}>
             Files that this turn changed…
           </MenuItem>
+          <MenuItem icon="clock" onChoose={() => onTurn("times", message)}>
+            Time line of this turn…
+          </MenuItem>
           {isMine && (
             <>
               <MenuItem icon="undo" onChoose={() => onRevert(message)}>

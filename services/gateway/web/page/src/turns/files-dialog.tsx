@@ -79,7 +79,7 @@ function OneFile({ chatId, turnId, file, isOpen }: OneFileProps) {
       </summary>
       <div className="turn-sides" role="group" aria-label={`What to show of ${file.path}`}>
         {sides.map(([name, words]) => (
-          <Button key={name} small look="quiet" aria-pressed={side === name} onClick={() => setSide(name)}>
+          <Button key={name} className="toggle" small look="quiet" aria-pressed={side === name} onClick={() => setSide(name)}>
             {words}
           </Button>
         ))}
