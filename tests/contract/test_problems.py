@@ -36,7 +36,7 @@ TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 NOT_WRITTEN_BY_CLIENTS = {
     *("after_log_sequence", "context.epoch", "epoch", "execution_ids", "spec.source", "secrets"),
     *("node.address", "open", "open.context", "open.owns_process"),
-    *("context.turn_id", "owner_epoch", "turn_id"),
+    "owner_epoch",
     *("budget.head_bytes", "budget.line_bytes", "offset_bytes", "offset_line"),
     *("chunk", "files", "head", "keys", "limit.subject", "patch", "piece", "spec.program"),
     *("scope", "update_mask"),

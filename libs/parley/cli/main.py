@@ -37,6 +37,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "fork": ("parley.cli.chats.fork", "Copy a chat up to a message into a new one."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
+    "checkpoints": (
+        "parley.cli.workspaces.checkpoints",
+        "Show the files that a turn changed, as it left them.",
+    ),
     "context": ("parley.cli.commands.context", "Tell what the prompt of a chat consists of."),
     "todos": ("parley.cli.chats.todos", "Show the to-do list of a chat."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),

@@ -213,7 +213,7 @@ class Checkpoints:
                 steps = self._steps(store, root, wanted_by(turn, store.changes_since(turn)))
             return Preview(steps, store.is_incomplete(turn))
 
-        return await self._settled(scope.workspace_id, work)
+        return await self.settled(scope.workspace_id, work)
 
     async def plan(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
         """Return the plan of a restore, stored at the first call.
@@ -244,7 +244,7 @@ class Checkpoints:
                 store.plan(restore_id, turn, undoes, steps, self._now())
             return Restore(restore_id, turn, undoes, False, steps)
 
-        return await self._settled(scope.workspace_id, work)
+        return await self.settled(scope.workspace_id, work)
 
     async def sizes(self, workspace_id: WorkspaceId, steps: Iterable[Step]) -> dict[str, int]:
         """Return the sizes of the contents to restore, by etag."""
@@ -310,10 +310,15 @@ class Checkpoints:
         state.took_s = state.scanned_s - begun_s
         state.has_ended, state.is_dirty = False, bool(running)
 
-    async def _settled(
+    async def settled(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
     ) -> T:
-        """Do work after the changes of all processes were found; it is not cancelled."""
+        """Do work in a thread after the changes of all processes were found; it is not cancelled.
+
+        Raises:
+            OSError: The files cannot be read.
+            sqlite3.Error: The checkpoints cannot be read.
+        """
         return await self._tasks.complete(
             self._settle_and_work(workspace_id, work), context=detached()
         )

@@ -304,6 +304,30 @@ class CheckpointStore:
             for sequence, path, before, after, chat_id, turn_id, is_shared in rows
         ]
 
+    def changes_of(self, turn: Turn) -> list[Change]:
+        """Return the changes of one turn that was not taken back, in order."""
+        rows = self.connection.execute(
+            "SELECT c.sequence, c.path, c.before, c.after, c.is_shared "
+            "FROM changes c JOIN turns t ON t.number = c.turn "
+            "WHERE t.chat_id = ? AND t.turn_id = ? AND t.restore_id = '' ORDER BY c.sequence",
+            (turn.chat_id, turn.turn_id),
+        )
+        return [
+            Change(
+                sequence, os.fsdecode(path), decoded(before), decoded(after), turn, bool(is_shared)
+            )
+            for sequence, path, before, after, is_shared in rows
+        ]
+
+    def is_partly_known(self, turn: Turn) -> bool:
+        """Return whether changes of one turn are not stored, or not any more."""
+        row = self.connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM pruned WHERE chat_id = ?1 AND turn_id >= ?2) OR EXISTS "
+            "(SELECT 1 FROM turns WHERE chat_id = ?1 AND turn_id = ?2 AND is_partial)",
+            (turn.chat_id, turn.turn_id),
+        ).fetchone()
+        return bool(row[0])
+
     def is_incomplete(self, turn: Turn) -> bool:
         """Return whether changes of a chat since a turn are not stored, or not any more."""
         row = self.connection.execute(

@@ -10,6 +10,8 @@ from parley.tasks import Shielding
 from toolrunner.checkpoints.domain import Entry, Outcome, Step, Turn
 from toolrunner.checkpoints.service import Checkpoints, Preview
 from toolrunner.checkpoints.store import Restore
+from toolrunner.checkpoints.turn_files import TurnFiles
+from toolrunner.checkpoints.turn_reading import TurnReader
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.changes import FileChanges
 from toolrunner.files.worker_pool import FileWorkerPool
@@ -44,6 +46,26 @@ class FileRestores:
         self.workspaces.check(scope)
         async with self.changes.alone(scope.workspace_id):
             return await self.checkpoints.preview(scope, turn)
+
+    async def turn_files(self, scope: Scope, turn: Turn, files_max: int) -> TurnFiles:
+        """Return the files that a turn changed, with their differences.
+
+        Raises:
+            ToolrunnerError: The workspace may not be used.
+        """
+        self.workspaces.check(scope)
+        return await TurnReader(self.checkpoints).files(scope.workspace_id, turn, files_max)
+
+    async def turn_content(self, scope: Scope, turn: Turn, path: str, *, is_before: bool) -> bytes:
+        """Return the content of a file at the end of a turn, or at its start.
+
+        Raises:
+            TurnFileNotKept: The turn did not change it, or its content is not kept.
+            ToolrunnerError: The workspace may not be used.
+        """
+        self.workspaces.check(scope)
+        reader = TurnReader(self.checkpoints)
+        return await reader.content(scope.workspace_id, turn, path, is_before=is_before)
 
     async def restore(
         self, scope: Scope, owner_epoch: int, restore_id: str, turn: Turn, undoes: str

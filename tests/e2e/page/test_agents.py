@@ -10,6 +10,29 @@ from support.stack.page_session import idle, sign_in, written
 
 pytestmark = pytest.mark.slow
 
+#: Buttons of rows that lie over a title, or over a time that is shown.
+OVERLAPS = """
+    [...document.querySelectorAll('.chat-row')].flatMap((row) => {
+        const boxes = (selector) => [...row.querySelectorAll(`:scope > ${selector}`)]
+            .filter((each) => getComputedStyle(each).visibility === 'visible')
+            .filter((each) => !each.closest('.chat-row-menu')
+                || getComputedStyle(each.closest('.chat-row-menu')).opacity !== '0')
+            .map((each) => each.getBoundingClientRect());
+        const texts = boxes('.chat-row-link > .chat-row-title, :scope > .chat-row-link > time');
+        return boxes('.chat-row-actions button').flatMap((button) => texts.filter((text) =>
+            button.left < text.right && text.left < button.right
+            && button.top < text.bottom && text.top < button.bottom
+        ).map((text) => `${button.left} < ${text.right}`));
+    })
+"""
+
+#: A browser without a screen has no pointer; take away the rules for that.
+WITH_A_POINTER = """
+    [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]
+        .filter((rule) => rule.conditionText?.includes('hover: none'))
+        .map((rule) => sheet.deleteRule([...sheet.cssRules].indexOf(rule)))).length
+"""
+
 
 async def test_a_chat_waits_for_its_agents_and_not_for_a_person_and_the_panel_shows_their_tree(
     stack: LocalStack, chromium: Browser
@@ -44,3 +67,32 @@ async def test_a_chat_waits_for_its_agents_and_not_for_a_person_and_the_panel_sh
 
     assert waiting_for_me is False
     assert placeholder == "Write a message"
+
+
+async def test_the_arrow_of_a_chat_with_agents_lies_beside_its_title(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "arvid")
+    long = json.dumps(
+        {"prompt": "repeat after me: a sentence that is longer than the list is wide"}
+    )
+    await written(page, f"call: spawn_agent {long}")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.find(".chat-row.has-below button", "Show 1 chat below")
+    overlaps = [await page.run(OVERLAPS)]
+    await page.click(".chat-row.has-below button", "Show 1 chat below")
+    await page.find(".side-rows.is-below .chat-row")
+    overlaps.append(await page.run(OVERLAPS))
+    changed = await page.run(WITH_A_POINTER)
+    overlaps.append(await page.run(OVERLAPS))
+    await page.click(".chat-row.has-below > .chat-row-link")
+    menu = "getComputedStyle(document.querySelector('.chat-row-menu')).opacity"
+    shown = await page.run(menu)
+    overlaps.append(await page.run(OVERLAPS))
+
+    assert changed > 0
+    assert shown == "1"
+    assert overlaps == [[], [], [], []]

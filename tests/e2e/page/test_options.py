@@ -8,6 +8,13 @@ from support.stack.page_session import call, idle, sign_in, written
 
 pytestmark = pytest.mark.slow
 
+CHOOSE = """
+    ((words) => {{
+        const field = document.querySelector('.dialog select');
+        field.value = [...field.options].find((each) => each.label.startsWith(words)).value;
+        field.dispatchEvent(new Event('change', {{bubbles: true}}));
+    }})({words!r})
+"""
 ADVISOR = "/api/v1/settings/advisor"
 
 
@@ -51,3 +58,28 @@ async def test_advice_has_a_card_that_opens_and_closes(
     await page.click(".card-head", "Asked the advisor")
     await page.until("!document.querySelector('.advisor-question')")
     call(stack, "PUT", ADVISOR, {"enabled": False})
+
+
+async def test_the_fallback_model_of_a_chat_is_chosen_taken_away_and_left_to_all(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "fanny")
+    await written(page, "repeat after me: here")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    path = "/api/v1" + await page.run("location.pathname")
+    stored = []
+    for words, known in (("Scripted demo", "As configured"), ("None", "Scripted"), ("As", "None")):
+        await page.click(".composer button", "Scripted demo")
+        await page.find("[role=menuitem] .menu-item-hint", known)
+        await page.click("[role=menuitem]", "Fallback model")
+        await page.run(CHOOSE.format(words=words))
+        await page.click(".dialog button", "Save")
+        await page.until("!document.querySelector('.dialog')")
+        stored.append(call(stack, "GET", path, login="fanny")["fallback_model_id"])
+    models = call(stack, "GET", "/api/v1/models", login="fanny")["items"]
+    demo = next(each["id"] for each in models if each["display_name"] == "Scripted demo")
+
+    assert stored == [demo, "none", None]

@@ -68,6 +68,24 @@ class ChatTurns:
         answer = await self.client.checkpoints.PreviewRestore(request, timeout=RESTORE_S)
         return answer.report
 
+    async def changed(self, turn_id: int) -> api.ListTurnFilesResponse:
+        request = api.ListTurnFilesRequest(context=self._context, turn_id=turn_id)
+        answer: api.ListTurnFilesResponse = await self.client.checkpoints.ListTurnFiles(
+            request, timeout=RESTORE_S
+        )
+        return answer
+
+    async def read(
+        self, turn_id: int, path: str, *, before: bool = False
+    ) -> api.ReadTurnFileResponse:
+        request = api.ReadTurnFileRequest(
+            context=self._context, turn_id=turn_id, path=path, before=before
+        )
+        answer: api.ReadTurnFileResponse = await self.client.checkpoints.ReadTurnFile(
+            request, timeout=RESTORE_S
+        )
+        return answer
+
     async def restore(
         self, restore_id: str, turn_id: int, *, owner_epoch: int = 1
     ) -> checkpoint_pb2.RestoreReport:

@@ -92,6 +92,7 @@ chats = Table(
     CheckConstraint("jsonb_typeof(labels) = 'object'", name=Constraint.CHATS_LABELS_ARE_AN_OBJECT),
     Index("chats_by_owner", "owner_id", "id", postgresql_where=text("parent_chat_id IS NULL")),
     Index("chats_by_root", "root_chat_id"),
+    Index("chats_by_workspace", "workspace_id", postgresql_where=text("workspace_id IS NOT NULL")),
     Index("chats_by_label", "labels", postgresql_using="gin"),
 )
 

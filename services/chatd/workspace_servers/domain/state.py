@@ -23,12 +23,14 @@ class ServerStatus:
     Attributes:
         reason: Why it is invalid or failed; empty otherwise.
         tool_names: The tools that it offered last.
+        is_changed: Whether another definition of the name was trusted, and this one is not.
     """
 
     definition: ServerDefinition
     state: ServerState
     reason: str = ""
     tool_names: tuple[str, ...] = ()
+    is_changed: bool = False
 
 
 class WorkspaceServerNotFound(Exception):

@@ -242,7 +242,8 @@ class WorkspaceServers:
         if definition.problem:
             return ServerStatus(definition, ServerState.INVALID, definition.problem)
         if not offer.is_trusted(definition):
-            return ServerStatus(definition, ServerState.UNTRUSTED)
+            is_changed = definition.name in offer.trusted
+            return ServerStatus(definition, ServerState.UNTRUSTED, is_changed=is_changed)
         listed = self._listed.get((place.location.workspace_id, definition.digest))
         tools = () if listed is None else tuple(tool.name for tool in listed.tools)
         places = (replace(place, is_read_only=each) for each in (False, True))

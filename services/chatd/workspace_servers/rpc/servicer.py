@@ -116,4 +116,5 @@ def _server(status: ServerStatus) -> api.WorkspaceServer:
         digest=definition.digest,
         tool_names=status.tool_names,
         environment=dict(definition.environment),
+        changed_since_trust=status.is_changed,
     )

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 import grpc
 
 from chatd.workspaces.domain.ports import WorkspaceLocation
+from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
@@ -75,6 +76,10 @@ class Nodes:
     def git(self, workspace_id: str) -> GitServiceStub:
         """Return the Git service of a workspace's node."""
         return GitServiceStub(self._channel(workspace_id))
+
+    def checkpoints(self, workspace_id: str) -> CheckpointServiceStub:
+        """Return the checkpoint service of a workspace's node."""
+        return CheckpointServiceStub(self._channel(workspace_id))
 
     def _channel(self, workspace_id: str) -> grpc.aio.Channel:
         address = self._addresses.get(workspace_id)

@@ -21,6 +21,7 @@ from chatd.workspaces.rpc.node_answers import (
     changed_by_node,
     problem_for_caller,
 )
+from chatd.workspaces.rpc.turn_files import TurnFileMethods
 from parley.api.workspace.v1 import (
     file_service_pb2,
     git_service_pb2,
@@ -44,7 +45,7 @@ PROCESSES: Final = 50
 R = TypeVar("R")
 
 
-class WorkspaceAccessServicer(FileAccessMethods):
+class WorkspaceAccessServicer(FileAccessMethods, TurnFileMethods):
     """Authorises the caller and forwards the request; the node validates it.
 
     Args:

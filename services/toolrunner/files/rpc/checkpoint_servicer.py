@@ -1,4 +1,4 @@
-"""CheckpointService: restores the files of turns."""
+"""CheckpointService: shows and restores the files of turns."""
 
 import re
 import sqlite3
@@ -8,11 +8,12 @@ from typing import Final
 
 import grpc
 
-from parley.api.workspace.v1 import checkpoint_pb2
+from parley.api.workspace.v1 import checkpoint_pb2, file_pb2
 from parley.api.workspace.v1 import checkpoint_service_pb2 as api
 from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceServicer
 from toolrunner.checkpoints.domain import Outcome, Step, Turn
 from toolrunner.checkpoints.service import RestoreNotFound
+from toolrunner.checkpoints.turn_files import TurnFile, TurnFileNotKept
 from toolrunner.files.restores import FileRestores
 from toolrunner.files.rpc.convert import text_to_proto
 from toolrunner.filesystem.errors import FileRefused, Reason
@@ -22,6 +23,8 @@ from toolrunner.processes.rpc.inputs import scope_of
 from toolrunner.processes.service import Processes
 
 PATHS_MAX: Final = 1000
+#: Of a content that is read.
+CONTENT_BYTES_MAX: Final = 1024 * 1024
 PROCESSES_MAX: Final = 64
 _RESTORE_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 
@@ -84,6 +87,46 @@ class CheckpointServicer(CheckpointServiceServicer):
             raise _unreadable(error) from error
         return api.RestoreFilesResponse(report=report_of(done.steps, self._running(scope)))
 
+    async def ListTurnFiles(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListTurnFilesRequest, context: grpc.aio.ServicerContext
+    ) -> api.ListTurnFilesResponse:
+        """List the files that a turn changed."""
+        scope = _scope_of(request)
+        turn = _turn_of(scope, request.turn_id)
+        try:
+            found = await self._restores.turn_files(scope, turn, PATHS_MAX)
+        except (OSError, sqlite3.Error) as error:
+            raise _unreadable(error) from error
+        return api.ListTurnFilesResponse(
+            files=map(_turn_file, found.files),
+            omitted=found.omitted,
+            incomplete=found.is_incomplete,
+        )
+
+    async def ReadTurnFile(  # noqa: N802 (the name is the proto's)
+        self, request: api.ReadTurnFileRequest, context: grpc.aio.ServicerContext
+    ) -> api.ReadTurnFileResponse:
+        """Read a file that a turn changed."""
+        scope = _scope_of(request)
+        turn = _turn_of(scope, request.turn_id)
+        try:
+            content = await self._restores.turn_content(
+                scope, turn, request.path, is_before=request.before
+            )
+        except TurnFileNotKept as error:
+            text = "the turn did not change that file, or its content is not kept any more"
+            raise FileRefused(Reason.CHECKPOINT_NOT_FOUND, text, path=request.path) from error
+        except (OSError, sqlite3.Error) as error:
+            raise _unreadable(error) from error
+        is_binary = b"\0" in content
+        shown = b"" if is_binary else content[:CONTENT_BYTES_MAX]
+        return api.ReadTurnFileResponse(
+            content=shown.decode(errors="replace"),
+            size_bytes=len(content),
+            binary=is_binary,
+            truncated=not is_binary and len(content) > CONTENT_BYTES_MAX,
+        )
+
     def _running(self, scope: Scope) -> list[str]:
         return self._processes.running_of_chat(scope.workspace_id, scope.chat_id)
 
@@ -118,7 +161,28 @@ def _action_of(step: Step) -> "checkpoint_pb2.RestoreAction.ValueType":
     return checkpoint_pb2.RESTORE_ACTION_CHANGE
 
 
-def _scope_of(request: api.PreviewRestoreRequest | api.RestoreFilesRequest) -> Scope:
+def _turn_file(file: TurnFile) -> checkpoint_pb2.TurnFile:
+    change = file_pb2.FILE_CHANGE_KIND_MODIFIED
+    if file.before is None or file.after is None:
+        is_new = file.before is None
+        change = file_pb2.FILE_CHANGE_KIND_CREATED if is_new else file_pb2.FILE_CHANGE_KIND_DELETED
+    return checkpoint_pb2.TurnFile(
+        path=text_to_proto(file.path),
+        change=change,
+        patch=text_to_proto(file.patch),
+        added_lines=file.added_lines,
+        deleted_lines=file.deleted_lines,
+        readable=file.is_readable,
+        shared=file.is_shared,
+    )
+
+
+def _scope_of(
+    request: api.PreviewRestoreRequest
+    | api.RestoreFilesRequest
+    | api.ListTurnFilesRequest
+    | api.ReadTurnFileRequest,
+) -> Scope:
     scope = scope_of(request.context)
     if not scope.chat_id:
         raise InvalidRequest("context.chat_id", "is empty; only chats have turns")

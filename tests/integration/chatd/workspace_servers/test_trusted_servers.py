@@ -28,3 +28,24 @@ async def test_only_the_owner_of_a_workspace_trusts_one_definition_of_a_name(poo
     await store.untrust(made.id, "files", made.owner_id)
     await store.untrust(made.id, "files", made.owner_id)
     assert await store.trusted(made.id) == {"clock": "third"}
+
+
+async def test_each_change_of_trust_is_one_event_of_the_audit_log(pool: Pool) -> None:
+    store, workspaces = PostgresTrustedServers(pool), PostgresWorkspaces(pool)
+    made, _ = await workspaces.add(fresh(), HASH, LIMITS)
+    for digest in ("first", "first", "second"):
+        await store.trust(made.id, "files", digest, made.owner_id)
+    with pytest.raises(WorkspaceNotFound):
+        await store.trust(made.id, "files", "other", OwnerId(next(IDS)))
+    for owner_id in (OwnerId(next(IDS)), made.owner_id, made.owner_id):
+        await store.untrust(made.id, "files", owner_id)
+    rows = await pool.fetch(
+        "SELECT action, object_id, details->>'name', details->>'digest' FROM chat.audit_outbox "
+        "ORDER BY at"
+    )
+
+    assert [tuple(row) for row in rows] == [
+        ("workspace.server_trusted", made.id, "files", "first"),
+        ("workspace.server_trusted", made.id, "files", "second"),
+        ("workspace.server_untrusted", made.id, "files", "second"),
+    ]

@@ -71,7 +71,11 @@ async def test_repositories_of_a_real_node_are_read_by_those_who_may(
         listing = api.ListWorkspaceCheckpointsRequest(workspace_id=chat.id)
         listed = {each.ref for each in (await ann.ask(listing)).checkpoints}
         assert listed == {kept.ref, previous.ref}
-        for forbidden in (asked, keeping, restoring, listing):
+        changed = api.ListWorkspaceTurnFilesRequest(workspace_id=chat.id, turn_id=1)
+        reading = api.ReadWorkspaceTurnFileRequest(workspace_id=chat.id, turn_id=1, path="a")
+        assert [*(await ann.ask(changed)).files] == []
+        assert (await ann.refusal(reading)).reason == "CHECKPOINT_NOT_FOUND"
+        for forbidden in (asked, keeping, restoring, listing, changed, reading):
             refused = await served.eve.refusal(forbidden)
             assert refused.reason == "WORKSPACE_NOT_FOUND"
 

@@ -222,6 +222,8 @@ async def test_to_strangers_a_workspace_looks_absent(
         for request in (
             api.GetWorkspaceGitStatusRequest(workspace_id=workspace_id),
             api.GetWorkspaceDiffRequest(workspace_id=workspace_id),
+            api.ListWorkspaceTurnFilesRequest(workspace_id=workspace_id, turn_id=1),
+            api.ReadWorkspaceTurnFileRequest(workspace_id=workspace_id, turn_id=1, path="a.txt"),
         ):
             assert await served.bob.refusal(request) == absent(workspace_id)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -327,6 +329,7 @@ async def test_what_a_node_does_not_serve_yet_is_told_so(served: ServedChats) ->
     for request in (
         api.GetWorkspaceGitStatusRequest(workspace_id=chat.id),
         api.GetWorkspaceDiffRequest(workspace_id=chat.id),
+        api.ListWorkspaceTurnFilesRequest(workspace_id=chat.id, turn_id=1),
     ):
         refused = await served.ann.refusal(request)
         assert (refused.status, refused.reason, refused.message) == (

@@ -9,7 +9,13 @@ import grpc
 import pytest
 
 from gateway.routes.files import FILE_BYTES_MAX
-from parley.api.workspace.v1 import file_pb2, file_service_pb2, git_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    checkpoint_pb2,
+    file_pb2,
+    file_service_pb2,
+    git_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.rpc import Problem
 from support.gateway.chats import NO_CHAT, last_request
@@ -342,6 +348,38 @@ async def test_a_difference_is_read_as_text(stack: GatewayStack) -> None:
         paths=["a", "b"],
         max_bytes=100,
     )
+
+
+async def test_files_of_a_turn_are_listed_and_read(stack: GatewayStack) -> None:
+    file = checkpoint_pb2.TurnFile(
+        path="a", change=file_pb2.FILE_CHANGE_KIND_MODIFIED, patch="+x", added_lines=1
+    )
+    stack.chatd.answers["ListWorkspaceTurnFiles"] = api.ListWorkspaceTurnFilesResponse(files=[file])
+    stack.chatd.answers["ReadWorkspaceTurnFile"] = api.ReadWorkspaceTurnFileResponse(content="x")
+    listed = await stack.owner.request("GET", f"{CHAT}/turns/7/files")
+    read = await stack.owner.request("GET", f"{CHAT}/turns/7/files/content?path=d/a&before=true")
+    without = await stack.owner.request("GET", f"{CHAT}/turns/7/files/content")
+
+    assert listed.json() == {
+        "files": [
+            {
+                "path": "a",
+                "change": "modified",
+                "patch": "+x",
+                "added_lines": 1,
+                "deleted_lines": 0,
+                "readable": False,
+                "shared": False,
+            }
+        ],
+        "omitted": 0,
+        "incomplete": False,
+    }
+    assert read.json() == {"content": "x", "size_bytes": 0, "binary": False, "truncated": False}
+    assert last_request(stack) == api.ReadWorkspaceTurnFileRequest(
+        workspace_id=NO_CHAT, turn_id=7, path="d/a", before=True
+    )
+    assert without.status == 422
 
 
 async def test_files_are_found_searched_and_described(stack: GatewayStack) -> None:

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 
+from parley.api.workspace.v1 import file_pb2, process_pb2, sandbox_pb2
 from parley.api.workspace.v1 import file_service_pb2 as files_api
-from parley.api.workspace.v1 import process_pb2, sandbox_pb2
 from parley.rpc import problem_of
 from support.toolrunner.files import Files
 from support.toolrunner.node import House, connected, node, toolrunner
@@ -315,3 +315,53 @@ async def test_an_owner_that_was_replaced_restores_nothing(turns: ChatTurns) -> 
     assert (turns.files.root / "file").read_text() == "3\n"
     await turns.restore("r2", 7, owner_epoch=4)
     assert (turns.files.root / "file").read_text() == "1\n"
+
+
+async def test_what_a_turn_changed_is_shown_as_the_turn_left_it_also_after_later_turns(
+    turns: ChatTurns,
+) -> None:
+    await turns.put("kept.txt", b"one\n")
+    await turns.put("gone.txt", b"old\n")
+    turns.at(5)
+    await turns.run(r"echo two >> kept.txt; rm gone.txt; mkdir d; printf 'a\000b' > d/binary")
+    await turns.files.write("made.txt", b"first\n")
+    turns.at(6)
+    await turns.run("echo three >> kept.txt; rm made.txt")
+
+    found = await turns.changed(5)
+    made = await turns.read(5, "made.txt")
+    deleted = await turns.read(5, "gone.txt", before=True)
+    binary = await turns.read(5, "d/binary")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await turns.read(5, "gone.txt")
+
+    listed = {each.path: (each.change, each.readable) for each in found.files}
+    assert listed == {
+        "d/binary": (file_pb2.FILE_CHANGE_KIND_CREATED, True),
+        "gone.txt": (file_pb2.FILE_CHANGE_KIND_DELETED, False),
+        "kept.txt": (file_pb2.FILE_CHANGE_KIND_MODIFIED, True),
+        "made.txt": (file_pb2.FILE_CHANGE_KIND_CREATED, True),
+    }
+    patches = {each.path: each.patch for each in found.files}
+    assert patches["kept.txt"] == "--- a/kept.txt\n+++ b/kept.txt\n@@ -1 +1,2 @@\n one\n+two\n"
+    assert patches["gone.txt"].startswith("--- a/gone.txt\n+++ /dev/null\n")
+    assert patches["d/binary"] == ""
+    assert (made.content, deleted.content) == ("first\n", "old\n")
+    assert (binary.binary, binary.content, binary.size_bytes) == (True, "", 3)
+    assert problem_of(refused.value).reason == "CHECKPOINT_NOT_FOUND"
+    assert [each.path for each in (await turns.changed(6)).files] == ["kept.txt", "made.txt"]
+    assert (found.incomplete, found.omitted) == (False, 0)
+    assert not (await turns.changed(7)).files
+
+
+async def test_a_turn_that_was_taken_back_has_no_files_until_that_is_undone(
+    turns: ChatTurns,
+) -> None:
+    turns.at(5)
+    await turns.files.write("a.txt", b"of the turn\n")
+    await turns.restore("r1", 5)
+    taken_back = await turns.changed(5)
+    await turns.undo("r2", "r1")
+
+    assert [*taken_back.files] == []
+    assert (await turns.read(5, "a.txt")).content == "of the turn\n"

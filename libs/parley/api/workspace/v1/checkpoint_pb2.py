@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
+from parley.api.workspace.v1 import file_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_file__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(parley/api/workspace/v1/checkpoint.proto\x12\x17parley.api.workspace.v1\x1a$parley/api/contract/v1/options.proto\"\xa6\x01\n\x0cRestoredPath\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12>\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32&.parley.api.workspace.v1.RestoreActionB\x06\xc2\xc1\x18\x02\x08\x01\x12@\n\x07outcome\x18\x03 \x01(\x0e\x32\'.parley.api.workspace.v1.RestoreOutcomeB\x06\xc2\xc1\x18\x02\x08\x01\"\xf2\x01\n\rRestoreReport\x12<\n\x05paths\x18\x01 \x03(\x0b\x32%.parley.api.workspace.v1.RestoredPathB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07omitted\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08restored\x18\x03 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\tconflicts\x18\x04 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04lost\x18\x05 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nincomplete\x18\x06 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12#\n\x13running_process_ids\x18\x07 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01*\x80\x01\n\rRestoreAction\x12\x1e\n\x1aRESTORE_ACTION_UNSPECIFIED\x10\x00\x12\x19\n\x15RESTORE_ACTION_CHANGE\x10\x01\x12\x19\n\x15RESTORE_ACTION_CREATE\x10\x02\x12\x19\n\x15RESTORE_ACTION_DELETE\x10\x03*\xc6\x01\n\x0eRestoreOutcome\x12\x1f\n\x1bRESTORE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18RESTORE_OUTCOME_RESTORED\x10\x01\x12\x1d\n\x19RESTORE_OUTCOME_UNCHANGED\x10\x02\x12\x1c\n\x18RESTORE_OUTCOME_CONFLICT\x10\x03\x12\x1c\n\x18RESTORE_OUTCOME_NOT_KEPT\x10\x04\x12\x1a\n\x16RESTORE_OUTCOME_FAILED\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(parley/api/workspace/v1/checkpoint.proto\x12\x17parley.api.workspace.v1\x1a$parley/api/contract/v1/options.proto\x1a\"parley/api/workspace/v1/file.proto\"\xa6\x01\n\x0cRestoredPath\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12>\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32&.parley.api.workspace.v1.RestoreActionB\x06\xc2\xc1\x18\x02\x08\x01\x12@\n\x07outcome\x18\x03 \x01(\x0e\x32\'.parley.api.workspace.v1.RestoreOutcomeB\x06\xc2\xc1\x18\x02\x08\x01\"\xf2\x01\n\rRestoreReport\x12<\n\x05paths\x18\x01 \x03(\x0b\x32%.parley.api.workspace.v1.RestoredPathB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07omitted\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08restored\x18\x03 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\tconflicts\x18\x04 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04lost\x18\x05 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nincomplete\x18\x06 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12#\n\x13running_process_ids\x18\x07 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\"\xe6\x01\n\x08TurnFile\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12?\n\x06\x63hange\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.FileChangeKindB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05patch\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0b\x61\x64\x64\x65\x64_lines\x18\x04 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rdeleted_lines\x18\x05 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08readable\x18\x06 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06shared\x18\x07 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01*\x80\x01\n\rRestoreAction\x12\x1e\n\x1aRESTORE_ACTION_UNSPECIFIED\x10\x00\x12\x19\n\x15RESTORE_ACTION_CHANGE\x10\x01\x12\x19\n\x15RESTORE_ACTION_CREATE\x10\x02\x12\x19\n\x15RESTORE_ACTION_DELETE\x10\x03*\xc6\x01\n\x0eRestoreOutcome\x12\x1f\n\x1bRESTORE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18RESTORE_OUTCOME_RESTORED\x10\x01\x12\x1d\n\x19RESTORE_OUTCOME_UNCHANGED\x10\x02\x12\x1c\n\x18RESTORE_OUTCOME_CONFLICT\x10\x03\x12\x1c\n\x18RESTORE_OUTCOME_NOT_KEPT\x10\x04\x12\x1a\n\x16RESTORE_OUTCOME_FAILED\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,12 +53,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESTOREREPORT'].fields_by_name['incomplete']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_RESTOREREPORT'].fields_by_name['running_process_ids']._loaded_options = None
   _globals['_RESTOREREPORT'].fields_by_name['running_process_ids']._serialized_options = b'\302\301\030\002\010\001'
-  _globals['_RESTOREACTION']._serialized_start=522
-  _globals['_RESTOREACTION']._serialized_end=650
-  _globals['_RESTOREOUTCOME']._serialized_start=653
-  _globals['_RESTOREOUTCOME']._serialized_end=851
-  _globals['_RESTOREDPATH']._serialized_start=108
-  _globals['_RESTOREDPATH']._serialized_end=274
-  _globals['_RESTOREREPORT']._serialized_start=277
-  _globals['_RESTOREREPORT']._serialized_end=519
+  _globals['_TURNFILE'].fields_by_name['path']._loaded_options = None
+  _globals['_TURNFILE'].fields_by_name['path']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_TURNFILE'].fields_by_name['change']._loaded_options = None
+  _globals['_TURNFILE'].fields_by_name['change']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_TURNFILE'].fields_by_name['patch']._loaded_options = None
+  _globals['_TURNFILE'].fields_by_name['patch']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_TURNFILE'].fields_by_name['added_lines']._loaded_options = None
+  _globals['_TURNFILE'].fields_by_name['added_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_TURNFILE'].fields_by_name['deleted_lines']._loaded_options = None
+  _globals['_TURNFILE'].fields_by_name['deleted_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_TURNFILE'].fields_by_name['readable']._loaded_options = None
+  _globals['_TURNFILE'].fields_by_name['readable']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_TURNFILE'].fields_by_name['shared']._loaded_options = None
+  _globals['_TURNFILE'].fields_by_name['shared']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_RESTOREACTION']._serialized_start=791
+  _globals['_RESTOREACTION']._serialized_end=919
+  _globals['_RESTOREOUTCOME']._serialized_start=922
+  _globals['_RESTOREOUTCOME']._serialized_end=1120
+  _globals['_RESTOREDPATH']._serialized_start=144
+  _globals['_RESTOREDPATH']._serialized_end=310
+  _globals['_RESTOREREPORT']._serialized_start=313
+  _globals['_RESTOREREPORT']._serialized_end=555
+  _globals['_TURNFILE']._serialized_start=558
+  _globals['_TURNFILE']._serialized_end=788
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.api.workspace.v1 import file_pb2 as _file_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -162,3 +163,49 @@ class RestoreReport(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RestoreReport: _TypeAlias = RestoreReport  # noqa: Y015
+
+@_typing.final
+class TurnFile(_message.Message):
+    """A file that a turn changed, between the start and the end of the turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    PATCH_FIELD_NUMBER: _builtins.int
+    ADDED_LINES_FIELD_NUMBER: _builtins.int
+    DELETED_LINES_FIELD_NUMBER: _builtins.int
+    READABLE_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Path relative to the workspace, at most 4096 bytes; invalid bytes replaced by U+FFFD."""
+    change: _file_pb2.FileChangeKind.ValueType
+    """What was done to it."""
+    patch: _builtins.str
+    """Unified diff; empty for a file that is not text, is too long, or is not kept."""
+    added_lines: _builtins.int
+    """Lines that were added, if there is a patch."""
+    deleted_lines: _builtins.int
+    """Lines that were deleted, if there is a patch."""
+    readable: _builtins.bool
+    """Whether its content at the end of the turn can be read; false for one that was deleted."""
+    shared: _builtins.bool
+    """Whether another chat or a person may have changed it at the same time."""
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        change: _file_pb2.FileChangeKind.ValueType = ...,
+        patch: _builtins.str = ...,
+        added_lines: _builtins.int = ...,
+        deleted_lines: _builtins.int = ...,
+        readable: _builtins.bool = ...,
+        shared: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_lines", b"added_lines", "change", b"change", "deleted_lines", b"deleted_lines", "patch", b"patch", "path", b"path", "readable", b"readable", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TurnFile: _TypeAlias = TurnFile  # noqa: Y015

@@ -27,7 +27,7 @@ from parley.api.workspace.v1 import checkpoint_pb2 as parley_dot_api_dot_workspa
 from parley.api.workspace.v1 import workspace_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_workspace__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0parley/api/workspace/v1/checkpoint_service.proto\x12\x17parley.api.workspace.v1\x1a#parley/api/identity/v1/access.proto\x1a(parley/api/workspace/v1/checkpoint.proto\x1a\'parley/api/workspace/v1/workspace.proto\"d\n\x15PreviewRestoreRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\"P\n\x16PreviewRestoreResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport\"\xb0\x01\n\x13RestoreFilesRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x11\n\x07turn_id\x18\x03 \x01(\x03H\x00\x12\x19\n\x0fundo_restore_id\x18\x04 \x01(\tH\x00\x12\x13\n\x0bowner_epoch\x18\x05 \x01(\x03\x42\x06\n\x04what\"N\n\x14RestoreFilesResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport2\x92\x02\n\x11\x43heckpointService\x12\x80\x01\n\x0ePreviewRestore\x12..parley.api.workspace.v1.PreviewRestoreRequest\x1a/.parley.api.workspace.v1.PreviewRestoreResponse\"\r\x90\x02\x01\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x12z\n\x0cRestoreFiles\x12,.parley.api.workspace.v1.RestoreFilesRequest\x1a-.parley.api.workspace.v1.RestoreFilesResponse\"\r\x90\x02\x02\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0parley/api/workspace/v1/checkpoint_service.proto\x12\x17parley.api.workspace.v1\x1a#parley/api/identity/v1/access.proto\x1a(parley/api/workspace/v1/checkpoint.proto\x1a\'parley/api/workspace/v1/workspace.proto\"c\n\x14ListTurnFilesRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\"n\n\x15ListTurnFilesResponse\x12\x30\n\x05\x66iles\x18\x01 \x03(\x0b\x32!.parley.api.workspace.v1.TurnFile\x12\x0f\n\x07omitted\x18\x02 \x01(\x05\x12\x12\n\nincomplete\x18\x03 \x01(\x08\"\x80\x01\n\x13ReadTurnFileRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x04 \x01(\x08\"^\n\x14ReadTurnFileResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06\x62inary\x18\x03 \x01(\x08\x12\x11\n\ttruncated\x18\x04 \x01(\x08\"d\n\x15PreviewRestoreRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\"P\n\x16PreviewRestoreResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport\"\xb0\x01\n\x13RestoreFilesRequest\x12:\n\x07\x63ontext\x18\x01 \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceContext\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x11\n\x07turn_id\x18\x03 \x01(\x03H\x00\x12\x19\n\x0fundo_restore_id\x18\x04 \x01(\tH\x00\x12\x13\n\x0bowner_epoch\x18\x05 \x01(\x03\x42\x06\n\x04what\"N\n\x14RestoreFilesResponse\x12\x36\n\x06report\x18\x01 \x01(\x0b\x32&.parley.api.workspace.v1.RestoreReport2\x8d\x04\n\x11\x43heckpointService\x12\x80\x01\n\x0ePreviewRestore\x12..parley.api.workspace.v1.PreviewRestoreRequest\x1a/.parley.api.workspace.v1.PreviewRestoreResponse\"\r\x90\x02\x01\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x12z\n\x0cRestoreFiles\x12,.parley.api.workspace.v1.RestoreFilesRequest\x1a-.parley.api.workspace.v1.RestoreFilesResponse\"\r\x90\x02\x02\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x12}\n\rListTurnFiles\x12-.parley.api.workspace.v1.ListTurnFilesRequest\x1a..parley.api.workspace.v1.ListTurnFilesResponse\"\r\x90\x02\x01\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x12z\n\x0cReadTurnFile\x12,.parley.api.workspace.v1.ReadTurnFileRequest\x1a-.parley.api.workspace.v1.ReadTurnFileResponse\"\r\x90\x02\x01\xa2\xbb\x18\x06\n\x01\x02\x12\x01\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,14 +38,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKPOINTSERVICE'].methods_by_name['PreviewRestore']._serialized_options = b'\220\002\001\242\273\030\006\n\001\002\022\001\002'
   _globals['_CHECKPOINTSERVICE'].methods_by_name['RestoreFiles']._loaded_options = None
   _globals['_CHECKPOINTSERVICE'].methods_by_name['RestoreFiles']._serialized_options = b'\220\002\002\242\273\030\006\n\001\002\022\001\002'
-  _globals['_PREVIEWRESTOREREQUEST']._serialized_start=197
-  _globals['_PREVIEWRESTOREREQUEST']._serialized_end=297
-  _globals['_PREVIEWRESTORERESPONSE']._serialized_start=299
-  _globals['_PREVIEWRESTORERESPONSE']._serialized_end=379
-  _globals['_RESTOREFILESREQUEST']._serialized_start=382
-  _globals['_RESTOREFILESREQUEST']._serialized_end=558
-  _globals['_RESTOREFILESRESPONSE']._serialized_start=560
-  _globals['_RESTOREFILESRESPONSE']._serialized_end=638
-  _globals['_CHECKPOINTSERVICE']._serialized_start=641
-  _globals['_CHECKPOINTSERVICE']._serialized_end=915
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['ListTurnFiles']._loaded_options = None
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['ListTurnFiles']._serialized_options = b'\220\002\001\242\273\030\006\n\001\002\022\001\002'
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['ReadTurnFile']._loaded_options = None
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['ReadTurnFile']._serialized_options = b'\220\002\001\242\273\030\006\n\001\002\022\001\002'
+  _globals['_LISTTURNFILESREQUEST']._serialized_start=197
+  _globals['_LISTTURNFILESREQUEST']._serialized_end=296
+  _globals['_LISTTURNFILESRESPONSE']._serialized_start=298
+  _globals['_LISTTURNFILESRESPONSE']._serialized_end=408
+  _globals['_READTURNFILEREQUEST']._serialized_start=411
+  _globals['_READTURNFILEREQUEST']._serialized_end=539
+  _globals['_READTURNFILERESPONSE']._serialized_start=541
+  _globals['_READTURNFILERESPONSE']._serialized_end=635
+  _globals['_PREVIEWRESTOREREQUEST']._serialized_start=637
+  _globals['_PREVIEWRESTOREREQUEST']._serialized_end=737
+  _globals['_PREVIEWRESTORERESPONSE']._serialized_start=739
+  _globals['_PREVIEWRESTORERESPONSE']._serialized_end=819
+  _globals['_RESTOREFILESREQUEST']._serialized_start=822
+  _globals['_RESTOREFILESREQUEST']._serialized_end=998
+  _globals['_RESTOREFILESRESPONSE']._serialized_start=1000
+  _globals['_RESTOREFILESRESPONSE']._serialized_end=1078
+  _globals['_CHECKPOINTSERVICE']._serialized_start=1081
+  _globals['_CHECKPOINTSERVICE']._serialized_end=1606
 # @@protoc_insertion_point(module_scope)

@@ -3,8 +3,10 @@
 isort:skip_file
 Files before the turns of a chat changed them: what a node is asked about them."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from parley.api.workspace.v1 import checkpoint_pb2 as _checkpoint_pb2
 from parley.api.workspace.v1 import workspace_pb2 as _workspace_pb2
 import builtins as _builtins
@@ -17,6 +19,136 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class ListTurnFilesRequest(_message.Message):
+    """Asks for the files of a turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    turn_id: _builtins.int
+    """The turn."""
+    @_builtins.property
+    def context(self) -> _workspace_pb2.WorkspaceContext:
+        """Which workspace, and which chat."""
+
+    def __init__(
+        self,
+        *,
+        context: _workspace_pb2.WorkspaceContext | None = ...,
+        turn_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "turn_id", b"turn_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTurnFilesRequest: _TypeAlias = ListTurnFilesRequest  # noqa: Y015
+
+@_typing.final
+class ListTurnFilesResponse(_message.Message):
+    """The files of a turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
+    INCOMPLETE_FIELD_NUMBER: _builtins.int
+    omitted: _builtins.int
+    """Files beyond what is listed."""
+    incomplete: _builtins.bool
+    """Whether changes of the turn are not known, or not any more."""
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[_checkpoint_pb2.TurnFile]:
+        """The files by path, at most 1000."""
+
+    def __init__(
+        self,
+        *,
+        files: _abc.Iterable[_checkpoint_pb2.TurnFile] | None = ...,
+        omitted: _builtins.int = ...,
+        incomplete: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "incomplete", b"incomplete", "omitted", b"omitted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTurnFilesResponse: _TypeAlias = ListTurnFilesResponse  # noqa: Y015
+
+@_typing.final
+class ReadTurnFileRequest(_message.Message):
+    """Asks for a file of a turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    turn_id: _builtins.int
+    """The turn."""
+    path: _builtins.str
+    """Path relative to the workspace."""
+    before: _builtins.bool
+    """Whether the content before the turn is wanted, instead of that after it."""
+    @_builtins.property
+    def context(self) -> _workspace_pb2.WorkspaceContext:
+        """Which workspace, and which chat."""
+
+    def __init__(
+        self,
+        *,
+        context: _workspace_pb2.WorkspaceContext | None = ...,
+        turn_id: _builtins.int = ...,
+        path: _builtins.str = ...,
+        before: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "context", b"context", "path", b"path", "turn_id", b"turn_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadTurnFileRequest: _TypeAlias = ReadTurnFileRequest  # noqa: Y015
+
+@_typing.final
+class ReadTurnFileResponse(_message.Message):
+    """A file of a turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    BINARY_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    content: _builtins.str
+    """Its beginning as text, at most 1 MiB; empty if it is not text."""
+    size_bytes: _builtins.int
+    """Its size in bytes."""
+    binary: _builtins.bool
+    """Whether it is not text."""
+    truncated: _builtins.bool
+    """Whether the end is left out."""
+    def __init__(
+        self,
+        *,
+        content: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+        binary: _builtins.bool = ...,
+        truncated: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "content", b"content", "size_bytes", b"size_bytes", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadTurnFileResponse: _TypeAlias = ReadTurnFileResponse  # noqa: Y015
 
 @_typing.final
 class PreviewRestoreRequest(_message.Message):

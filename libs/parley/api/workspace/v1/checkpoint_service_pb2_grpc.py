@@ -45,6 +45,16 @@ class CheckpointServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.RestoreFilesRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.RestoreFilesResponse.FromString,
                 _registered_method=True)
+        self.ListTurnFiles = channel.unary_unary(
+                '/parley.api.workspace.v1.CheckpointService/ListTurnFiles',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ListTurnFilesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ListTurnFilesResponse.FromString,
+                _registered_method=True)
+        self.ReadTurnFile = channel.unary_unary(
+                '/parley.api.workspace.v1.CheckpointService/ReadTurnFile',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ReadTurnFileRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ReadTurnFileResponse.FromString,
+                _registered_method=True)
 
 
 class CheckpointServiceServicer:
@@ -65,6 +75,20 @@ class CheckpointServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTurnFiles(self, request, context):
+        """List the files that a turn changed, with their differences.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadTurnFile(self, request, context):
+        """Read a file that a turn changed, as it was at the end or at the start of the turn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CheckpointServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +101,16 @@ def add_CheckpointServiceServicer_to_server(servicer, server):
                     servicer.RestoreFiles,
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.RestoreFilesRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.RestoreFilesResponse.SerializeToString,
+            ),
+            'ListTurnFiles': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTurnFiles,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ListTurnFilesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ListTurnFilesResponse.SerializeToString,
+            ),
+            'ReadTurnFile': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadTurnFile,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ReadTurnFileRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ReadTurnFileResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +168,60 @@ class CheckpointService:
             '/parley.api.workspace.v1.CheckpointService/RestoreFiles',
             parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.RestoreFilesRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.RestoreFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTurnFiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.CheckpointService/ListTurnFiles',
+            parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ListTurnFilesRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ListTurnFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadTurnFile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.CheckpointService/ReadTurnFile',
+            parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ReadTurnFileRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_checkpoint__service__pb2.ReadTurnFileResponse.FromString,
             options,
             channel_credentials,
             insecure,

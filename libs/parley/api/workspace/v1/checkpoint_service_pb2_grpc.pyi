@@ -19,6 +19,10 @@ class CheckpointServiceStub:
     """Tell what RestoreFiles would do."""
     RestoreFiles: _aio.UnaryUnaryMultiCallable[_checkpoint_service_pb2.RestoreFilesRequest, _checkpoint_service_pb2.RestoreFilesResponse]
     """Restore the files that the chat changed in a turn and later, or undo that. What somebody else has changed since is left as it is. Repeated after an interruption it goes on; repeated after the end it returns the first outcome."""
+    ListTurnFiles: _aio.UnaryUnaryMultiCallable[_checkpoint_service_pb2.ListTurnFilesRequest, _checkpoint_service_pb2.ListTurnFilesResponse]
+    """List the files that a turn changed, with their differences."""
+    ReadTurnFile: _aio.UnaryUnaryMultiCallable[_checkpoint_service_pb2.ReadTurnFileRequest, _checkpoint_service_pb2.ReadTurnFileResponse]
+    """Read a file that a turn changed, as it was at the end or at the start of the turn."""
 
 class CheckpointServiceServicer:
     """Restores the files that turns of a chat changed. They are kept without git; `.git` and directories that programs make again, such as `node_modules`, are left out."""
@@ -36,5 +40,19 @@ class CheckpointServiceServicer:
         context: _aio.ServicerContext[_checkpoint_service_pb2.RestoreFilesRequest, _abc.Awaitable[_checkpoint_service_pb2.RestoreFilesResponse]],
     ) -> _abc.Awaitable[_checkpoint_service_pb2.RestoreFilesResponse]:
         """Restore the files that the chat changed in a turn and later, or undo that. What somebody else has changed since is left as it is. Repeated after an interruption it goes on; repeated after the end it returns the first outcome."""
+
+    def ListTurnFiles(
+        self,
+        request: _checkpoint_service_pb2.ListTurnFilesRequest,
+        context: _aio.ServicerContext[_checkpoint_service_pb2.ListTurnFilesRequest, _abc.Awaitable[_checkpoint_service_pb2.ListTurnFilesResponse]],
+    ) -> _abc.Awaitable[_checkpoint_service_pb2.ListTurnFilesResponse]:
+        """List the files that a turn changed, with their differences."""
+
+    def ReadTurnFile(
+        self,
+        request: _checkpoint_service_pb2.ReadTurnFileRequest,
+        context: _aio.ServicerContext[_checkpoint_service_pb2.ReadTurnFileRequest, _abc.Awaitable[_checkpoint_service_pb2.ReadTurnFileResponse]],
+    ) -> _abc.Awaitable[_checkpoint_service_pb2.ReadTurnFileResponse]:
+        """Read a file that a turn changed, as it was at the end or at the start of the turn."""
 
 def add_CheckpointServiceServicer_to_server(servicer: CheckpointServiceServicer, server: _aio.Server) -> None: ...

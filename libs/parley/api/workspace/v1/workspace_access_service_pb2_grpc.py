@@ -120,6 +120,16 @@ class WorkspaceAccessServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointResponse.FromString,
                 _registered_method=True)
+        self.ListWorkspaceTurnFiles = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/ListWorkspaceTurnFiles',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceTurnFilesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceTurnFilesResponse.FromString,
+                _registered_method=True)
+        self.ReadWorkspaceTurnFile = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/ReadWorkspaceTurnFile',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ReadWorkspaceTurnFileRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ReadWorkspaceTurnFileResponse.FromString,
+                _registered_method=True)
 
 
 class WorkspaceAccessServiceServicer:
@@ -245,6 +255,20 @@ class WorkspaceAccessServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListWorkspaceTurnFiles(self, request, context):
+        """List the files that a turn of a chat changed, with their differences, as they were at the end of the turn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadWorkspaceTurnFile(self, request, context):
+        """Read a file that a turn changed, as it was at the end or at the start of the turn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkspaceAccessServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -332,6 +356,16 @@ def add_WorkspaceAccessServiceServicer_to_server(servicer, server):
                     servicer.RestoreWorkspaceCheckpoint,
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointResponse.SerializeToString,
+            ),
+            'ListWorkspaceTurnFiles': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWorkspaceTurnFiles,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceTurnFilesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceTurnFilesResponse.SerializeToString,
+            ),
+            'ReadWorkspaceTurnFile': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadWorkspaceTurnFile,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ReadWorkspaceTurnFileRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ReadWorkspaceTurnFileResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -794,6 +828,60 @@ class WorkspaceAccessService:
             '/parley.api.workspace.v1.WorkspaceAccessService/RestoreWorkspaceCheckpoint',
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWorkspaceTurnFiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/ListWorkspaceTurnFiles',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceTurnFilesRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceTurnFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadWorkspaceTurnFile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/ReadWorkspaceTurnFile',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ReadWorkspaceTurnFileRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ReadWorkspaceTurnFileResponse.FromString,
             options,
             channel_credentials,
             insecure,

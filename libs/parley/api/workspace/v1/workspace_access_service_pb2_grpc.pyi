@@ -49,6 +49,10 @@ class WorkspaceAccessServiceStub:
     """List checkpoints of a repository, newest first."""
     RestoreWorkspaceCheckpoint: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.RestoreWorkspaceCheckpointRequest, _workspace_access_service_pb2.RestoreWorkspaceCheckpointResponse]
     """Put files back as a checkpoint holds them; what there was becomes a checkpoint first."""
+    ListWorkspaceTurnFiles: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.ListWorkspaceTurnFilesRequest, _workspace_access_service_pb2.ListWorkspaceTurnFilesResponse]
+    """List the files that a turn of a chat changed, with their differences, as they were at the end of the turn."""
+    ReadWorkspaceTurnFile: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.ReadWorkspaceTurnFileRequest, _workspace_access_service_pb2.ReadWorkspaceTurnFileResponse]
+    """Read a file that a turn changed, as it was at the end or at the start of the turn."""
 
 class WorkspaceAccessServiceServicer:
     """Lets the owner of a workspace see and steer what is in it; chatd checks and passes on. Absent and forbidden look the same."""
@@ -171,5 +175,19 @@ class WorkspaceAccessServiceServicer:
         context: _aio.ServicerContext[_workspace_access_service_pb2.RestoreWorkspaceCheckpointRequest, _abc.Awaitable[_workspace_access_service_pb2.RestoreWorkspaceCheckpointResponse]],
     ) -> _abc.Awaitable[_workspace_access_service_pb2.RestoreWorkspaceCheckpointResponse]:
         """Put files back as a checkpoint holds them; what there was becomes a checkpoint first."""
+
+    def ListWorkspaceTurnFiles(
+        self,
+        request: _workspace_access_service_pb2.ListWorkspaceTurnFilesRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.ListWorkspaceTurnFilesRequest, _abc.Awaitable[_workspace_access_service_pb2.ListWorkspaceTurnFilesResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.ListWorkspaceTurnFilesResponse]:
+        """List the files that a turn of a chat changed, with their differences, as they were at the end of the turn."""
+
+    def ReadWorkspaceTurnFile(
+        self,
+        request: _workspace_access_service_pb2.ReadWorkspaceTurnFileRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.ReadWorkspaceTurnFileRequest, _abc.Awaitable[_workspace_access_service_pb2.ReadWorkspaceTurnFileResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.ReadWorkspaceTurnFileResponse]:
+        """Read a file that a turn changed, as it was at the end or at the start of the turn."""
 
 def add_WorkspaceAccessServiceServicer_to_server(servicer: WorkspaceAccessServiceServicer, server: _aio.Server) -> None: ...

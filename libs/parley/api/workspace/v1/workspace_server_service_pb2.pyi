@@ -90,6 +90,7 @@ class WorkspaceServer(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     TOOL_NAMES_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    CHANGED_SINCE_TRUST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name in the file."""
     state: Global___WorkspaceServerState.ValueType
@@ -100,6 +101,8 @@ class WorkspaceServer(_message.Message):
     """The program; empty if the definition is invalid."""
     digest: _builtins.str
     """SHA-256 of the definition, in hexadecimal: what is trusted; empty if it is invalid."""
+    changed_since_trust: _builtins.bool
+    """Whether another definition of the same name was trusted, and this one is not."""
     @_builtins.property
     def arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arguments of the program."""
@@ -128,10 +131,11 @@ class WorkspaceServer(_message.Message):
         digest: _builtins.str = ...,
         tool_names: _abc.Iterable[_builtins.str] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        changed_since_trust: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "command", b"command", "digest", b"digest", "environment", b"environment", "name", b"name", "reason", b"reason", "state", b"state", "tool_names", b"tool_names", "variable_names", b"variable_names"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "changed_since_trust", b"changed_since_trust", "command", b"command", "digest", b"digest", "environment", b"environment", "name", b"name", "reason", b"reason", "state", b"state", "tool_names", b"tool_names", "variable_names", b"variable_names"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -30,6 +30,7 @@ import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
 import { ContextRing } from "./context-ring.tsx";
 import { DriftNotice } from "./drift-notice.tsx";
+import { FallbackDialog, FallbackItem } from "./fallback-model.tsx";
 import { Queue } from "./queue.tsx";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
 import { TodoSection } from "./todo-list.tsx";
@@ -136,6 +137,7 @@ interface ComposerProps {
 function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
   const [choice, setChoice] = useState<ModelChoice>({ modelId: chat.model_id, effort: chat.reasoning_effort });
   const [restores, setRestores] = useState(true);
+  const [isChoosingFallback, setChoosingFallback] = useState(false);
   const [chosen, setChosen] = useState<Selection>(null);
   const selection = chosen ?? (chat.uses_default_mcp_servers ? null : chat.mcp_server_ids);
   const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
@@ -208,7 +210,9 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
         options={
           <>
             <PlanToggle chat={chat} />
-            <ModelPicker choice={choice} onChoose={setChoice} />
+            <ModelPicker choice={choice} onChoose={setChoice}>
+              <FallbackItem chat={chat} onOpen={() => setChoosingFallback(true)} />
+            </ModelPicker>
             <ServerPicker selection={selection} onChoose={setChosen} />
           </>
         }
@@ -216,6 +220,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
         onInterrupt={() => void interrupt()}
         onEmptySend={() => void promoteFirst()}
       />
+      {isChoosingFallback && <FallbackDialog chat={chat} onClose={() => setChoosingFallback(false)} />}
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { models } from "../api/queries.ts";
 import type { Model, ReasoningEffort } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
@@ -21,9 +22,11 @@ export function effortsOf(model: Model | undefined): readonly ReasoningEffort[] 
 interface Props {
   choice: ModelChoice;
   onChoose: (choice: ModelChoice) => void;
+  /** Further choices of the chat, below the models. */
+  children?: ReactNode;
 }
 
-export function ModelPicker({ choice, onChoose }: Props) {
+export function ModelPicker({ choice, onChoose, children }: Props) {
   const query = useQuery(models);
   const all = (query.data?.items ?? []).filter((each) => each.enabled);
   const chosen = all.find((each) => each.id === choice.modelId) ?? all.find((each) => each.is_default);
@@ -62,6 +65,7 @@ export function ModelPicker({ choice, onChoose }: Props) {
           ))}
         </>
       )}
+      {children}
     </Menu>
   );
 }

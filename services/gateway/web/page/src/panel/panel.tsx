@@ -16,6 +16,7 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "processes", title: "Processes", component: lazy(() => import("./processes.tsx")) },
   { name: "terminals", title: "Terminals", component: lazy(() => import("./terminals.tsx")) },
   { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./checkpoints.tsx")) },
+  { name: "servers", title: "Servers", component: lazy(() => import("../mcp/workspace-servers.tsx")) },
   { name: "agents", title: "Agents", component: lazy(() => import("../agents/tab.tsx")) },
   { name: "context", title: "Context", component: lazy(() => import("./context.tsx")) },
   { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },

@@ -26,7 +26,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
   const waits = useWaitsForAgents(chat);
   const words = [isUnread ? "unread" : "", wordsOfStatus(chat, waits)].filter(Boolean);
   return (
-    <li className={`chat-row${isUnread ? " is-unread" : ""}`}>
+    <li className={`chat-row${isUnread ? " is-unread" : ""}${chat.child_count > 0 ? " has-below" : ""}`}>
       <Link
         className="chat-row-link"
         href={`/chats/${chat.id}${search ? `?${search}` : ""}`}
@@ -45,7 +45,12 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
         <SecondLine chat={chat} waitsForAgents={waits} />
         <Facts chat={chat} isMine={isMine} />
       </Link>
-      <div className="chat-row-menu">
+      <div className="chat-row-actions">
+        {isMine && (
+          <span className="chat-row-menu">
+            <ChatMenu chat={chat} isOpen={isOpen} />
+          </span>
+        )}
         {chat.child_count > 0 && (
           <IconButton
             icon="chevron"
@@ -55,7 +60,6 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
             onClick={() => setChosen(!isExpanded)}
           />
         )}
-        {isMine && <ChatMenu chat={chat} isOpen={isOpen} />}
       </div>
       {isExpanded && chat.child_count > 0 && <Children parent={chat} openId={openId} now={now} />}
     </li>

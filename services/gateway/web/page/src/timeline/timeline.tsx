@@ -4,7 +4,7 @@
  */
 import "./timeline.css";
 import "../cards/cards.css";
-import { memo, useMemo, useRef } from "react";
+import { lazy, memo, Suspense, useCallback, useMemo, useRef, useState } from "react";
 import type { Action, Message } from "../api/types.ts";
 import { afterGap } from "../stream/chat-state.ts";
 import type { ChatStore, ChatView } from "../stream/chat-store.ts";
@@ -14,7 +14,10 @@ import { AssistantMessage, NO_ACTIONS } from "./assistant-message.tsx";
 import { grouped, type Item, itemsOf } from "./items.ts";
 import { LiveState } from "./live-state.tsx";
 import { useScrolling } from "./scrolling.ts";
-import { UserMessage } from "./user-message.tsx";
+import { type TurnView, UserMessage } from "./user-message.tsx";
+
+const TimesDialog = lazy(() => import("../turns/times-dialog.tsx"));
+const FilesDialog = lazy(() => import("../turns/files-dialog.tsx"));
 
 interface Props {
   store: ChatStore;
@@ -42,7 +45,9 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   const hasTail = items.at(-1)?.kind === "assistant" && (items.at(-1) as Item & { kind: "assistant" }).isLive;
 
   const scrolling = useScrolling(store, view, scroller, content);
-  const rows = { chatId: store.chatId, isMine, onEdit, onRevert };
+  const [shown, setShown] = useState<{ kind: TurnView; message: Message } | null>(null);
+  const onTurn = useCallback((kind: TurnView, message: Message) => setShown({ kind, message }), []);
+  const rows = { chatId: store.chatId, isMine, onEdit, onRevert, onTurn };
 
   return (
     <div className="timeline">
@@ -72,11 +77,15 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
       {!scrolling.isAtEnd && (
         <Button className="timeline-latest" small icon="arrowDown" onClick={scrolling.toLatest}>Latest</Button>
       )}
+      <Suspense>
+        {shown?.kind === "files" && <FilesDialog chatId={store.chatId} message={shown.message} onClose={() => setShown(null)} />}
+        {shown?.kind === "times" && <TimesDialog messages={chat.messages} messageId={shown.message.id} onClose={() => setShown(null)} />}
+      </Suspense>
     </div>
   );
 }
 
-type Shared = Pick<RowProps, "chatId" | "isMine" | "onEdit" | "onRevert">;
+type Shared = Pick<RowProps, "chatId" | "isMine" | "onEdit" | "onRevert" | "onTurn">;
 interface SettledProps extends Shared {
   /** The rows before the gap. */
   linked: readonly Item[];
@@ -111,11 +120,12 @@ interface RowProps {
   actions: readonly Action[];
   onEdit: (message: Message) => void;
   onRevert: (message: Message) => void;
+  onTurn: (kind: TurnView, message: Message) => void;
 }
 
-function Row({ item, chatId, isMine, isRunning, isLastOfTurn, actions, onEdit, onRevert }: RowProps) {
+function Row({ item, chatId, isMine, isRunning, isLastOfTurn, actions, onEdit, onRevert, onTurn }: RowProps) {
   if (item.kind === "user") {
-    return <UserMessage message={item.message} isMine={isMine} onEdit={onEdit} onRevert={onRevert} />;
+    return <UserMessage message={item.message} isMine={isMine} onEdit={onEdit} onRevert={onRevert} onTurn={onTurn} />;
   }
   return <AssistantMessage item={item} chatId={chatId} isRunning={isRunning} isLastOfTurn={isLastOfTurn} actions={actions} />;
 }

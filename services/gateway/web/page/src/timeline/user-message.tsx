@@ -7,18 +7,22 @@ import { Menu, MenuItem } from "../ui/menu.tsx";
 import { ForkDialog } from "../sidebar/fork-dialog.tsx";
 import { CopyButton } from "./code.tsx";
 
+/** What can be looked at of a turn. */
+export type TurnView = "files" | "times";
+
 interface Props {
   message: Message;
   isMine: boolean;
   onEdit: (message: Message) => void;
   onRevert: (message: Message) => void;
+  onTurn: (kind: TurnView, message: Message) => void;
 }
 
 export function textOf(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === "text" ? part.text : "")).filter(Boolean).join("\n\n");
 }
 
-export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, onRevert }: Props) {
+export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, onRevert, onTurn }: Props) {
   const [isForking, setForking] = useState(false);
   const [, params] = useRoute("/chats/:chatId");
   return (
@@ -29,13 +33,19 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
       </div>
       <div className="message-tools">
         <CopyButton text={() => textOf(message.content)} label="Copy the message" />
-        {isMine && (
-          <>
-            <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />
-            <Menu
-              label="More"
-              button={(attributes) => <IconButton icon="more" label="More commands of the message" {...attributes} />}
-            >
+        {isMine && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
+        <Menu
+          label="More"
+          button={(attributes) => <IconButton icon="more" label="More commands of the message" {...attributes} />}
+        >
+          <MenuItem icon="file" onChoose={() => onTurn("files", message)}>
+            Files that this turn changed…
+          </MenuItem>
+          <MenuItem icon="clock" onChoose={() => onTurn("times", message)}>
+            Time line of this turn…
+          </MenuItem>
+          {isMine && (
+            <>
               <MenuItem icon="undo" onChoose={() => onRevert(message)}>
                 Go back to before this…
               </MenuItem>
@@ -45,9 +55,9 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
               <MenuItem icon="copy" onChoose={() => void navigator.clipboard.writeText(`${location.origin}${location.pathname}#m${message.id}`)}>
                 Copy the link
               </MenuItem>
-            </Menu>
-          </>
-        )}
+            </>
+          )}
+        </Menu>
       </div>
       {isForking && params && (
         <ForkDialog chat={{ id: params.chatId }} messageId={message.id} onClose={() => setForking(false)} />

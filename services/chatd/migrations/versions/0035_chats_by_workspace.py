@@ -1,0 +1,15 @@
+"""The chats that are bound to a workspace: loops ask for them, for each workspace that may go."""
+
+from alembic import op
+
+revision = "0035"
+down_revision = "0031"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.execute("""
+        CREATE INDEX chats_by_workspace ON chat.chats (workspace_id)
+            WHERE workspace_id IS NOT NULL
+    """)

@@ -1,0 +1,94 @@
+"""Reads what a turn changed: from what is kept, and from files that are as the turn left them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from toolrunner.checkpoints.domain import Entry, Turn
+from toolrunner.checkpoints.scan import Limits, Scan
+from toolrunner.checkpoints.service import Checkpoints
+from toolrunner.checkpoints.store import CheckpointStore
+from toolrunner.checkpoints.turn_files import (
+    PATCHES_BYTES_MAX,
+    TurnFile,
+    TurnFileNotKept,
+    TurnFiles,
+    files_of,
+    has_content,
+    with_patch,
+)
+from toolrunner.filesystem.beneath import Root
+from toolrunner.primitives.domain import WorkspaceId
+
+LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReader:
+    """Reads the files of turns."""
+
+    checkpoints: Checkpoints
+
+    async def files(self, workspace_id: WorkspaceId, turn: Turn, files_max: int) -> TurnFiles:
+        """Return the files that a turn changed, with their differences.
+
+        Raises:
+            OSError: The files cannot be read.
+            sqlite3.Error: The checkpoints cannot be read.
+        """
+
+        def work(store: CheckpointStore, root: Root) -> TurnFiles:
+            with store.transaction(is_synced=False):
+                changed = files_of(store.changes_of(turn))
+                listed = _with_patches(store, root, changed[:files_max])
+                omitted = max(0, len(changed) - files_max)
+                return TurnFiles(tuple(listed), omitted, store.is_partly_known(turn))
+
+        return await self.checkpoints.settled(workspace_id, work)
+
+    async def content(
+        self, workspace_id: WorkspaceId, turn: Turn, path: str, *, is_before: bool
+    ) -> bytes:
+        """Return the content of a file at the end of a turn, or at its start.
+
+        Raises:
+            TurnFileNotKept: The turn did not change it, or its content is not kept.
+            OSError: The files cannot be read.
+            sqlite3.Error: The checkpoints cannot be read.
+        """
+
+        def work(store: CheckpointStore, root: Root) -> bytes:
+            with store.transaction(is_synced=False):
+                for file in files_of(store.changes_of(turn)):
+                    entry = file.before if is_before else file.after
+                    if file.path == path and has_content(entry):
+                        before, after = _contents_of(store, root, file)
+                        content = before if is_before else after
+                        if content is not None:
+                            return content
+            raise TurnFileNotKept
+
+        return await self.checkpoints.settled(workspace_id, work)
+
+
+def _with_patches(store: CheckpointStore, root: Root, files: list[TurnFile]) -> list[TurnFile]:
+    listed: list[TurnFile] = []
+    room_bytes = PATCHES_BYTES_MAX
+    for file in files:
+        shown = with_patch(file, *_contents_of(store, root, file)) if room_bytes > 0 else file
+        room_bytes -= len(shown.patch.encode(errors="replace"))
+        listed.append(shown)
+    return listed
+
+
+def _contents_of(
+    store: CheckpointStore, root: Root, file: TurnFile
+) -> tuple[bytes | None, bytes | None]:
+    """Return the contents of a file before and after its turn; None for one that is not kept."""
+
+    def stored(entry: Entry | None) -> bytes | None:
+        return store.content(entry.etag) if entry is not None and has_content(entry) else b""
+
+    if stored(file.after) is None:
+        # Only what was changed again is stored; what is still there is read.
+        Scan(store, root, LIMITS).look(file.path)
+    return stored(file.before), stored(file.after)
