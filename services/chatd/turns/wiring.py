@@ -7,6 +7,7 @@ from typing import Protocol
 
 from chatd.chats.domain.agents import AgentLimits
 from chatd.chats.domain.references import McpServers
+from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
 from chatd.content.domain.tools import Tools
@@ -28,6 +29,7 @@ from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.advisor.tool import AdvisorTools
 from chatd.tools.agents.tools import AgentTools
+from chatd.tools.agents.types import AgentTypes
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
 from chatd.tools.skills import SkillTools
@@ -259,7 +261,7 @@ def _local_tools(
     return (
         workspaces.tools,
         _advisor(catalogue, spend, side_calls),
-        _agents(resources, chats, workspaces),
+        _agents(resources, chats, catalogue, workspaces, skill_files),
         TodoTools(chats.stores.reading),
         SkillTools(PostgresSkills(catalogue.changes), skill_files),
     )
@@ -277,7 +279,11 @@ def _advisor(
 
 
 def _agents(
-    resources: Resources, chats: ChatComponents, workspaces: WorkspaceComponents
+    resources: Resources,
+    chats: ChatComponents,
+    catalogue: ModelComponents,
+    workspaces: WorkspaceComponents,
+    files: NodeSkillFiles,
 ) -> NamedTools:
     settings = resources.settings
     return AgentTools(
@@ -288,6 +294,7 @@ def _agents(
             settings.agents_depth_max, settings.agents_per_root_max, settings.agents_cost_micros_max
         ),
         forks=workspaces.forks,
+        types=AgentTypes(files, ConfiguredDefaults(catalogue.configuration)),
     )
 
 
