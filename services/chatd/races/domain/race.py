@@ -12,8 +12,6 @@ from typing import Final
 
 from chatd.primitives.domain.ids import ChatId, Owner
 
-CANDIDATES_MIN: Final = 2
-CANDIDATES_MAX: Final = 6
 OUTPUT_BYTES_MAX: Final = 16 * 1024
 
 

@@ -12,6 +12,7 @@ from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.access.ownership import Ownership
 from chatd.content.domain.parts import Text
+from chatd.models.domain.errors import ModelNotFound
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -126,8 +127,7 @@ class RaceServicer(RaceServiceServicer):
         """Return the requested race.
 
         Raises:
-            InvalidRequest: The task is blank, or a model is named twice.
-            ModelNotFound: There is no such model.
+            InvalidRequest: The task is blank, or a model is unknown or named twice.
             UnknownIds: There is no such workspace.
         """
         if not request.prompt.strip():
@@ -137,7 +137,7 @@ class RaceServicer(RaceServiceServicer):
         names = [name.strip() for name in request.models]
         if not all(names):
             raise InvalidRequest("models", "has a blank name")
-        ids = [(await self._ports.defaults.choice(ModelChoice(name))).model_id for name in names]
+        ids = [await self._model_id(name) for name in names]
         if len(set(ids)) < len(ids):
             raise InvalidRequest("models", "names a model twice; name each once")
         return NewRace(
@@ -150,6 +150,13 @@ class RaceServicer(RaceServiceServicer):
             workspace_id,
             group_ids,
         )
+
+    async def _model_id(self, name: str) -> str:
+        try:
+            return (await self._ports.defaults.choice(ModelChoice(name))).model_id
+        except ModelNotFound:
+            problem = f"names {name[:100]!r}, which is no usable model; choose one of the list"
+            raise InvalidRequest("models", problem) from None
 
     async def _race(self, race_id: ChatId, owner: Owner) -> api.Race:
         return race_to_proto(await self._ports.store.get(race_id, owner.id))
