@@ -15,6 +15,7 @@ from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
 from chatd.instructions.clients.files import NodeSkillFiles
+from chatd.instructions.engine.nested import NestedInstructionTools
 from chatd.instructions.store.skills import PostgresSkills
 from chatd.model_limits import retry_policy, turn_limits
 from chatd.models.store.catalogue import ChatFacts
@@ -141,7 +142,7 @@ async def open_worker(
         TurnPorts(
             chats=chats.chats,
             model=faults.model(catalogue.model),
-            tools=faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
+            tools=faults.tools(_turn_tools(resources, workspaces, offered, diffs)),
             setups=setups,
             approvals=approvals,
             live=chats.live,
@@ -181,6 +182,18 @@ async def open_worker(
         quarantine,
         AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
     )
+
+
+def _turn_tools(
+    resources: Resources,
+    workspaces: WorkspaceComponents,
+    offered: ToolComponents,
+    diffs: DiffStatuses,
+) -> Tools:
+    """Return the tools as turns call them."""
+    files = NodeSkillFiles(resources.toolrunners, workspaces.locator)
+    tracked = ChangeTrackingTools(offered.tools, diffs.files_changed)
+    return NestedInstructionTools(tracked, files)
 
 
 def _workers(resources: Resources, stack: AsyncExitStack) -> PostgresWorkers:
