@@ -50,6 +50,8 @@ from chatd.models.wiring import ModelComponents, open_models
 from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
+from chatd.races.rpc.servicer import RaceServicer
+from chatd.races.wiring import open_races
 from chatd.resources import Resources, open_resources
 from chatd.retention.wiring import RetentionComponents, open_retention
 from chatd.reverts.clients.restores import NodeRestores
@@ -129,6 +131,7 @@ async def run(settings: Settings, process: Process) -> None:
         tunnelled = TunnelledMethods()
         servicers = (
             *_servicers(components),
+            _race_servicer(components),
             components.streams.servicer(resources.neighbours.admission(revocations), tunnelled),
         )
         await stack.enter_async_context(
@@ -366,6 +369,24 @@ def _server_ports(components: Components) -> ServerPorts:
         components.chats.stores.ownership.require,
         components.workspaces.locator,
         components.worker.offered.workspace_servers,
+    )
+
+
+def _race_servicer(components: Components) -> RaceServicer:
+    """Return the servicer of races."""
+    resources, spend, worker = components.resources, components.spend, components.worker
+    workspaces = components.workspaces
+    grantees = GatewayGrantees(resources.gateways)
+    return open_races(
+        resources,
+        components.chats,
+        components.catalogue,
+        workspaces,
+        tools=worker.tools,
+        spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
+        groups=spend.groups,
+        references=References(workspaces.control.workspaces, worker.servers, grantees),
+        tasks=components.tasks,
     )
 
 

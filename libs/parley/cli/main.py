@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.chats.agents",
         "Show the agents of a chat; apply their changes.",
     ),
+    "race": ("parley.cli.chats.race", "Give one task to several models, and apply the best."),
     "fork": ("parley.cli.chats.fork", "Copy a chat up to a message into a new one."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "checkpoints": (

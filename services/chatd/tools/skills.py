@@ -4,8 +4,8 @@ from typing import Annotated, Final, Protocol
 
 import msgspec
 
-from chatd.content.domain.instructions import sanitized
 from chatd.content.domain.parts import Skill
+from chatd.content.domain.sanitizing import sanitized
 from chatd.content.domain.skills import (
     SKILL_FILE,
     SkillRefused,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from chatd.chats.domain.agents import AgentLimits
 from chatd.chats.domain.references import McpServers
+from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
 from chatd.content.domain.tools import Tools
@@ -14,6 +15,7 @@ from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
 from chatd.instructions.clients.files import NodeSkillFiles
+from chatd.instructions.engine.nested import NestedInstructionTools
 from chatd.instructions.store.skills import PostgresSkills
 from chatd.model_limits import retry_policy, turn_limits
 from chatd.models.store.catalogue import ChatFacts
@@ -28,6 +30,7 @@ from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.advisor.tool import AdvisorTools
 from chatd.tools.agents.tools import AgentTools
+from chatd.tools.agents.types import AgentTypes
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
 from chatd.tools.skills import SkillTools
@@ -139,7 +142,7 @@ async def open_worker(
         TurnPorts(
             chats=chats.chats,
             model=faults.model(catalogue.model),
-            tools=faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
+            tools=faults.tools(_turn_tools(resources, workspaces, offered, diffs)),
             setups=setups,
             approvals=approvals,
             live=chats.live,
@@ -179,6 +182,18 @@ async def open_worker(
         quarantine,
         AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
     )
+
+
+def _turn_tools(
+    resources: Resources,
+    workspaces: WorkspaceComponents,
+    offered: ToolComponents,
+    diffs: DiffStatuses,
+) -> Tools:
+    """Return the tools as turns call them."""
+    files = NodeSkillFiles(resources.toolrunners, workspaces.locator)
+    tracked = ChangeTrackingTools(offered.tools, diffs.files_changed)
+    return NestedInstructionTools(tracked, files)
 
 
 def _workers(resources: Resources, stack: AsyncExitStack) -> PostgresWorkers:
@@ -259,7 +274,7 @@ def _local_tools(
     return (
         workspaces.tools,
         _advisor(catalogue, spend, side_calls),
-        _agents(resources, chats, workspaces),
+        _agents(resources, chats, catalogue, workspaces, skill_files),
         TodoTools(chats.stores.reading),
         SkillTools(PostgresSkills(catalogue.changes), skill_files),
     )
@@ -277,7 +292,11 @@ def _advisor(
 
 
 def _agents(
-    resources: Resources, chats: ChatComponents, workspaces: WorkspaceComponents
+    resources: Resources,
+    chats: ChatComponents,
+    catalogue: ModelComponents,
+    workspaces: WorkspaceComponents,
+    files: NodeSkillFiles,
 ) -> NamedTools:
     settings = resources.settings
     return AgentTools(
@@ -288,6 +307,7 @@ def _agents(
             settings.agents_depth_max, settings.agents_per_root_max, settings.agents_cost_micros_max
         ),
         forks=workspaces.forks,
+        types=AgentTypes(files, ConfiguredDefaults(catalogue.configuration)),
     )
 
 

@@ -15,6 +15,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.ContextService": "context",
     "parley.api.chat.v1.FileService": "files",
     "parley.api.chat.v1.ModelService": "models",
+    "parley.api.chat.v1.RaceService": "races",
     "parley.api.chat.v1.RetentionService": "retention",
     "parley.api.chat.v1.RevertService": "reverts",
     "parley.api.chat.v1.SettingsService": "settings",

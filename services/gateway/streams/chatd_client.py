@@ -21,6 +21,7 @@ from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
+from parley.api.chat.v1.race_service_pb2_grpc import RaceServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
@@ -60,6 +61,7 @@ class Stubs:
     files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
+    races: RaceServiceStub
     retention: RetentionServiceStub
     reverts: RevertServiceStub
     context: ContextServiceStub
@@ -162,6 +164,7 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                races=RaceServiceStub(channel),
                 retention=RetentionServiceStub(channel),
                 reverts=RevertServiceStub(channel),
                 context=ContextServiceStub(channel),

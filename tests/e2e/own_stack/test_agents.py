@@ -107,6 +107,64 @@ def test_agents_start_no_agents_and_those_of_other_chats_are_out_of_reach(
     assert "no agent of this chat" in refused["error"]
 
 
+def test_a_report_has_the_schema_of_its_parent_or_is_told_as_invalid(stack: LocalStack) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"count": {"type": "integer"}},
+        "required": ["count"],
+    }
+    good = {"prompt": 'repeat after me: {"count": 3}', "report_schema": schema}
+    bad = {"prompt": "repeat after me: three", "report_schema": schema}
+    spawns = (f"call: spawn_agent {json.dumps(each)}" for each in (good, bad))
+    *started, waited = results_of(stack, "\nand ".join(spawns) + "\ncall: wait_agents {}")
+    valid, invalid = waited["agents"]
+    assert (valid["report"], "report_problems" in valid) == ({"count": 3}, False)
+    assert isinstance(invalid["report"], str)
+    (problem,) = invalid["report_problems"]
+    assert problem.startswith("it is not JSON")
+    shown = json.loads(stack.parley("show", "--json", started[1]["agent_id"]).stdout)
+    first = next(each for each in shown["messages"] if each["role"] == "assistant")
+    # It was sent back, and the demo model gave another answer.
+    assert (first["content"][0]["text"], invalid["report"] != "three") == ("three", True)
+
+
+def test_an_agent_of_a_type_of_the_workspace_has_only_its_tools(stack: LocalStack) -> None:
+    content = "---\ndescription: Reads.\ntools: read_file\n---\nRead it.\n"
+    file = {"path": ".parley/agents/reader.md", "content": content}
+    wrong = {"path": ".parley/agents/broken.md", "content": content.replace("read_file", "Read")}
+    writes = [f"call: write_file {json.dumps(each)}" for each in (file, wrong)]
+    ran = stack.parley("run", "--json", "--no-directory", "\n".join(writes))
+    assert ran.returncode == 0, ran.stderr
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    chat_id = next(each["message"]["chat_id"] for each in events if each["type"] == "message")
+    assert stack.parley("context", chat_id, "--refresh").returncode == 0
+    listed = json.loads(stack.parley("agents", "types", chat_id, "--json").stdout)["items"]
+    assert [(each["name"], each["tool_names"]) for each in listed] == [
+        ("broken", ["Read"]),
+        ("reader", ["read_file"]),
+    ]
+    steps = (
+        spawn("run: echo hello", type="reader"),
+        spawn("Read.", type="broken"),
+        "call: wait_agents {}",
+    )
+    sent = stack.parley("send", chat_id, "--json", "\n".join(steps))
+    assert sent.returncode == 0, sent.stderr
+    started, refused, waited = [
+        part["result"]
+        for event in map(json.loads, sent.stdout.splitlines())
+        if event["type"] == "message"
+        for part in event["message"]["content"]
+        if part["type"] == "tool-result"
+    ][-3:]
+    assert (started["type"], refused["reason"]) == ("reader", "INVALID_ARGUMENTS")
+    assert ".parley/agents/broken.md names unknown tools: Read" in refused["error"]
+    (agent,) = waited["agents"]
+    assert agent["type"] == "reader"
+    child = json.loads(stack.parley("show", "--json", agent["agent_id"]).stdout)
+    assert '"stdout": "hello' not in json.dumps(child["messages"])
+
+
 def test_fifty_agents_finish_in_a_process_of_four_slots_and_the_next_is_refused(
     narrow: LocalStack,
 ) -> None:

@@ -74,3 +74,25 @@ def await_drift(stack: LocalStack, chat_id: str, *, drifted: bool) -> None:
         is not drifted
     ):
         assert time.monotonic() < deadline_s
+
+
+def test_the_instructions_of_a_subdirectory_come_with_its_files(stack: LocalStack) -> None:
+    steps = (
+        "run: mkdir -p lib/deep; echo use tabs >lib/AGENTS.md; echo text >lib/deep/a",
+        'call: read_file {"path": "lib/deep/a"}',
+        'call: list_files {"path": "lib"}',
+    )
+    ran = stack.parley("run", "--json", "--no-directory", "\n".join(steps))
+    assert ran.returncode == 0, ran.stderr
+    _, read, listed = [
+        part["result"]
+        for event in map(json.loads, ran.stdout.splitlines())
+        if event["type"] == "message"
+        for part in event["message"]["content"]
+        if part["type"] == "tool-result"
+    ]
+    assert read["directory_instructions"] == [
+        {"instructions_from": "lib/AGENTS.md", "content": "use tabs"}
+    ]
+    assert "not by the user" in read["notes"][-1]
+    assert "directory_instructions" not in listed

@@ -14,6 +14,8 @@ from parley.api.chat.v1 import (
     context_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
+    race_service_pb2,
+    race_service_pb2_grpc,
     revert_service_pb2,
     revert_service_pb2_grpc,
     settings_service_pb2,
@@ -88,6 +90,7 @@ def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
     services = (
         (action_service_pb2, action_service_pb2_grpc, "ActionService"),
         (approval_service_pb2, approval_service_pb2_grpc, "ApprovalService"),
+        (race_service_pb2, race_service_pb2_grpc, "RaceService"),
         (context_service_pb2, context_service_pb2_grpc, "ContextService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
         (revert_service_pb2, revert_service_pb2_grpc, "RevertService"),

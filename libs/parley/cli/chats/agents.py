@@ -17,6 +17,7 @@ from parley.cli.terminal_text import sanitized
 from parley.cli.text_table import text_table
 
 COLUMNS = ("id", "status", "type", "name")
+TYPE_COLUMNS = ("name", "model", "tools", "description")
 #: The gateway gives up on a merge after this time.
 MERGE_S: Final = 160.0
 
@@ -96,6 +97,25 @@ def apply(
             click.echo(line)
     if report["conflicts"] and not report["applied"]:
         raise CliError("nothing was applied: give --keep-parent or --take-fork, or --path")
+
+
+@agents.command()
+@click.argument("chat_id", metavar="CHAT")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def types(chat_id: str, as_json: bool) -> None:
+    """Show the types of agents that the workspace of the chat CHAT describes."""
+    found = Api(find_server(current())).call("GET", f"{chat_path(chat_id)}/context", needs="parts")
+    items = found["agent_types"]
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    click.echo(text_table(TYPE_COLUMNS, list(map(_type_row, items))), nl=False)
+
+
+def _type_row(each: Mapping[str, Any]) -> tuple[str, ...]:
+    tools = ", ".join(each["tool_names"]) or "all"
+    model = each["model"] or "of its parent"
+    return tuple(map(sanitized, (each["name"], model, tools, each["description"])))
 
 
 def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
 
@@ -45,6 +46,7 @@ class SpawnRequest:
     mcp_server_ids: tuple[str, ...] | None
     is_forked: bool = False
     fallback_model_id: str = ""
+    orders: AgentOrders = NO_ORDERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Agent:
     cost_micros: int
     version: int  # The version of its history, which tells one end from the next.
     is_forked: bool = False
+    orders: AgentOrders = NO_ORDERS
 
 
 @dataclass(frozen=True, slots=True)

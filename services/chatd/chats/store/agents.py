@@ -3,6 +3,7 @@
 from typing import Final
 
 import asyncpg
+import msgspec
 
 from chatd.chats.domain.agents import (
     Agent,
@@ -16,6 +17,7 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.content.domain.messages import Role
+from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
@@ -46,8 +48,8 @@ SELECT_TREE = """
 # The children of a chat with their last answer and their cost, in the order of their start.
 # May run: process.
 SELECT_CHILDREN = """
-    SELECT c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, e.status, e.queue_length,
-        e.history_version,
+    SELECT c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, c.orders::text AS orders,
+        e.status, e.queue_length, e.history_version,
         e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
         (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
             WHERE u.chat_id = c.id) AS cost_micros
@@ -86,6 +88,7 @@ SELECT_BELOW = """
     SELECT id FROM below ORDER BY depth, id
 """
 
+_orders: Final = msgspec.json.Decoder(AgentOrders)
 AT_REST: Final = (Status.WAITING, Status.ERROR)
 
 
@@ -188,6 +191,7 @@ def _new_chat(
         parent_chat_id=parent_chat_id,
         root_chat_id=request.root_chat_id,
         fallback_model_id=request.fallback_model_id,
+        orders=request.orders,
     )
 
 
@@ -207,4 +211,5 @@ def _agent_of(row: asyncpg.Record) -> Agent:
         cost_micros=row["cost_micros"],
         version=row["history_version"],
         is_forked=bool(row["is_forked"]),
+        orders=NO_ORDERS if row["orders"] is None else _orders.decode(row["orders"]),
     )

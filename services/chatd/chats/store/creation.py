@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import asyncpg
+import msgspec
 
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.store.codec import CONTENT_VERSION, choice_to_json, parts_to_json
 from chatd.chats.store.view_rows import labels_to_json
 from chatd.content.domain.errors import FileNotFound
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_to_json
 from chatd.models.domain.profile import ReasoningEffort
@@ -30,9 +32,10 @@ INSERT_CHAT = """
         INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, root_chat_id,
             model_id, reasoning_effort, mode, workspace_id, mcp_server_ids, labels, client_tools,
             pin_order, summary, last_turn_summary, last_read_message_id, created_at,
-            owner_group_ids, is_unattended, parent_chat_id, fallback_model_id)
+            owner_group_ids, is_unattended, parent_chat_id, fallback_model_id, orders)
         VALUES ($1, $2, $3, $4, $5, coalesce($26::uuid, $1), $6, $7, $8, $9, $10,
-            $11::text::jsonb, $12::text::json, 0, '', '', 0, clock_timestamp(), $23, $24, $25, $27)
+            $11::text::jsonb, $12::text::json, 0, '', '', 0, clock_timestamp(), $23, $24, $25, $27,
+            $28::text::json)
         ON CONFLICT DO NOTHING RETURNING id, owner_id, created_at),
     execution AS (
         INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
@@ -86,6 +89,7 @@ class NewChat:
     parent_chat_id: ChatId | None = None  # The chat that starts it, if it is a child.
     root_chat_id: ChatId | None = None  # The root of that one's tree.
     fallback_model_id: str = ""  # Empty for the installation's, `none` for none.
+    orders: AgentOrders = NO_ORDERS  # Those of an agent.
 
 
 async def insert_chat(
@@ -130,6 +134,7 @@ async def insert_chat(
             new.parent_chat_id,
             new.root_chat_id,
             new.fallback_model_id,
+            None if new.orders == NO_ORDERS else msgspec.json.encode(new.orders).decode(),
         )
     return None if row is None else _state_of_new(new, row["worker_id"])
 

@@ -68,6 +68,7 @@ chats = Table(
     time_column("purges_at", nullable=True),
     time_column("retention_noticed_at", nullable=True),
     Column("fallback_model_id", Text, nullable=False, server_default=text("''")),
+    json_column("orders", nullable=True),
     PrimaryKeyConstraint("id", name=Constraint.CHATS_PKEY),
     ForeignKeyConstraint(
         ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT_FKEY, ondelete="CASCADE"

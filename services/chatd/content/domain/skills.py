@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from chatd.content.domain.instructions import sanitized
+from chatd.content.domain.front_matter import parsed_file
 from chatd.content.domain.parts import Skill
 
 SKILL_FILE: Final = "SKILL.md"
@@ -26,9 +26,6 @@ SKILL_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 NAME_CHARACTERS_MAX: Final = 64
 PERSONAL: Final = "personal"
 WORKSPACE: Final = "workspace"
-_HEAD: Final = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.M)
-_FIELD: Final = re.compile(r"^(?P<key>[\w-]+):[ \t]*(?P<value>.*(?:\n[ \t]+.*)*)", re.M)
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 class SkillRefused(Exception):
@@ -56,20 +53,18 @@ def parsed_skill(content: str) -> SkillText:
     """
     if len(content.encode()) > SKILL_BYTES_MAX:
         raise SkillRefused(f"has more than {SKILL_BYTES_MAX} bytes")
-    text = content.replace("\r\n", "\n").lstrip("\ufeff")
-    head = _HEAD.match(text)
-    if head is None:
+    found = parsed_file(content)
+    if found is None:
         raise SkillRefused("does not begin with name and description between lines of ---")
-    fields = {each["key"]: _value(each["value"]) for each in _FIELD.finditer(head["fields"])}
+    fields = found.fields
     name, description = fields.get("name", ""), fields.get("description", "")
     if not SKILL_NAME.fullmatch(name) or len(name) > NAME_CHARACTERS_MAX:
         raise SkillRefused(f"needs a name of at most {NAME_CHARACTERS_MAX} letters, digits and -")
     if not 1 <= len(description) <= DESCRIPTION_CHARACTERS_MAX:
         raise SkillRefused(f"needs a description of 1 to {DESCRIPTION_CHARACTERS_MAX} characters")
-    body = sanitized(_COMMENT.sub("", text[head.end() :]))
-    if not body:
+    if not found.body:
         raise SkillRefused("has no text after the description")
-    return SkillText(name, description, body)
+    return SkillText(name, description, found.body)
 
 
 def offered_skills(personal: Iterable[Skill], workspace: Iterable[Skill]) -> tuple[Skill, ...]:
@@ -102,12 +97,3 @@ def is_inside(path: str) -> bool:
     """Return whether a path names a file of a skill: relative, without hidden names or `..`."""
     parts = path.split("/")
     return all(part and not part.startswith(".") and "\\" not in part for part in parts)
-
-
-def _value(text: str) -> str:
-    first, _, rest = text.partition("\n")
-    if first.strip() in (">", "|", ">-", "|-"):
-        first = ""
-    plain = " ".join(sanitized(f"{first} {rest}").split())
-    is_quoted = len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "'\""
-    return plain[1:-1] if is_quoted else plain

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from chatd.content.domain.instructions import sanitized
 from chatd.content.domain.parts import Part, ToolOutcome, ToolResult
+from chatd.content.domain.sanitizing import sanitized
 
 TODO: Final = "todo"
 TODOS_MAX: Final = 50

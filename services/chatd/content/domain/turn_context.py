@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
+from chatd.content.domain.agent_types import AgentType
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import CallProgress, Part, Skill, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -62,6 +64,8 @@ class TurnContext:
         is_attended: Whether somebody can answer questions; programs may say that nobody can.
         has_advisor: Whether it may ask the advisor.
         skills: The skills that it may read.
+        agent_types: The types of agents that its workspace describes.
+        orders: What it was started with, if it is an agent.
         step: The number of the step within the turn; 0 while the turn is prepared.
         history_version: The version of the history that the calls of the step belong to.
         prompt: Returns the prompt that the model saw last.
@@ -85,6 +89,8 @@ class TurnContext:
     is_attended: bool = True
     has_advisor: bool = False
     skills: tuple[Skill, ...] = ()
+    agent_types: tuple[AgentType, ...] = ()
+    orders: AgentOrders = NO_ORDERS
     step: int = 0
     history_version: int = 0
     prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_nothing, compare=False)

@@ -1,13 +1,22 @@
-"""Reads the instruction files and skills of a chat's workspace from its node."""
+"""Reads the instruction files, skills and types of agents of a chat's workspace from its node."""
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Final
 
 import grpc
 
+from chatd.content.domain.agent_types import (
+    AGENT_TYPE_BYTES_MAX,
+    AGENT_TYPE_DIRECTORIES,
+    AGENT_TYPES_MAX,
+    AgentType,
+    AgentTypeRefused,
+    parsed_agent_type,
+)
 from chatd.content.domain.instructions import (
     FILE_BYTES_MAX,
     INSTRUCTION_FILES,
@@ -62,20 +71,20 @@ class NodeInstructionFiles:
     async def _instructions_of(self, files: NodeFiles) -> InstructionSet:
         found = [(path, await files.text(path, FILE_BYTES_MAX)) for path in INSTRUCTION_FILES]
         kept = (ContextFile(path, *text) for path, text in found if text is not None)
-        return InstructionSet(bounded(kept), await self._skills_of(files))
+        return InstructionSet(bounded(kept), *await self._named_of(files))
 
-    async def _skills_of(self, files: NodeFiles) -> tuple[Skill, ...]:
-        """Return the skills of a workspace; none if that fails while its node can be reached."""
+    async def _named_of(self, files: NodeFiles) -> tuple[tuple[Skill, ...], tuple[AgentType, ...]]:
+        """Return skills and types of agents; none if that fails while the node can be reached."""
         try:
             async with asyncio.timeout(self._skills_s):
-                return await _skills_of(files)
+                return await _skills_of(files), await _agent_types_of(files)
         except TimeoutError:
             logger.warning("the skills of a workspace take more than %s s", self._skills_s)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE:
                 raise
             logger.warning("the skills of a workspace cannot be read: %s", error.code())
-        return ()
+        return (), ()
 
 
 class NodeSkillFiles:
@@ -115,12 +124,7 @@ class NodeSkillFiles:
 
 async def _skills_of(files: NodeFiles) -> tuple[Skill, ...]:
     """Return the skills of a workspace; files that are none are left out, but count as tried."""
-    found = [
-        path
-        for container in SKILL_DIRECTORIES
-        for path in await files.find(container, f"*/{SKILL_FILE}")
-        if PurePosixPath(path).parent.parent == PurePosixPath(container)
-    ]
+    found = await _found_in(files, SKILL_DIRECTORIES, f"*/{SKILL_FILE}", depth=2)
     skills: dict[str, Skill] = {}
     for path in islice(found, WORKSPACE_SKILLS_MAX):
         directory = path.removesuffix(f"/{SKILL_FILE}")
@@ -135,3 +139,29 @@ async def _skills_of(files: NodeFiles) -> tuple[Skill, ...]:
         if skill.name == name:
             skills[name] = Skill(name, skill.description, directory)
     return tuple(skills.values())
+
+
+async def _agent_types_of(files: NodeFiles) -> tuple[AgentType, ...]:
+    """Return the types of agents; files that are none are left out, but count as tried."""
+    types: dict[str, AgentType] = {}
+    found = await _found_in(files, AGENT_TYPE_DIRECTORIES, "*.md", depth=1)
+    for path in islice(found, AGENT_TYPES_MAX):
+        text = await files.text(path, AGENT_TYPE_BYTES_MAX)
+        try:
+            described = parsed_agent_type(path, "" if text is None else text[0]).type
+        except AgentTypeRefused:
+            continue
+        types.setdefault(described.name, described)
+    return tuple(types.values())
+
+
+async def _found_in(
+    files: NodeFiles, directories: Sequence[str], pattern: str, *, depth: int
+) -> list[str]:
+    """Return the files that fit a pattern, so many levels below one of the directories."""
+    return [
+        path
+        for directory in directories
+        for path in await files.find(directory, pattern)
+        if PurePosixPath(path).parents[depth - 1] == PurePosixPath(directory)
+    ]

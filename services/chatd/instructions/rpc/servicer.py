@@ -112,6 +112,17 @@ class ContextServicer(SkillMethods):
                 )
                 for skill in setup.system_prompt.skills
             ],
+            agent_types=[
+                api.AgentType(
+                    name=each.name,
+                    description=each.description,
+                    path=each.path,
+                    tool_names=each.tool_names or (),
+                    model=each.model,
+                    explores=each.is_explorer,
+                )
+                for each in setup.agent_types
+            ],
             instructions_version=0 if pinned is None else pinned.version,
             instructions_digest="" if pinned is None else pinned.digest,
         )

@@ -13,10 +13,10 @@ from parley.postgres import Pool
 # May run: process.
 PIN = """
     INSERT INTO chat.chat_instructions AS pinned
-        (chat_id, version, digest, files, skills, pinned_at)
-    VALUES ($1, 1, $2, $3::text::json, $4::text::json, clock_timestamp())
+        (chat_id, version, digest, files, skills, agent_types, pinned_at)
+    VALUES ($1, 1, $2, $3::text::json, $4::text::json, $5::text::json, clock_timestamp())
     ON CONFLICT (chat_id) DO UPDATE SET digest = excluded.digest, files = excluded.files,
-        skills = excluded.skills,
+        skills = excluded.skills, agent_types = excluded.agent_types,
         version = pinned.version + (pinned.digest <> excluded.digest)::int,
         pinned_at = excluded.pinned_at
     RETURNING version
@@ -47,8 +47,9 @@ class PostgresInstructions:
         digest = digest_of(found)
         files = msgspec.json.encode(found.files).decode()
         skills = msgspec.json.encode(found.skills).decode()
+        types = msgspec.json.encode(found.agent_types).decode()
         try:
-            version: int = await self._pool.fetchval(PIN, chat_id, digest, files, skills)
+            version: int = await self._pool.fetchval(PIN, chat_id, digest, files, skills, types)
         except asyncpg.ForeignKeyViolationError:
             raise ChatNotFound(chat_id) from None
         return PinnedInstructions(version, digest, found)

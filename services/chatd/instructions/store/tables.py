@@ -21,6 +21,7 @@ chat_instructions = Table(
     text_column("digest"),
     json_column("files"),
     json_column("skills"),
+    json_column("agent_types"),
     time_column("pinned_at"),
     PrimaryKeyConstraint("chat_id", name=Constraint.CHAT_INSTRUCTIONS_PKEY),
     of_chat(Constraint.CHAT_INSTRUCTIONS_CHAT_FKEY),

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 import asyncpg
 import msgspec
 
+from chatd.content.domain.agent_types import AgentType
 from chatd.content.domain.instructions import InstructionSet, PinnedInstructions
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import ContextFile, Skill
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_from_json
@@ -74,7 +76,8 @@ SELECT_CHAT_FACTS = """
         EXISTS (SELECT 1 FROM chat.chats child WHERE child.root_chat_id = c.id
             AND child.id <> c.id) AS has_children,
         i.version AS instructions_version, i.digest AS instructions_digest,
-        i.files::text AS instruction_files, i.skills::text AS skills, c.instructions_drifted
+        i.files::text AS instruction_files, i.skills::text AS skills,
+        i.agent_types::text AS agent_types, c.instructions_drifted, c.orders::text AS orders
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id
     LEFT JOIN chat.chat_instructions i ON i.chat_id = c.id WHERE c.id = $1
@@ -83,6 +86,8 @@ SELECT_CHAT_FACTS = """
 
 _instruction_files = msgspec.json.Decoder(tuple[ContextFile, ...])
 _skills = msgspec.json.Decoder(tuple[Skill, ...])
+_agent_types = msgspec.json.Decoder(tuple[AgentType, ...])
+_orders = msgspec.json.Decoder(AgentOrders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,7 @@ class ChatFacts:
         fallback_model_id: The model that continues its turns; empty for the installation's, `none`
             for none.
         instructions_drifted: Whether its workspace had other files when they were compared.
+        orders: What it was started with, if it is an agent.
     """
 
     choice: ModelChoice
@@ -155,6 +161,7 @@ class ChatFacts:
     instructions: PinnedInstructions | None = None
     fallback_model_id: str = ""
     instructions_drifted: bool = False
+    orders: AgentOrders = NO_ORDERS
 
     @property
     def is_child(self) -> bool:
@@ -237,6 +244,7 @@ class StoredCatalogue:
             _instructions_of(row),
             row["fallback_model_id"],
             row["instructions_drifted"],
+            NO_ORDERS if row["orders"] is None else _orders.decode(row["orders"]),
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:
@@ -248,6 +256,8 @@ def _instructions_of(row: asyncpg.Record) -> PinnedInstructions | None:
     if row["instructions_version"] is None:
         return None
     found = InstructionSet(
-        _instruction_files.decode(row["instruction_files"]), _skills.decode(row["skills"])
+        _instruction_files.decode(row["instruction_files"]),
+        _skills.decode(row["skills"]),
+        _agent_types.decode(row["agent_types"]),
     )
     return PinnedInstructions(row["instructions_version"], row["instructions_digest"], found)

@@ -1,6 +1,6 @@
 """Arguments and specs of the tools for agents."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -36,10 +36,11 @@ class SpawnInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ]
     type: Annotated[
-        Literal["general", "explore"],
+        str,
         msgspec.Meta(
+            max_length=NAME_CHARACTERS_MAX,
             description="general can do what you can; explore only reads and searches, and "
-            "changes nothing."
+            "changes nothing; or a type that the workspace describes.",
         ),
     ] = "general"
     name: Annotated[
@@ -52,6 +53,13 @@ class SpawnInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "take its changes with apply_child_changes; use it for agents that write side by side."
         ),
     ] = "shared"
+    report_schema: Annotated[
+        dict[str, Any] | None,
+        msgspec.Meta(
+            description="A JSON schema of type object for its report, if you want it as JSON; "
+            "without references and patterns. A report that does not match is sent back once."
+        ),
+    ] = None
 
 
 class WaitInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):

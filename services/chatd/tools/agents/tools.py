@@ -8,6 +8,7 @@ a slot, and `AgentWaits` lets it go on.
 import json
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -16,6 +17,7 @@ from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.domain.commands import BusyBehavior, Command, Interrupt, SendMessage
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.orders import checked_report
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
     WAIT_AGENTS,
@@ -44,6 +46,7 @@ from chatd.tools.agents.inputs import (
     SpawnInput,
     WaitInput,
 )
+from chatd.tools.agents.types import AgentTypes, types_text
 from chatd.tools.workspace.arguments import BadArguments, read
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.tools.workspace.results import failed, misused, succeeded
@@ -101,6 +104,7 @@ class AgentTools:
         started: Called with the state of each new child.
         limits: The limits of a chat tree.
         forks: The forks in which agents work.
+        types: The types of agents.
     """
 
     names = frozenset(spec.name for spec in SPECS)
@@ -113,8 +117,10 @@ class AgentTools:
         started: Callable[[ChatState], None],
         limits: AgentLimits,
         forks: Forks,
+        types: AgentTypes,
     ) -> None:
         self._forks = forks
+        self._types = types
         self._store = store
         self._commands = commands
         self._started = started
@@ -123,7 +129,11 @@ class AgentTools:
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools, if the chat may start agents."""
         is_deep = len(context.ancestor_ids) >= self._limits.depth_max
-        return () if is_deep or context.mode is ChatMode.EXPLORE else SPECS
+        if is_deep or context.mode is ChatMode.EXPLORE:
+            return ()
+        types = types_text(context.agent_types)
+        spawn, *others = SPECS
+        return (replace(spawn, description=spawn.description + types), *others) if types else SPECS
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Execute a call; every refusal is its result."""
@@ -170,7 +180,8 @@ class AgentTools:
         context, execution_id = execution.context, execution.dispatch.execution_id
         if not given.prompt.strip():
             raise BadArguments("prompt is blank", "say what the agent should do")
-        is_reading = given.type == "explore" or execution.dispatch.mode is not ChatMode.ORDINARY
+        chosen = await self._types.choose(execution, given.type, given.report_schema)
+        is_reading = chosen.is_explorer or execution.dispatch.mode is not ChatMode.ORDINARY
         is_forked = given.isolation == "fork" and not is_reading
         request = SpawnRequest(
             chat_id=ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent"))),
@@ -180,10 +191,11 @@ class AgentTools:
             title=given.name.strip() or _title_of(given.prompt),
             prompt=given.prompt,
             mode=ChatMode.EXPLORE if is_reading else ChatMode.ORDINARY,
-            model_id=context.own_model_id,
+            model_id=chosen.model_id or context.own_model_id,
             fallback_model_id=context.fallback_model_id,
             mcp_server_ids=context.mcp_server_ids,
             is_forked=is_forked,
+            orders=chosen.orders,
         )
         try:
             if (problem := await self._start(execution, request)) is not None:
@@ -191,7 +203,7 @@ class AgentTools:
         except AgentsRefused as refusal:
             return failed(f"No agent was started: {refusal}.", refusal.reason, GO_ON)
         told = {"agent_id": request.chat_id, "name": request.title}
-        told["type"] = "explore" if is_reading else "general"
+        told["type"] = chosen.orders.type_name or ("explore" if is_reading else "general")
         if is_forked:
             told["isolation"] = "fork"
         return succeeded(
@@ -294,11 +306,21 @@ def _title_of(prompt: str) -> str:
     return " ".join(prompt.split()[:TITLE_WORDS])[:80]
 
 
+def _report(agent: Agent) -> dict[str, object]:
+    """Return the report as JSON if it has a schema that it matches, and otherwise its text."""
+    if not agent.orders.report_schema_json:
+        return {"report": agent.report}
+    checked = checked_report(agent.report, agent.orders.report_schema_json)
+    if checked.problems:
+        return {"report": agent.report, "report_problems": list(checked.problems)}
+    return {"report": checked.value}
+
+
 def _told(agent: Agent) -> dict[str, object]:
     told: dict[str, object] = {
         "agent_id": agent.chat_id,
         "name": agent.name,
-        "type": "explore" if agent.is_explorer else "general",
+        "type": agent.orders.type_name or ("explore" if agent.is_explorer else "general"),
         "status": agent.status if not agent.is_done else ("failed" if agent.error else "done"),
         "cost_micros": agent.cost_micros,
     }
@@ -307,7 +329,7 @@ def _told(agent: Agent) -> dict[str, object]:
     if agent.is_done:
         told["version"] = agent.version
     if agent.is_done and agent.report:
-        told["report"] = agent.report
+        told |= _report(agent)
     if agent.error:
         told["error"] = agent.error
     return told

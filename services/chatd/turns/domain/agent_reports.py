@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from chatd.chats.domain.agents import Agent
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.orders import checked_report
 from chatd.content.domain.parts import Text, ToolResult
 from chatd.content.domain.tools import SPAWN_AGENT
 from chatd.content.domain.truncation import truncated
@@ -63,7 +64,14 @@ def _report(agent: Agent) -> str:
     how = f"failed: {agent.error}" if agent.error else "has ended"
     head = f'<agent_report agent_id="{agent.chat_id}" version="{agent.version}">'
     report = truncated(agent.report, REPORT_BYTES_MAX)
-    return f"{head}\nYour agent {json.dumps(agent.name)} {how}.\n{report}\n</agent_report>"
+    invalid = _invalid(agent)
+    return f"{head}\nYour agent {json.dumps(agent.name)} {how}.{invalid}\n{report}\n</agent_report>"
+
+
+def _invalid(agent: Agent) -> str:
+    schema = agent.orders.report_schema_json
+    problems = checked_report(agent.report, schema).problems if schema else ()
+    return f" Its report does not match the schema: {'; '.join(problems)}." if problems else ""
 
 
 def _read(history: Sequence[Message]) -> Iterator[tuple[str, int]]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState
+from chatd.content.domain.agent_types import AgentType
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -34,6 +35,7 @@ class TurnSetup:
         mcp_server_ids: The MCP servers that were chosen for it; None for the default ones.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
         is_attended: Whether somebody can answer questions.
+        agent_types: The types of agents that its workspace describes.
     """
 
     model: ModelProfile
@@ -50,6 +52,7 @@ class TurnSetup:
     fallback: ModelProfile | None = None
     fallback_model_id: str = ""
     own_model_id: str = ""
+    agent_types: tuple[AgentType, ...] = ()
 
     def taken_over(self) -> "TurnSetup":
         """Return the setup with which the fallback model continues, if there is one.
@@ -82,6 +85,8 @@ class TurnSetup:
             is_attended=self.is_attended,
             has_advisor=self.system_prompt.has_advisor,
             skills=self.system_prompt.skills,
+            agent_types=self.agent_types,
+            orders=self.system_prompt.orders,
         )
 
     @property

@@ -130,7 +130,8 @@ async def prepare(
     local = (*local, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.
     client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
-    offered = offered_tools(local, client, setup.model.name)
+    allowed = tuple(spec for spec in local if context.orders.may_use(spec.name))
+    offered = offered_tools(allowed, client, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
         threshold_percent=setup.threshold_percent,

@@ -125,6 +125,7 @@ class ConfiguredSetups:
             system_prompt=SystemPrompt(
                 default_instructions=default_instructions(settings),
                 is_subagent=facts.is_child,
+                orders=facts.orders,
                 user_instructions=user.settings.custom_prompt,
                 workspace_text=workspace_text,
                 instruction_files=found.files,
@@ -141,6 +142,7 @@ class ConfiguredSetups:
             is_attended=facts.is_attended,
             fallback=self._fallback(catalogue, facts, resolved, own),
             fallback_model_id=facts.fallback_model_id,
+            agent_types=found.agent_types,
         )
 
     def _fallback(

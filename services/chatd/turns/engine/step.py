@@ -27,6 +27,7 @@ from chatd.turns.domain.calls import (
 from chatd.turns.domain.fallbacks import announced
 from chatd.turns.domain.loops import ASK_AFTER, repetitions
 from chatd.turns.domain.ports import Approvals
+from chatd.turns.domain.report_checks import returned_report
 from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action, steps_of_turn
 from chatd.turns.engine.answer import Answer, Show
 from chatd.turns.engine.calls import derived_id, dispatches_for
@@ -170,6 +171,8 @@ class ModelStep:
     ) -> StepEnd:
         """Leave a final answer to the end of the turn, unless another action comes before it.
 
+        A report that does not match its schema is committed with what is wrong with it.
+
         An answer that would count as a pause is the last one if its provider says so.
         """
         state = session.state
@@ -177,10 +180,13 @@ class ModelStep:
         history = [*session.history.messages, written]
         action = next_action(state, history, self.prepared.policy)
         is_last = isinstance(action, CallModel | StepLimit) and not is_paused
-        if is_last or isinstance(action, Finish):
+        returned = returned_report(state, history, self.prepared.context.orders)
+        is_over = is_last or isinstance(action, Finish)
+        if is_over and returned is None:
             return Done((message,))
+        messages = (message,) if returned is None or not is_over else (message, returned)
         bill = session.billed(CallOutcome.DONE)
-        await session.apply(CommitStep(session.fence, (message,), bill=bill), (message,))
+        await session.apply(CommitStep(session.fence, messages, bill=bill), messages)
         return Stepped()
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from chatd.content.domain.agent_types import AgentType
 from chatd.content.domain.parts import ContextFile, Skill
 from chatd.instructions.clients.files import NodeInstructionFiles
 from chatd.instructions.engine.pins import InstructionPins
@@ -147,6 +148,26 @@ async def test_skills_of_the_workspace_are_pinned_by_name(
     pinned = (await stage.cache.chat(chat_id)).instructions
     assert pinned is not None
     assert pinned.found.skills == (Skill("deploy", "Ours.", ".agents/skills/deploy"),)
+    stage.fake.files = {}
+    assert await stage.pins.compare(chat_id, ANN, await stage.cache.chat(chat_id))
+
+
+async def test_types_of_agents_of_the_workspace_are_pinned_by_name(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    described = b"---\ndescription: Reviews.\ntools: read_file\n---\nRead."
+    stage.fake.files = {
+        ".parley/agents/reviewer.md": described,
+        ".claude/agents/reviewer.md": b"---\ndescription: Other.\n---\nRead.",
+        ".claude/agents/deep/writer.md": described,
+        ".agents/agents/none.md": b"Read.",
+    }
+    await stage.turn(chat_id)
+    pinned = (await stage.cache.chat(chat_id)).instructions
+    assert pinned is not None
+    reviewer = AgentType("reviewer", "Reviews.", ".parley/agents/reviewer.md", ("read_file",))
+    assert pinned.found.agent_types == (reviewer,)
     stage.fake.files = {}
     assert await stage.pins.compare(chat_id, ANN, await stage.cache.chat(chat_id))
 

@@ -7,10 +7,10 @@ from chatd.content.domain.instructions import (
     FILE_BYTES_MAX,
     TOTAL_BYTES_MAX,
     bounded,
-    sanitized,
 )
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import ContextFile, Text
+from chatd.content.domain.sanitizing import sanitized
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.prompt import PromptBuilder
 from chatd.turns.domain.system_prompt import INSTRUCTIONS, SystemPrompt, instructions_block

@@ -10,10 +10,11 @@ from chatd.chats.domain.commands import Command
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.tools import AgentTools
+from chatd.tools.agents.types import AgentTypes
 from chatd.turns.domain.turn import TurnSetup
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
 
@@ -74,6 +75,20 @@ class Copies:
         raise AssertionError(agent_id)
 
 
+class NoFiles:
+    """A workspace without files."""
+
+    async def text(self, chat_id: ChatId, owner: Owner, path: str) -> str | None:
+        return None
+
+
+class NoModels:
+    """Models that nothing names."""
+
+    async def choice(self, wanted: ModelChoice) -> ModelChoice:
+        return wanted
+
+
 class Stage:
     """A chat that starts an agent in a fork."""
 
@@ -86,6 +101,7 @@ class Stage:
             started=self.states.append,
             limits=AgentLimits(),
             forks=self.copies,
+            types=AgentTypes(NoFiles(), NoModels()),
         )
 
     async def spawn(self, context: TurnContext) -> dict[str, object]:

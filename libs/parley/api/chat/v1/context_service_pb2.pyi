@@ -133,6 +133,7 @@ class ChatContext(_message.Message):
     INSTRUCTIONS_DIGEST_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_DRIFTED_FIELD_NUMBER: _builtins.int
     SKILLS_FIELD_NUMBER: _builtins.int
+    AGENT_TYPES_FIELD_NUMBER: _builtins.int
     context_limit_tokens: _builtins.int
     """Tokens that the model can read; 0 if unknown."""
     instructions_version: _builtins.int
@@ -153,6 +154,10 @@ class ChatContext(_message.Message):
     def skills(self) -> _containers.RepeatedCompositeFieldContainer[Global___OfferedSkill]:
         """The skills that the model may read: those of the workspace as they are pinned, and those of the owner."""
 
+    @_builtins.property
+    def agent_types(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentType]:
+        """The types of agents that the workspace describes, as they are pinned."""
+
     def __init__(
         self,
         *,
@@ -163,14 +168,59 @@ class ChatContext(_message.Message):
         instructions_digest: _builtins.str = ...,
         instructions_drifted: _builtins.bool = ...,
         skills: _abc.Iterable[Global___OfferedSkill] | None = ...,
+        agent_types: _abc.Iterable[Global___AgentType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_limit_tokens", b"context_limit_tokens", "instruction_files", b"instruction_files", "instructions_digest", b"instructions_digest", "instructions_drifted", b"instructions_drifted", "instructions_version", b"instructions_version", "parts", b"parts", "skills", b"skills"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_types", b"agent_types", "context_limit_tokens", b"context_limit_tokens", "instruction_files", b"instruction_files", "instructions_digest", b"instructions_digest", "instructions_drifted", b"instructions_drifted", "instructions_version", b"instructions_version", "parts", b"parts", "skills", b"skills"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ChatContext: _TypeAlias = ChatContext  # noqa: Y015
+
+@_typing.final
+class AgentType(_message.Message):
+    """A type of agents that a workspace describes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    TOOL_NAMES_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    EXPLORES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name, which is that of its file."""
+    description: _builtins.str
+    """What such agents are for."""
+    path: _builtins.str
+    """Its file in the workspace."""
+    model: _builtins.str
+    """The name or id of their model; null for that of their parent."""
+    explores: _builtins.bool
+    """Whether such agents only read."""
+    @_builtins.property
+    def tool_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The only tools of such agents; empty for those of their parent."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        path: _builtins.str = ...,
+        tool_names: _abc.Iterable[_builtins.str] | None = ...,
+        model: _builtins.str = ...,
+        explores: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "explores", b"explores", "model", b"model", "name", b"name", "path", b"path", "tool_names", b"tool_names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentType: _TypeAlias = AgentType  # noqa: Y015
 
 @_typing.final
 class OfferedSkill(_message.Message):

@@ -1,0 +1,213 @@
+"""`parley race`: gives one task to several models, compares them, and applies the work of one."""
+
+import json
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.retries import get, post
+from parley.cli.api.server import find_server
+from parley.cli.chats.agents import conflict_lines, merge
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import sanitized
+from parley.cli.text_table import text_table
+
+PATH: Final = "/api/v1/races"
+COLUMNS: Final = ("#", "model", "status", "check", "files", "lines", "time", "cost", "answer")
+LIST_COLUMNS: Final = ("id", "created", "title")
+ENDED: Final = frozenset({"done", "failed"})
+EVERY_S: Final = 1.0
+REQUEST_S: Final = 160.0
+ANSWER_CHARACTERS: Final = 60
+Json = dict[str, Any]
+
+
+class RaceGroup(HomeGroup):
+    """A group whose command is `start` unless the first argument names another one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert the name of the command if it is missing."""
+        is_named = not args or args[0] in self.commands or args[0] in ("-h", "--help")
+        return super().parse_args(ctx, args if is_named else ["start", *args])
+
+
+@click.group(cls=RaceGroup)
+def race() -> None:
+    """Give one task to several models (`parley race TASK --model A --model B`)."""
+
+
+@race.command()
+@click.argument("task", metavar="TASK")
+@click.option("--model", "models", multiple=True, required=True, help="A model; 2 to 6 of them.")
+@click.option("--check", default="", metavar="COMMAND", help="Succeeds if the work is good.")
+@click.option("--workspace", default="", metavar="ID", help="The workspace to copy.")
+@click.option("--timeout", "timeout_s", default=3600.0, help="Seconds to wait at most.")
+@click.option("--no-wait", is_flag=True, help="Print the id and do not wait.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def start(
+    task: str,
+    models: tuple[str, ...],
+    check: str,
+    workspace: str,
+    timeout_s: float,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Give TASK to several models, each in a copy of the workspace, and compare them."""
+    api = Api(find_server(current()))
+    body = {"prompt": task, "models": list(models), "check_command": check}
+    body |= {"workspace_id": workspace} if workspace else {}
+    made = _post(api, PATH, body)
+    if no_wait:
+        click.echo(json.dumps(made, indent=2, ensure_ascii=False) if as_json else made["id"])
+        return
+    click.echo(f"race {made['id']}", err=True)
+    _show(api, _ended(api, str(made["id"]), monotonic() + timeout_s), as_json=as_json)
+
+
+@race.command()
+@click.argument("race_id", metavar="RACE")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(race_id: str, as_json: bool) -> None:
+    """Compare the candidates of RACE: answers, changes, checks, times and costs."""
+    api = Api(find_server(current()))
+    _show(api, _checked(api, api.call("GET", _path(race_id), needs="id")), as_json=as_json)
+
+
+@race.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(as_json: bool) -> None:
+    """List races, the newest first."""
+    items = Api(find_server(current())).call("GET", PATH, needs="items")["items"]
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [(each["id"], each["created_at"], each["title"]) for each in items]
+    click.echo(text_table(LIST_COLUMNS, rows), nl=False)
+
+
+@race.command()
+@click.argument("race_id", metavar="RACE")
+def cancel(race_id: str) -> None:
+    """Stop all candidates of RACE."""
+    _post(Api(find_server(current())), f"{_path(race_id)}/cancel", {})
+    click.echo("cancelled")
+
+
+@race.command()
+@click.argument("race_id", metavar="RACE")
+@click.argument("candidate", metavar="CANDIDATE")
+@click.option("--keep-parent", is_flag=True, help="Keep the version of the workspace in conflicts.")
+@click.option("--take-fork", is_flag=True, help="Take the version of the candidate in conflicts.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def apply(race_id: str, candidate: str, keep_parent: bool, take_fork: bool, as_json: bool) -> None:
+    """Apply the changes of CANDIDATE, a number or model of RACE, to the workspace."""
+    if keep_parent and take_fork:
+        raise click.UsageError("Give --keep-parent or --take-fork, not both.")
+    api = Api(find_server(current()))
+    found = api.call("GET", _path(race_id), needs="candidates")
+    strategy = "keep_parent" if keep_parent else "take_fork" if take_fork else "report"
+    body = {"position": position_of(found["candidates"], candidate), "strategy": strategy}
+    report = _post(api, f"{_path(race_id)}/apply", body, needs="report")["report"]
+    if as_json:
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        for line in [*map(sanitized, report["merged_paths"]), *conflict_lines(report)]:
+            click.echo(line)
+    if report["conflicts"] and not report["applied"]:
+        raise CliError("nothing was applied: give --keep-parent or --take-fork")
+
+
+def position_of(candidates: Sequence[Mapping[str, Any]], named: str) -> int:
+    """Return the place of a candidate that is named by its place or its model."""
+    for each in candidates:
+        if named in (str(each["position"]), each["model"], each["model_id"], each["chat_id"]):
+            return int(each["position"])
+    known = ", ".join(f"{each['position']} ({each['model']})" for each in candidates)
+    raise CliError(f"the race has no candidate {sanitized(named)}; it has {sanitized(known)}")
+
+
+def row_of(candidate: Mapping[str, Any], report: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the line of a candidate, with what it would change if that is known."""
+    check = candidate.get("check")
+    answer = " ".join((candidate["answer"] or candidate["error"] or "").split())
+    is_long = len(answer) > ANSWER_CHARACTERS
+    return (
+        str(candidate["position"]),
+        candidate["model"],
+        candidate["status"],
+        "" if not check else "passed" if check["passed"] else "failed",
+        "" if report is None else str(len(report["merged_paths"]) + len(report["conflicts"])),
+        "" if report is None else _lines(report),
+        f"{candidate['duration_ms'] / 1000:.1f} s",
+        f"${candidate['cost_micros'] / 1_000_000:.4f}",
+        f"{answer[:ANSWER_CHARACTERS]}…" if is_long else answer,
+    )
+
+
+def _lines(report: Mapping[str, Any]) -> str:
+    lines = [line for each in report["patches"] for line in each["patch"].splitlines()]
+    added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+    removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    return f"+{added} -{removed}"
+
+
+def _show(api: Api, found: Json, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        row_of(
+            each,
+            merge(api, each["chat_id"], dry_run=True) if each["status"] in ENDED else None,
+        )
+        for each in found["candidates"]
+    ]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+def _ended(api: Api, race_id: str, deadline: float) -> Json:
+    """Return a race when all its candidates have ended and were checked."""
+    pause = threading.Event().wait
+    late = f"the race {race_id} goes on; parley race show {race_id} compares it later"
+    while True:
+        found: Json = get(
+            api, _path(race_id), needs="candidates", deadline=deadline, pause=pause, late=late
+        )
+        if all(each["status"] in ENDED for each in found["candidates"]):
+            return _checked(api, found)
+        pause(EVERY_S)
+
+
+def _checked(api: Api, found: Json) -> Json:
+    """Return a race after the candidates that have ended were checked."""
+    is_due = found["check_command"] and any(
+        each["status"] in ENDED and not each.get("check") for each in found["candidates"]
+    )
+    return _post(api, f"{_path(found['id'])}/check", {}) if is_due else found
+
+
+def _post(api: Api, path: str, body: Mapping[str, Any], needs: str = "id") -> Json:
+    answer: Json = post(
+        api,
+        path,
+        body,
+        key=str(uuid.uuid4()),  # noqa: TID251 (a command's own composition root)
+        needs=needs,
+        deadline=monotonic() + REQUEST_S,
+        pause=threading.Event().wait,
+        late="the server did not answer in time",
+    )
+    return answer
+
+
+def _path(race_id: str) -> str:
+    return f"{PATH}/{quote(race_id, safe='')}"

@@ -1,0 +1,1 @@
+"""Races: one task, given to several models at once."""

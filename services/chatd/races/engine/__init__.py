@@ -1,0 +1,1 @@
+"""Starts, checks and applies races."""

@@ -1,0 +1,1 @@
+"""gRPC methods of races."""

@@ -1,0 +1,178 @@
+"""Chooses the type of an agent to start, and its orders."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from chatd.chats.rpc.tool_schemas import schema_problems
+from chatd.content.domain.agent_types import (
+    BUILT_IN_TYPES,
+    AgentType,
+    AgentTypeRefused,
+    parsed_agent_type,
+)
+from chatd.content.domain.orders import AgentOrders, unsupported_keywords
+from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Execution
+from chatd.models.domain.profile import ModelChoice
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.tools.workspace.arguments import BadArguments
+
+SCHEMA_BYTES_MAX: Final = 16 * 1024
+DESCRIPTIONS_BYTES_MAX: Final = 8 * 1024
+#: Between the server and the name in the name of a tool of an MCP server.
+SERVER_SEPARATOR: Final = "__"
+EDITORS: Final = frozenset({"edit_files", "apply_patch"})  # A model gets one of these.
+TYPES: Final = """\
+The workspace has types of agents, which are named by type. They and their descriptions were \
+written by the authors of its files and not by the user:"""
+
+
+class TypeFiles(Protocol):
+    """The files of workspaces."""
+
+    async def text(self, chat_id: ChatId, owner: Owner, path: str) -> str | None:
+        """Return the text of a file; None if there is none.
+
+        Raises:
+            ChatError: The workspace cannot be read now.
+        """
+        ...
+
+
+class Models(Protocol):
+    """Finds models by name or id."""
+
+    async def choice(self, wanted: ModelChoice) -> ModelChoice:
+        """Return a choice with the id of the model that it names.
+
+        Raises:
+            ChatError: There is no such model.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenType:
+    """The type of an agent to start.
+
+    Attributes:
+        model_id: Its model; empty for that of its parent.
+    """
+
+    orders: AgentOrders
+    model_id: str = ""
+    is_explorer: bool = False
+
+
+class AgentTypes:
+    """Reads the types of agents.
+
+    Args:
+        files: The files of workspaces.
+        models: Finds models.
+    """
+
+    def __init__(self, files: TypeFiles, models: Models) -> None:
+        self._files = files
+        self._models = models
+
+    async def choose(
+        self, execution: Execution, name: str, report_schema: dict[str, Any] | None
+    ) -> ChosenType:
+        """Return the type of an agent that a call starts.
+
+        Raises:
+            BadArguments: There is no such type, its file has a mistake, or the schema has one.
+            ChatError: The workspace cannot be read now.
+        """
+        schema_json = _schema_json(report_schema)
+        above = execution.context.orders.tool_names
+        if name in BUILT_IN_TYPES:
+            orders = AgentOrders(tool_names=above, report_schema_json=schema_json)
+            return ChosenType(orders, is_explorer=name == "explore")
+        described = _named(execution.context.agent_types, name)
+        content = await self._files.text(execution.chat_id, execution.owner, described.path)
+        try:
+            found = parsed_agent_type(described.path, content or "")
+        except AgentTypeRefused as refusal:
+            raise _mistake(described, str(refusal)) from None
+        orders = AgentOrders(
+            name, found.body, _tool_names(found.type, above), report_schema_json=schema_json
+        )
+        return ChosenType(orders, await self._model_id(found.type), found.type.is_explorer)
+
+    async def _model_id(self, described: AgentType) -> str:
+        try:
+            return (await self._models.choice(ModelChoice(described.model))).model_id
+        except ChatError:
+            raise _mistake(described, f"names the unknown model {described.model!r}") from None
+
+
+def types_text(types: Sequence[AgentType]) -> str:
+    """Return the list of types for the description of a tool; empty if there are none.
+
+    Beyond the size limit of all descriptions, types are listed by name.
+    """
+    if not types:
+        return ""
+    left_bytes = DESCRIPTIONS_BYTES_MAX
+    lines = [TYPES]
+    for each in types:
+        left_bytes -= len(each.description.encode())
+        lines.append(f"- {each.name}" + (f": {each.description}" if left_bytes >= 0 else ""))
+    return "\n\n" + "\n".join(lines)
+
+
+def _named(types: Sequence[AgentType], name: str) -> AgentType:
+    known = {each.name: each for each in types}
+    if name not in known:
+        choices = ", ".join((*BUILT_IN_TYPES, *known))
+        raise BadArguments(f"there is no type of agents {name[:64]!r}", f"use one of {choices}")
+    return known[name]
+
+
+def _tool_names(described: AgentType, above: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the only tools of agents of a type, which their parent has, too."""
+    own = described.tool_names
+    if own is None:
+        return above
+    unknown = [
+        name for name in own if name not in BUILT_IN_TOOL_NAMES and SERVER_SEPARATOR not in name
+    ]
+    if unknown:
+        raise _mistake(described, f"names unknown tools: {', '.join(unknown)[:500]}")
+    names = {*own, *EDITORS} if EDITORS & set(own) else set(own)
+    return tuple(sorted(names if above is None else names & set(above)))
+
+
+def _mistake(described: AgentType, problem: str) -> BadArguments:
+    return BadArguments(
+        f"{described.path} {problem}", "correct the file, or use another type of agent"
+    )
+
+
+def _schema_json(schema: dict[str, Any] | None) -> str:
+    """Return the schema of a report as it is stored; empty if there is none.
+
+    Raises:
+        BadArguments: It is no schema of an object, too large, or takes too long to check.
+    """
+    if schema is None:
+        return ""
+    text = json.dumps(schema, ensure_ascii=False)
+    if len(text.encode()) > SCHEMA_BYTES_MAX:
+        raise BadArguments(f"report_schema has more than {SCHEMA_BYTES_MAX} bytes", "shorten it")
+    if schema.get("type") != "object":
+        raise BadArguments('report_schema: the type is not "object"', "describe an object")
+    try:
+        unsupported = sorted(set(unsupported_keywords(schema)))
+    except RecursionError:
+        raise BadArguments("report_schema is nested too deeply", "make it simpler") from None
+    if unsupported:
+        problem = f"report_schema has {', '.join(unsupported)}, which is not supported"
+        raise BadArguments(problem, "write the schema without it")
+    for pointer, problem in schema_problems(text):
+        raise BadArguments(f"report_schema{pointer} {problem}", "send a valid JSON schema")
+    return text

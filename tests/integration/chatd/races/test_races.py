@@ -1,0 +1,229 @@
+"""Races in PostgreSQL: started once, checked once for each end, applied and cancelled."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.commands import Command
+from chatd.chats.store.creation import NewChat
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import (
+    Execution,
+    Executor,
+    ExecutorUnreachable,
+    Found,
+    NeverSeen,
+    Outcome,
+    ToolSpec,
+)
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.errors import ChatNotFound, CheckUnavailable, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.requests import ClientKey
+from chatd.races.domain.race import CandidateStatus, NewRace, Race
+from chatd.races.engine.races import RacePorts, Races, candidates_of
+from chatd.races.store.races import PostgresRaces
+from chatd.workspaces.domain.errors import NodeLost
+from chatd.workspaces.domain.merges import MergeConflict, MergeReport, MergeRequest
+from parley.postgres import Pool
+from parley.tasks import ShieldedTasks
+
+ANN = Owner(OwnerId("00000000-0000-0000-0000-0000000000a1"), "member")
+BOB = OwnerId("00000000-0000-0000-0000-0000000000b1")
+RACE = ChatId("00000000-0000-0000-0000-000000000001")
+KEY = ClientKey("key", b"body")
+MODELS = (("fast", "model-1"), ("careful", "model-2"))
+NEW = NewRace(RACE, ANN, "Write.", "Write.", candidates_of(RACE, MODELS), "make test")
+END = """
+    UPDATE chat.chat_exec SET status = 'waiting', history_version = $2, snapshot_version = $2
+    WHERE chat_id = $1
+"""
+SPEC = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
+
+
+class Forks:
+    """Forks that are counted, and one that cannot be made."""
+
+    def __init__(self) -> None:
+        self.made: list[ChatId] = []
+        self.lost: ChatId | None = None
+        self.report = MergeReport(is_applied=True, merged_paths=("a",))
+
+    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+        if agent_id == self.lost:
+            raise NodeLost("node")
+        self.made.append(agent_id)
+
+    async def merge(
+        self, agent_id: ChatId, owner_id: OwnerId, request: MergeRequest
+    ) -> MergeReport:
+        return self.report
+
+
+class Tools:
+    """Tools whose commands end as a test says."""
+
+    def __init__(self) -> None:
+        self.ran: list[Execution] = []
+        self.cancelled: list[Execution] = []
+        self.result: dict[str, object] | None = {"ok": True, "exit_code": 0, "output": "fine"}
+
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        return (SPEC,)
+
+    async def execute(self, execution: Execution) -> Outcome:
+        if self.result is None:
+            raise ExecutorUnreachable(Executor.TOOLRUNNER)
+        self.ran.append(execution)
+        return Outcome(ToolOutcome.DONE, json.dumps(self.result))
+
+    async def find(self, execution: Execution) -> Found:
+        return NeverSeen()
+
+    async def cancel(self, execution: Execution) -> None:
+        self.cancelled.append(execution)
+
+
+class Stage:
+    """Races on a database."""
+
+    def __init__(self, pool: Pool, tasks: ShieldedTasks) -> None:
+        self.pool, self.forks, self.tools = pool, Forks(), Tools()
+        self.store = PostgresRaces(pool)
+        self.started: list[ChatState] = []
+        self.stopped: list[ChatId] = []
+        self.races = Races(
+            RacePorts(
+                store=self.store,
+                forks=self.forks,
+                tools=self.tools,
+                complete=self._complete,
+                apply=self._apply,
+                started=self.started.append,
+                tasks=tasks,
+            )
+        )
+
+    async def _complete(self, new: NewChat) -> NewChat:
+        return new
+
+    async def _apply(self, chat_id: ChatId, command: Command) -> object:
+        self.stopped.append(chat_id)
+        return None
+
+    async def race(self) -> Race:
+        return await self.store.get(RACE, ANN.id)
+
+    async def end(self, position: int, version: int = 5) -> None:
+        """Let a candidate end."""
+        await self.pool.execute(END, NEW.candidates[position - 1].chat_id, version)
+
+
+@pytest.fixture
+async def stage(pool: Pool) -> AsyncIterator[Stage]:
+    async with ShieldedTasks() as tasks:
+        yield Stage(pool, tasks)
+
+
+async def test_a_start_that_was_interrupted_is_continued_and_nothing_starts_twice(
+    stage: Stage,
+) -> None:
+    stage.forks.lost = NEW.candidates[1].chat_id
+    with pytest.raises(NodeLost):
+        await stage.races.start(NEW, KEY)
+    assert stage.started == []
+    assert {each.status for each in (await stage.race()).candidates} == {CandidateStatus.STARTING}
+    stage.forks.lost = None
+    await stage.races.start(NEW, KEY)
+    await stage.races.start(NEW, KEY)
+    assert [state.chat_id for state in stage.started] == [each.chat_id for each in NEW.candidates]
+    race = await stage.race()
+    assert [(each.model, each.status) for each in race.candidates] == [
+        ("fast", CandidateStatus.RUNNING),
+        ("careful", CandidateStatus.RUNNING),
+    ]
+    status = await stage.pool.fetchval("SELECT status FROM chat.chat_exec WHERE chat_id = $1", RACE)
+    assert status == "waiting"  # No model answers in the chat of the race.
+
+
+async def test_a_candidate_is_checked_once_for_each_end(stage: Stage) -> None:
+    await stage.races.start(NEW, KEY)
+    await stage.end(1)
+    first, second = (await stage.races.check(RACE, ANN)).candidates
+    assert first.check is not None
+    assert (first.check.is_passed, first.check.output, second.check) == (True, "fine", None)
+    await stage.races.check(RACE, ANN)
+    assert len(stage.tools.ran) == 1
+    await stage.end(1, version=7)
+    stage.tools.result = {"ok": False, "exit_code": 2, "output": "broken"}
+    first, _ = (await stage.races.check(RACE, ANN)).candidates
+    assert first.check is not None
+    assert (first.check.is_passed, first.check.exit_code) == (False, 2)
+    ids = {execution.dispatch.execution_id for execution in stage.tools.ran}
+    assert len(ids) == 2
+
+
+async def test_a_check_that_does_not_end_is_stopped_and_fails(stage: Stage) -> None:
+    await stage.races.start(NEW, KEY)
+    await stage.end(1)
+    stage.tools.result = {"ok": True, "running": True, "exit_code": None, "output": "..."}
+    first, _ = (await stage.races.check(RACE, ANN)).candidates
+    assert first.check is not None
+    assert (first.check.is_passed, first.check.exit_code) == (False, None)
+    assert first.check.output.startswith("The check did not end")
+    assert len(stage.tools.cancelled) == 1
+
+
+async def test_a_check_whose_node_does_not_answer_can_be_repeated(stage: Stage) -> None:
+    await stage.races.start(NEW, KEY)
+    await stage.end(1)
+    stage.tools.result = None
+    with pytest.raises(CheckUnavailable):
+        await stage.races.check(RACE, ANN)
+    assert (await stage.race()).unchecked() != ()
+
+
+async def test_a_cancelled_race_stops_what_runs_and_starts_nothing(stage: Stage) -> None:
+    stage.forks.lost = NEW.candidates[0].chat_id
+    with pytest.raises(NodeLost):
+        await stage.races.start(NEW, KEY)
+    assert (await stage.races.cancel(RACE, ANN)).cancelled_at is not None
+    stage.forks.lost = None
+    await stage.races.start(NEW, KEY)
+    assert (stage.started, stage.stopped) == ([], [])
+
+
+async def test_only_candidates_that_run_are_stopped(stage: Stage) -> None:
+    await stage.races.start(NEW, KEY)
+    await stage.end(1)
+    await stage.races.cancel(RACE, ANN)
+    assert stage.stopped == [NEW.candidates[1].chat_id]
+
+
+async def test_a_candidate_is_applied_after_its_end_and_a_conflict_applies_nothing(
+    stage: Stage,
+) -> None:
+    await stage.races.start(NEW, KEY)
+    for position, problem in ((1, "has not ended"), (3, "is more than 2")):
+        with pytest.raises(InvalidRequest, match=problem):
+            await stage.races.apply(RACE, ANN, position, MergeRequest("m"))
+    await stage.end(1)
+    applied = stage.forks.report
+    conflict = (MergeConflict("a", "both_changed"),)
+    stage.forks.report = replace(applied, is_applied=False, conflicts=conflict)
+    race, _ = await stage.races.apply(RACE, ANN, 1, MergeRequest("m"))
+    assert race.applied_chat_id == ""
+    stage.forks.report = applied
+    race, report = await stage.races.apply(RACE, ANN, 1, MergeRequest("n"))
+    assert (race.applied_chat_id, report) == (NEW.candidates[0].chat_id, applied)
+
+
+async def test_others_neither_read_nor_list_a_race(stage: Stage) -> None:
+    await stage.races.start(NEW, KEY)
+    assert [each.id for each in await stage.store.races(ANN.id)] == [RACE]
+    assert await stage.store.races(BOB) == ()
+    with pytest.raises(ChatNotFound):
+        await stage.store.get(RACE, BOB)
