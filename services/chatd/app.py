@@ -18,6 +18,7 @@ from chatd.bus_handlers import (
     follow_chats,
     follow_config,
     follow_groups,
+    follow_hooks,
     follow_limits,
     follow_metadata,
     follow_sweeps,
@@ -37,6 +38,7 @@ from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
+from chatd.hooks.wiring import HookComponents, open_hooks
 from chatd.housekeeping import HousekeepingLoop
 from chatd.instructions.engine.pins import InstructionPins
 from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
@@ -95,6 +97,7 @@ class Components:
     resources: Resources
     chats: ChatComponents
     approvals: ApprovalComponents
+    hooks: HookComponents
     catalogue: ModelComponents
     spend: SpendComponents
     suspension: UserSuspension
@@ -186,6 +189,7 @@ async def _open_components(
         metadata_changed=chats.notifier.metadata_changed,
     )
     approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
+    hooks = await open_hooks(resources, catalogue.box, stack)
     instructions = open_instructions(resources, catalogue, workspaces, chats)
     worker = await open_worker(
         resources,
@@ -199,6 +203,7 @@ async def _open_components(
         workspaces=workspaces,
         approvals=approvals.judge,
         instructions=instructions,
+        hooks=hooks.chats,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await open_streams(
@@ -217,6 +222,7 @@ async def _open_components(
         resources,
         chats,
         approvals,
+        hooks,
         catalogue,
         spend,
         suspension,
@@ -290,6 +296,8 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
         "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
+        "hooks.follow": lambda: follow_hooks(bus, components.hooks.cached),
+        "hooks.read": components.hooks.cached.run,
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
         "master_keys.follow": catalogue.key_rotation.run,
@@ -398,6 +406,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             fork_workspace=workspaces.control.fork_of_chat,
             propose_title=worker.titles.title_writer.propose,
             changed=catalogue.chat_changed,
+            hooks=components.hooks.chats,
         ),
         RevertServicer(
             components.chats.stores,
@@ -411,6 +420,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         FileServicer(StoredFiles(resources.pool), spend.groups),
         WorkerServicer(worker.endings),
         ApprovalServicer(components.approvals.rules, worker.servers),
+        components.hooks.servicer,
         components.retention.servicer,
         BreakGlassServicer(
             components.chats.stores.break_glass,

@@ -1,1 +1,1 @@
-"""Webhooks that are told of events of chats, and decide on some of them."""
+"""Hooks: HTTP consumers that get signed events of chats, and decide on some of them."""

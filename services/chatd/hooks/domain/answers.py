@@ -1,9 +1,10 @@
-"""What consumers of hooks answer; anything that is not understood completely is a failure."""
+"""What consumers of hooks answer; an answer that is not understood completely is a failure."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import assert_never
 
-from chatd.hooks.domain.hooks import DECIDED, HookEvent
+from chatd.hooks.domain.hooks import INPUTS, HookEvent
 
 REASON_CHARACTERS_MAX = 1000
 KEYS = frozenset({"decision", "reason", "rewrite"})
@@ -29,9 +30,10 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A person decides."""
+    """A person decides, about the input that an earlier or later hook may have replaced."""
 
     reason: str
+    rewrite: object | None = None
 
 
 Verdict = Allowed | Denied | Asked
@@ -39,6 +41,21 @@ Verdict = Allowed | Denied | Asked
 
 class BadAnswer(Exception):
     """An answer is not one that this event has."""
+
+
+def merged(so_far: Verdict, following: Verdict) -> Verdict:
+    """Return what two hooks decide together: the strictest decision, and the last rewrite."""
+    match (so_far, following):
+        case (Denied(), _):
+            return so_far
+        case (_, Denied()):
+            return following
+        case (Asked() | Allowed() as first, Asked() | Allowed() as second):
+            rewrite = first.rewrite if second.rewrite is None else second.rewrite
+            asking = first if isinstance(first, Asked) else second
+            return replace(asking, rewrite=rewrite)
+        case _:
+            assert_never(so_far)
 
 
 def verdict_of(event: HookEvent, status: int, content: bytes) -> Verdict:
@@ -58,19 +75,17 @@ def verdict_of(event: HookEvent, status: int, content: bytes) -> Verdict:
     rewrite = answer.get("rewrite")
     if decision not in ("allow", "deny", "ask") or not isinstance(reason, str):
         raise BadAnswer("its decision is not allow, deny or ask, or its reason is no text")
-    if (decision != "allow" or rewrite is not None) and event not in DECIDED:
-        raise BadAnswer(f"it decides on {event}, which is only told")
+    if (decision != "allow" or rewrite is not None) and event not in INPUTS:
+        raise BadAnswer(f"it decides on {event}, which is only a notification")
     if rewrite is not None and decision != "allow":
         raise BadAnswer("it replaces the input of something that it does not allow")
-    if rewrite is not None:
-        return Allowed(_input(event, rewrite))
     if decision == "deny":
         return Denied(_reason(reason))
     if decision == "ask":
         if event is not HookEvent.PRE_TOOL_USE:
             raise BadAnswer("it asks a person, which only calls of tools can wait for")
         return Asked(_reason(reason))
-    return Allowed()
+    return Allowed(None if rewrite is None else _input(event, rewrite))
 
 
 def _input(event: HookEvent, rewrite: object) -> object:
@@ -87,7 +102,9 @@ def _reason(given: str) -> str:
 
 def _object(content: bytes) -> dict[str, object]:
     try:
-        answer = json.loads(content, object_pairs_hook=_without_repetitions)
+        answer = json.loads(
+            content, object_pairs_hook=_without_repetitions, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"its answer is no JSON: {error}"[:200]) from None
     if not isinstance(answer, dict):
@@ -95,7 +112,11 @@ def _object(content: bytes) -> dict[str, object]:
     return answer
 
 
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len({name.casefold() for name, _ in pairs}) != len(pairs):
-        raise ValueError("it has a field twice")
+        raise ValueError("it has a field twice, or in two spellings")
     return dict(pairs)

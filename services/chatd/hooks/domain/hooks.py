@@ -2,23 +2,20 @@
 
 import hashlib
 import json
-import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from chatd.primitives.domain.ids import ChatId, OwnerId
-
-HOOKS_MAX = 20
+HOOKS_MAX = 10
 SCHEMA_VERSION = 1
 TIMEOUT_MS = 1500
 VALUE_CHARACTERS_MAX = 65_536
 
 
 class HookEvent(StrEnum):
-    """An event that hooks are told of."""
+    """An event that hooks get."""
 
     SESSION_START = "session_start"
     USER_PROMPT_SUBMIT = "user_prompt_submit"
@@ -29,36 +26,44 @@ class HookEvent(StrEnum):
     STOP = "stop"
 
 
-#: Events that a hook may refuse, or whose input it may replace; all others are only told.
-DECIDED = frozenset({HookEvent.USER_PROMPT_SUBMIT, HookEvent.PRE_TOOL_USE})
+class FailPolicy(StrEnum):
+    """What happens to an operation when its hook fails."""
+
+    CLOSED = "closed"  # It fails too.
+    OPEN = "open"  # It goes on.
+
+
+#: Events that a hook may refuse, with the name of the input that it may replace. All others are
+#: notifications.
+INPUTS = {HookEvent.USER_PROMPT_SUBMIT: "prompt", HookEvent.PRE_TOOL_USE: "tool_input"}
 TOOL_EVENTS = frozenset({HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE})
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A consumer of events.
+    """A consumer of events of all chats.
 
     Attributes:
-        owner_id: Whose chats it is for; empty for all chats, by an administrator.
         url: Where events are sent.
-        events: The events that it is told of.
+        events: The events that it gets.
         tools: Patterns of tool names for events of tools, such as `github__*`; empty for all.
         timeout_ms: How long its answer is waited for.
-        fails_open: Whether a failure is ignored; otherwise it ends the operation.
     """
 
     id: str
-    owner_id: str
+    name: str
     url: str
     events: frozenset[HookEvent]
     tools: tuple[str, ...] = ()
     timeout_ms: int = TIMEOUT_MS
-    fails_open: bool = False
+    fail_policy: FailPolicy = FailPolicy.CLOSED
+    is_disabled: bool = False
+    version: int = 1
     created_at: datetime | None = None
 
     def matches(self, event: HookEvent, tool_name: str) -> bool:
-        """Return whether it is told of an event."""
-        if event not in self.events:
+        """Return whether it gets an event."""
+        if self.is_disabled or event not in self.events:
             return False
         if event not in TOOL_EVENTS or not self.tools:
             return True
@@ -70,13 +75,15 @@ class Occurrence:
     """One event of a chat.
 
     Attributes:
-        key: Tells it from other events of its kind in the chat, also after a crash.
+        chat_id: The chat; empty for a test.
+        key: Distinguishes it from other events of its kind in the chat. It is made of stored
+            values, so that another process which repeats the event makes the same.
         data: What happened, as JSON values.
     """
 
     event: HookEvent
-    chat_id: ChatId
-    owner_id: OwnerId
+    chat_id: str
+    owner_id: str
     key: str
     data: Mapping[str, object] = field(default_factory=dict)
     tool_name: str = ""
@@ -86,41 +93,63 @@ class Occurrence:
 
     @property
     def dispatch_id(self) -> str:
-        """Return the id that consumers recognise a repetition by; other data have another one."""
-        digest = hashlib.sha256(_json(self.data)).hexdigest()
-        return str(uuid.uuid5(uuid.UUID(self.chat_id), f"hook {self.event} {self.key} {digest}"))
+        """Return the id that consumers recognise a repetition by, formatted as a UUID.
 
-    def payload(self, data: Mapping[str, object], *, is_changed: bool) -> bytes:
+        An event with other data has another id.
+        """
+        named = _json([self.chat_id, self.event.value, self.key, self.data])
+        digest = hashlib.sha256(named).hexdigest()
+        return "-".join(
+            (digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]),
+        )
+
+    def payload(self, data: object, *, is_shortened: bool) -> bytes:
         """Return what is sent, with these data in place of its own."""
         return _json(
             {
                 "type": self.event.value,
                 "dispatch_id": self.dispatch_id,
                 "schema_version": SCHEMA_VERSION,
-                "chat_id": self.chat_id,
-                "owner_id": self.owner_id,
-                "root_chat_id": self.root_chat_id or self.chat_id,
+                "is_test": not self.chat_id,
+                "chat_id": self.chat_id or None,
+                "owner_id": self.owner_id or None,
+                "root_chat_id": self.root_chat_id or self.chat_id or None,
                 "parent_chat_id": self.parent_chat_id or None,
                 "turn_id": self.turn_id or None,
                 "data": data,
-                # Whether secrets or the ends of long texts are missing.
-                "is_shortened": is_changed,
+                "is_shortened": is_shortened,
             }
         )
 
 
-def bounded(value: object) -> object:
-    """Return a JSON value in which the end of every long text is cut off."""
+def sample_occurrence(event: HookEvent, key: str) -> Occurrence:
+    """Return an event with invented data, which tests whether a consumer answers."""
+    tool = {"tool_use_id": "test", "tool_name": "test_tool"}
+    data: Mapping[HookEvent, Mapping[str, object]] = {
+        HookEvent.SESSION_START: {"source": "startup"},
+        HookEvent.USER_PROMPT_SUBMIT: {"prompt": "This is a test.", "parts": 1},
+        HookEvent.PRE_TOOL_USE: {**tool, "tool_input": {}},
+        HookEvent.POST_TOOL_USE: {**tool, "outcome": "completed", "tool_response": "{}"},
+        HookEvent.PRE_COMPACT: {"source": "manual"},
+        HookEvent.POST_COMPACT: {"source": "manual"},
+        HookEvent.STOP: {},
+    }
+    return Occurrence(event, "", "", key, data[event])
+
+
+def sendable(value: object, clean: Callable[[str], str]) -> object:
+    """Return a JSON value in which secrets are masked and long texts are cut off."""
     match value:
         case str():
-            return value[:VALUE_CHARACTERS_MAX]
+            return clean(value)[:VALUE_CHARACTERS_MAX]
         case Mapping():
-            return {str(name): bounded(each) for name, each in value.items()}
+            return {clean(str(name)): sendable(each, clean) for name, each in value.items()}
         case list() | tuple():
-            return [bounded(each) for each in value]
+            return [sendable(each, clean) for each in value]
         case _:
             return value
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="replace")

@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
-from chatd.hooks.domain.hooks import Hook
+from chatd.hooks.domain.hooks import Hook, HookEvent
+
+
+class HookOutcome(StrEnum):
+    """How a delivery ended."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+    REWRITE = "rewrite"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +23,8 @@ class Delivery:
     """One event as it was delivered to one hook.
 
     Attributes:
-        decision: What was decided; empty if the delivery failed.
-        status: The HTTP status; 0 without an answer.
+        chat_id: The chat; empty for a test.
+        http_status: The status of the answer; 0 without one.
         problem: Why it failed; empty if it did not.
         attempts: How often it was delivered, also by earlier owners of the chat.
     """
@@ -21,10 +32,10 @@ class Delivery:
     hook_id: str
     dispatch_id: str
     chat_id: str
-    event: str
+    event: HookEvent
     tool_name: str
-    decision: str
-    status: int
+    outcome: HookOutcome
+    http_status: int
     problem: str
     duration_ms: int
     attempts: int = 1
@@ -62,14 +73,14 @@ class DeliveryLog(Protocol):
         """Add a delivery, or count one more attempt of it."""
         ...
 
+    async def deliveries(self, hook_id: str, length: int) -> tuple[Delivery, ...]:
+        """Return the newest deliveries of a hook."""
+        ...
+
 
 class StoredHooks(Protocol):
     """The store of hooks."""
 
-    async def of_owner(self, owner_id: str) -> tuple[Hook, ...]:
-        """Return the hooks of a user, or those for all chats."""
-        ...
-
-    async def do_users_have_any(self) -> bool:
-        """Return whether any user has hooks."""
+    async def all(self) -> tuple[Hook, ...]:
+        """Return the hooks, the oldest first."""
         ...
