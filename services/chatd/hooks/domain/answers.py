@@ -109,7 +109,21 @@ def _object(content: bytes) -> dict[str, object]:
         raise BadAnswer(f"its answer is no JSON: {error}"[:200]) from None
     if not isinstance(answer, dict):
         raise BadAnswer("its answer is no object")
+    if not _is_storable(answer):
+        raise BadAnswer("its answer has text that cannot be stored: NUL or half of a surrogate")
     return answer
+
+
+def _is_storable(value: object) -> bool:
+    match value:
+        case str():
+            return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value)
+        case dict():
+            return all(_is_storable(name) and _is_storable(each) for name, each in value.items())
+        case list():
+            return all(map(_is_storable, value))
+        case _:
+            return True
 
 
 def _refuse_constant(name: str) -> object:

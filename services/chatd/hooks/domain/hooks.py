@@ -129,7 +129,7 @@ def sample_occurrence(event: HookEvent, key: str) -> Occurrence:
         HookEvent.SESSION_START: {"source": "startup"},
         HookEvent.USER_PROMPT_SUBMIT: {"prompt": "This is a test.", "parts": 1},
         HookEvent.PRE_TOOL_USE: {**tool, "tool_input": {}},
-        HookEvent.POST_TOOL_USE: {**tool, "outcome": "completed", "tool_response": "{}"},
+        HookEvent.POST_TOOL_USE: {**tool, "outcome": "done", "tool_response": "{}"},
         HookEvent.PRE_COMPACT: {"source": "manual"},
         HookEvent.POST_COMPACT: {"source": "manual"},
         HookEvent.STOP: {},
