@@ -136,7 +136,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
     (TooManyHooks(20), "RESOURCE_EXHAUSTED", "TOO_MANY_HOOKS", {"hooks_max": "20"}),
     (HookDenied("no"), "PERMISSION_DENIED", "HOOK_DENIED", {"reason": "no"}),
-    (HookFailed("h", "late"), "UNAVAILABLE", "HOOK_FAILED", {"hook_id": "h"}),
+    (HookFailed("h", "late"), "ABORTED", "HOOK_FAILED", {"hook_id": "h"}),
     (TooManyRules(100), "RESOURCE_EXHAUSTED", "TOO_MANY_RULES", {"rules_max": "100"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (

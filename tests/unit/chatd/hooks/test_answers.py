@@ -2,7 +2,15 @@
 
 import pytest
 
-from chatd.hooks.domain.answers import Allowed, Asked, BadAnswer, Denied, Verdict, merged, verdict_of
+from chatd.hooks.domain.answers import (
+    Allowed,
+    Asked,
+    BadAnswer,
+    Denied,
+    Verdict,
+    merged,
+    verdict_of,
+)
 from chatd.hooks.domain.hooks import HookEvent
 
 TOOL = HookEvent.PRE_TOOL_USE

@@ -36,9 +36,7 @@ def stage_of(
     answer: Answer, *events: HookEvent, calls: tuple[ToolCall, ...] = (RM, LS), **more: Any
 ) -> tuple[Stage, HookStage]:
     hooks = hook_stage(answer, hook(*events, **more))
-    return Stage(
-        calling(*calls), tool("execute"), client_tool("browse"), hooks=hooks.chats
-    ), hooks
+    return Stage(calling(*calls), tool("execute"), client_tool("browse"), hooks=hooks.chats), hooks
 
 
 def about_rm(answer: object) -> Answer:

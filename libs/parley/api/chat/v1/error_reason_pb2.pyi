@@ -111,7 +111,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_HOOK_DENIED: _ErrorReason.ValueType  # 80
     """A hook refuses a message. Metadata: {"reason": "..."}."""
     ERROR_REASON_HOOK_FAILED: _ErrorReason.ValueType  # 81
-    """A hook that fails closed failed. Metadata: {"hook_id": "..."}."""
+    """A hook that fails closed failed. Metadata: {"hook_id": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
     ERROR_REASON_TOO_MANY_HOOKS: _ErrorReason.ValueType  # 82
     """There are as many hooks as may be. Metadata: {"hooks_max": "10"}."""
 
@@ -207,7 +207,7 @@ ERROR_REASON_TOO_MANY_RULES: ErrorReason.ValueType  # 60
 ERROR_REASON_HOOK_DENIED: ErrorReason.ValueType  # 80
 """A hook refuses a message. Metadata: {"reason": "..."}."""
 ERROR_REASON_HOOK_FAILED: ErrorReason.ValueType  # 81
-"""A hook that fails closed failed. Metadata: {"hook_id": "..."}."""
+"""A hook that fails closed failed. Metadata: {"hook_id": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
 ERROR_REASON_TOO_MANY_HOOKS: ErrorReason.ValueType  # 82
 """There are as many hooks as may be. Metadata: {"hooks_max": "10"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
