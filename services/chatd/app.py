@@ -206,17 +206,7 @@ async def _open_components(
         hooks=hooks.chats,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
-    streams = await open_streams(
-        resources.neighbours,
-        resources.process,
-        resources.database.side_pool,
-        stack,
-        workers=worker.workers,
-        worker_id=worker_id,
-        live=chats.live,
-        groups=spend.groups,
-        tasks=tasks,
-    )
+    streams = await _open_streams(resources, stack, chats, spend, worker, tasks)
     _connect(chats, worker, streams)
     components = Components(
         resources,
@@ -236,6 +226,27 @@ async def _open_components(
     )
     catalogue.configuration.follow_settings(partial(_follow_settings, components))
     return components
+
+
+async def _open_streams(
+    resources: Resources,
+    stack: AsyncExitStack,
+    chats: ChatComponents,
+    spend: SpendComponents,
+    worker: WorkerComponents,
+    tasks: BackgroundTasks,
+) -> StreamComponents:
+    return await open_streams(
+        resources.neighbours,
+        resources.process,
+        resources.database.side_pool,
+        stack,
+        workers=worker.workers,
+        worker_id=worker.worker.worker_id,
+        live=chats.live,
+        groups=spend.groups,
+        tasks=tasks,
+    )
 
 
 def _follow_settings(components: Components, changed: InstallationSettings) -> None:
@@ -377,6 +388,25 @@ def _server_ports(components: Components) -> ServerPorts:
     )
 
 
+def _chat_servicer(components: Components, grantees: GatewayGrantees) -> ChatServicer:
+    worker, workspaces, spend = components.worker, components.workspaces, components.spend
+    return ChatServicer(
+        components.chats.stores,
+        claims=worker.worker,
+        groups=spend.groups,
+        tasks=components.tasks,
+        references=References(workspaces.control.workspaces, worker.servers, grantees),
+        spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
+        created=worker.titles.title_writer.created,
+        defaults=ConfiguredDefaults(components.catalogue.configuration),
+        cursor_after=cursor_after,
+        fork_workspace=workspaces.control.fork_of_chat,
+        propose_title=worker.titles.title_writer.propose,
+        changed=components.catalogue.chat_changed,
+        hooks=components.hooks.chats,
+    )
+
+
 def _servicers(components: Components) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
@@ -393,21 +423,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
     )
     restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (
-        ChatServicer(
-            components.chats.stores,
-            claims=worker.worker,
-            groups=spend.groups,
-            tasks=components.tasks,
-            references=References(workspaces.control.workspaces, worker.servers, grantees),
-            spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
-            created=worker.titles.title_writer.created,
-            defaults=ConfiguredDefaults(catalogue.configuration),
-            cursor_after=cursor_after,
-            fork_workspace=workspaces.control.fork_of_chat,
-            propose_title=worker.titles.title_writer.propose,
-            changed=catalogue.chat_changed,
-            hooks=components.hooks.chats,
-        ),
+        _chat_servicer(components, grantees),
         RevertServicer(
             components.chats.stores,
             claims=worker.worker,

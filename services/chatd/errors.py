@@ -13,8 +13,6 @@ from chatd.chats.domain.errors import (
     ChatArchived,
     ChatReadOnly,
     FenceLost,
-    HookDenied,
-    HookFailed,
     InvalidState,
     MessageNotFound,
     NotEditable,
@@ -29,7 +27,7 @@ from chatd.chats.domain.errors import (
 )
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
-from chatd.hooks.domain.errors import TooManyHooks
+from chatd.hooks.rpc.problems import HOOK_ERRORS
 from chatd.models.domain.errors import KeyNeeded, ModelNotFound
 from chatd.primitives.domain.errors import (
     ChatNotFound,
@@ -377,28 +375,6 @@ def _too_many_rules(error: TooManyRules) -> Problem:
     )
 
 
-def _too_many_hooks(error: TooManyHooks) -> Problem:
-    return Problem.of(
-        "TOO_MANY_HOOKS",
-        f"There are {error.hooks_max} hooks already; delete one first.",
-        {"hooks_max": str(error.hooks_max)},
-    )
-
-
-def _hook_denied(error: HookDenied) -> Problem:
-    return Problem.of(
-        "HOOK_DENIED", f"A hook refuses this message: {error.reason}", {"reason": error.reason}
-    )
-
-
-def _hook_failed(error: HookFailed) -> Problem:
-    return Problem.of(
-        "HOOK_FAILED",
-        f"A hook that decides on messages failed: {error.problem}",
-        {"hook_id": error.hook_id},
-    )
-
-
 def _unavailable(_: DatabaseUnavailable) -> Problem:
     return Problem.of(
         "STORE_UNAVAILABLE",
@@ -495,9 +471,7 @@ ERRORS: ErrorTable = {
     VersionConflict: _version_conflict,
     KeyNeeded: _key_needed,
     TooManyRules: _too_many_rules,
-    TooManyHooks: _too_many_hooks,
-    HookDenied: _hook_denied,
-    HookFailed: _hook_failed,
+    **HOOK_ERRORS,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -65,17 +64,20 @@ async def test_the_consumer_of_the_document_decides_on_a_turn(tmp_path: Path) ->
         consumer = tmp_path / "consumer.py"
         consumer.write_text(example())
         secret = json.loads(added.stdout)["secret"]
-        with subprocess.Popen([sys.executable, str(consumer), str(port), secret]) as process:
-            try:
-                await until_listening(port)
-                tested = await asyncio.to_thread(stack.parley, "hook", "test", "policy")
-                assert tested.returncode == 0, tested.stdout
-                ran = await asyncio.to_thread(stack.parley, "run", "--json", "write")
-                assert ran.returncode == 0, ran.stderr
-                assert "a hook refuses it: forbidden.txt is not to be touched" in ran.stdout
-                log = await asyncio.to_thread(stack.parley, "hook", "log", "policy", "--json")
-            finally:
-                process.terminate()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(consumer), str(port), secret
+        )
+        try:
+            await until_listening(port)
+            tested = await asyncio.to_thread(stack.parley, "hook", "test", "policy")
+            assert tested.returncode == 0, tested.stdout
+            ran = await asyncio.to_thread(stack.parley, "run", "--json", "write")
+            assert ran.returncode == 0, ran.stderr
+            assert "a hook refuses it: forbidden.txt is not to be touched" in ran.stdout
+            log = await asyncio.to_thread(stack.parley, "hook", "log", "policy", "--json")
+        finally:
+            process.terminate()
+            await process.wait()
         told = [
             (each["event"], each["outcome"])
             for each in reversed(json.loads(log.stdout)["items"])
