@@ -95,7 +95,12 @@ async def test_a_failure_is_ignored_only_by_hooks_that_fail_open() -> None:
 
 async def test_hooks_of_one_event_share_a_bounded_time() -> None:
     stage = hook_stage(lambda _: {}, hook(PRE), hook(PRE, id=OTHER_ID))
-    stage.consumer.answer = lambda _: stage.clock.advance(EVENT_MS_MAX / 1000) or {}
+
+    def slow(payload: object) -> object:
+        stage.clock.advance(EVENT_MS_MAX / 1000)
+        return {}
+
+    stage.consumer.answer = slow
     with pytest.raises(HookFailed) as failed:
         await stage.dispatcher.dispatch(CALL)
     assert "took all the time" in failed.value.problem

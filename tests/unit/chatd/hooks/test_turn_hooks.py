@@ -28,7 +28,7 @@ from support.chatd.turns.turn_stage import ANN, CHAT, WORKER, Stage, calling, cl
 
 RM = ToolCall("a", "execute", '{"command": "rm x"}')
 LS = ToolCall("b", "execute", '{"command": "ls"}')
-COMMITS_MAX = 8
+COMMITS = 3  # The answer with its call, the result, the last answer.
 PRE, POST = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE
 
 
@@ -111,14 +111,15 @@ async def test_ambiguous_arguments_are_refused_before_hooks_see_them() -> None:
     assert "differ only in case" in results(stage)["a"].result_json
 
 
-async def test_a_call_for_the_client_can_be_denied_and_a_question_about_it_refuses_it() -> None:
-    for decision in ("deny", "ask"):
-        answer = {"decision": decision, "reason": "Not here."}
-        call = ToolCall("a", "browse", "{}")
-        stage, _ = stage_of(lambda _, answer=answer: answer, PRE, calls=(call,))
-        await stage.ask()
-        assert stage.status is Status.WAITING
-        assert "Not here." in results(stage)["a"].result_json
+@pytest.mark.parametrize("decision", ["deny", "ask"])
+async def test_a_call_for_the_client_can_be_denied_and_a_question_about_it_refuses_it(
+    decision: str,
+) -> None:
+    answer = {"decision": decision, "reason": "Not here."}
+    stage, _ = stage_of(lambda _: answer, PRE, calls=(ToolCall("a", "browse", "{}"),))
+    await stage.ask()
+    assert stage.status is Status.WAITING
+    assert "Not here." in results(stage)["a"].result_json
 
 
 async def test_a_hook_that_is_down_ends_the_turn_unless_it_fails_open() -> None:
@@ -201,24 +202,24 @@ async def test_a_summary_is_announced_before_and_after_it_is_stored() -> None:
     ]
 
 
-async def test_the_next_owner_repeats_events_with_the_same_ids_and_loses_no_result() -> None:
-    for number in range(COMMITS_MAX):
-        stage, hooks = stage_of(lambda _: {}, calls=(LS,))
-        stage.commits.dies_after = number
-        stage.send()
-        try:
-            await stage.run()
-        except Crash:
-            await stage.take_over()
-        assert stage.texts[-1] == ("assistant", "done")
-        ids = {(each["type"], each["dispatch_id"]) for each in hooks.consumer.got}
-        assert sorted(kind for kind, _ in ids) == [
-            "post_tool_use",
-            "pre_tool_use",
-            "session_start",
-            "stop",
-        ], number
-    assert len(stage.commits.commands) < COMMITS_MAX
+@pytest.mark.parametrize("dies_after", range(COMMITS))
+async def test_the_next_owner_repeats_events_with_the_same_ids_and_loses_no_result(
+    dies_after: int,
+) -> None:
+    stage, hooks = stage_of(lambda _: {}, calls=(LS,))
+    stage.commits.dies_after = dies_after
+    stage.send()
+    with pytest.raises(Crash):
+        await stage.run()
+    await stage.take_over()
+    assert stage.texts[-1] == ("assistant", "done")
+    ids = {(each["type"], each["dispatch_id"]) for each in hooks.consumer.got}
+    assert sorted(kind for kind, _ in ids) == [
+        "post_tool_use",
+        "pre_tool_use",
+        "session_start",
+        "stop",
+    ]
 
 
 async def test_two_calls_with_one_id_are_not_decided_on() -> None:
