@@ -57,6 +57,8 @@ async def open_hooks(resources: Resources, box: SecretBox, stack: AsyncExitStack
         clock=process.clock,
         clean=process.telemetry.clean,
     )
+    process.telemetry.registry.register(dispatcher.durations)
+    stack.callback(process.telemetry.registry.unregister, dispatcher.durations)
     ports = HookPorts(
         stored, log, dispatcher, guarded.check, lambda: new_secret(secrets.token_bytes)
     )

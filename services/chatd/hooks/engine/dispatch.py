@@ -29,10 +29,13 @@ from chatd.hooks.domain.ports import (
 from chatd.hooks.engine.cached_hooks import CachedHooks
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.telemetry import Durations
 
 logger = logging.getLogger(__name__)
 
 PROBLEM_CHARACTERS_MAX = 500
+DURATION = "chatd_hook_delivery_duration_seconds"
+LABELS = ("event", "outcome")
 #: How long all hooks of one event may take together.
 EVENT_MS_MAX = 10_000
 
@@ -53,6 +56,9 @@ class HookDispatcher:
         log: The log of deliveries.
         clock: The clock.
         clean: Returns a text without secrets.
+
+    Attributes:
+        durations: How long deliveries took, by event and outcome.
     """
 
     def __init__(
@@ -69,6 +75,9 @@ class HookDispatcher:
         self._log = log
         self._clock = clock
         self._clean = clean
+        self.durations = Durations(
+            DURATION, "How long deliveries to hooks took, by event and outcome.", LABELS
+        )
 
     async def has_hooks(self, event: HookEvent, tool_name: str = "") -> bool:
         """Return whether an event has hooks, without a query unless they just changed."""
@@ -123,6 +132,8 @@ class HookDispatcher:
             duration_ms=round((self._clock.monotonic() - began_s) * 1000),
             created_at=self._clock.now(),
         )
+        series = self.durations.of(delivery.event.value, delivery.outcome.value)
+        series.record(delivery.duration_ms / 1000)
         try:
             await self._log.add(delivery)
         except DatabaseUnavailable as error:

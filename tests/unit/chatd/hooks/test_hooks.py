@@ -89,6 +89,9 @@ async def test_a_failure_is_ignored_only_by_hooks_that_fail_open() -> None:
     with pytest.raises(HookFailed) as failed:
         await closed.dispatcher.dispatch(CALL)
     assert (failed.value.hook_id, failed.value.problem) == (OTHER_ID, "it is down")
+    assert [(each.values, each.count) for each in closed.dispatcher.durations.series] == [
+        (("pre_tool_use", "failed"), 2)
+    ]
     (first,) = await closed.log.deliveries(HOOK_ID, 9)
     assert (first.outcome, first.problem) == (HookOutcome.FAILED, "it is down")
 
