@@ -56,6 +56,8 @@ async def test_the_consumer_of_the_document_decides_on_a_turn(tmp_path: Path) ->
             stack.parley, "hook", "add", "policy", f"http://127.0.0.1:{port}/", *events, "--json"
         )
         assert added.returncode == 0, added.stderr
+        listed = await asyncio.to_thread(stack.parley, "hook", "ls")
+        assert "user_prompt_submit, pre_tool_use, post_tool_use, stop" in listed.stdout
         down = await asyncio.to_thread(stack.parley, "hook", "test", "policy")
         assert (down.returncode, "failed" in down.stdout) == (1, True)
         refused = await asyncio.to_thread(stack.parley, "run", "write")
