@@ -18,6 +18,7 @@ from chatd.bus_handlers import (
     follow_chats,
     follow_config,
     follow_groups,
+    follow_hooks,
     follow_limits,
     follow_metadata,
     follow_sweeps,
@@ -37,6 +38,7 @@ from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
+from chatd.hooks.wiring import HookComponents, open_hooks
 from chatd.housekeeping import HousekeepingLoop
 from chatd.instructions.engine.pins import InstructionPins
 from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
@@ -97,6 +99,7 @@ class Components:
     resources: Resources
     chats: ChatComponents
     approvals: ApprovalComponents
+    hooks: HookComponents
     catalogue: ModelComponents
     spend: SpendComponents
     suspension: UserSuspension
@@ -189,6 +192,7 @@ async def _open_components(
         metadata_changed=chats.notifier.metadata_changed,
     )
     approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
+    hooks = await open_hooks(resources, catalogue.box, stack)
     instructions = open_instructions(resources, catalogue, workspaces, chats)
     worker = await open_worker(
         resources,
@@ -202,24 +206,16 @@ async def _open_components(
         workspaces=workspaces,
         approvals=approvals.judge,
         instructions=instructions,
+        hooks=hooks.chats,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
-    streams = await open_streams(
-        resources.neighbours,
-        resources.process,
-        resources.database.side_pool,
-        stack,
-        workers=worker.workers,
-        worker_id=worker_id,
-        live=chats.live,
-        groups=spend.groups,
-        tasks=tasks,
-    )
+    streams = await _open_streams(resources, stack, chats, spend, worker, tasks)
     _connect(chats, worker, streams)
     components = Components(
         resources,
         chats,
         approvals,
+        hooks,
         catalogue,
         spend,
         suspension,
@@ -233,6 +229,27 @@ async def _open_components(
     )
     catalogue.configuration.follow_settings(partial(_follow_settings, components))
     return components
+
+
+async def _open_streams(
+    resources: Resources,
+    stack: AsyncExitStack,
+    chats: ChatComponents,
+    spend: SpendComponents,
+    worker: WorkerComponents,
+    tasks: BackgroundTasks,
+) -> StreamComponents:
+    return await open_streams(
+        resources.neighbours,
+        resources.process,
+        resources.database.side_pool,
+        stack,
+        workers=worker.workers,
+        worker_id=worker.worker.worker_id,
+        live=chats.live,
+        groups=spend.groups,
+        tasks=tasks,
+    )
 
 
 def _follow_settings(components: Components, changed: InstallationSettings) -> None:
@@ -293,6 +310,8 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
         "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
+        "hooks.follow": lambda: follow_hooks(bus, components.hooks.cached),
+        "hooks.read": components.hooks.cached.run,
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
         "master_keys.follow": catalogue.key_rotation.run,
@@ -390,6 +409,25 @@ def _race_servicer(components: Components) -> RaceServicer:
     )
 
 
+def _chat_servicer(components: Components, grantees: GatewayGrantees) -> ChatServicer:
+    worker, workspaces, spend = components.worker, components.workspaces, components.spend
+    return ChatServicer(
+        components.chats.stores,
+        claims=worker.worker,
+        groups=spend.groups,
+        tasks=components.tasks,
+        references=References(workspaces.control.workspaces, worker.servers, grantees),
+        spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
+        created=worker.titles.title_writer.created,
+        defaults=ConfiguredDefaults(components.catalogue.configuration),
+        cursor_after=cursor_after,
+        fork_workspace=workspaces.control.fork_of_chat,
+        propose_title=worker.titles.title_writer.propose,
+        changed=components.catalogue.chat_changed,
+        hooks=components.hooks.chats,
+    )
+
+
 def _servicers(components: Components) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
@@ -406,20 +444,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
     )
     restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (
-        ChatServicer(
-            components.chats.stores,
-            claims=worker.worker,
-            groups=spend.groups,
-            tasks=components.tasks,
-            references=References(workspaces.control.workspaces, worker.servers, grantees),
-            spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
-            created=worker.titles.title_writer.created,
-            defaults=ConfiguredDefaults(catalogue.configuration),
-            cursor_after=cursor_after,
-            fork_workspace=workspaces.control.fork_of_chat,
-            propose_title=worker.titles.title_writer.propose,
-            changed=catalogue.chat_changed,
-        ),
+        _chat_servicer(components, grantees),
         RevertServicer(
             components.chats.stores,
             claims=worker.worker,
@@ -432,6 +457,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         FileServicer(StoredFiles(resources.pool), spend.groups),
         WorkerServicer(worker.endings),
         ApprovalServicer(components.approvals.rules, worker.servers),
+        components.hooks.servicer,
         components.retention.servicer,
         BreakGlassServicer(
             components.chats.stores.break_glass,

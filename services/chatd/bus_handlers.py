@@ -4,6 +4,7 @@ from typing import Protocol
 
 from chatd.approvals.engine.cached_rules import CachedRules
 from chatd.chats.store.chats import PostgresChats
+from chatd.hooks.engine.cached_hooks import CachedHooks
 from chatd.models.engine.configuration import ConfigurationCache
 from chatd.offboarding.engine.group_cleanup import GroupCleanup
 from chatd.offboarding.engine.suspended_users import UserSuspension
@@ -29,6 +30,7 @@ CONFIG_TOPIC = "chat:config"
 APPROVALS_TOPIC = "chat.approvals"
 WORKSPACES_TOPIC = "chat.workspaces"
 TRUSTED_SERVERS_TOPIC = "chat.trusted_servers"
+HOOKS_TOPIC = "chat.hooks"
 
 
 class ChatListener(Protocol):
@@ -116,6 +118,13 @@ async def follow_approvals(bus: Bus, rules: CachedRules) -> None:
                     rules.on_notice(scope)
                 case Resync():
                     rules.on_resync()
+
+
+async def follow_hooks(bus: Bus, hooks: CachedHooks) -> None:
+    """Read the hooks again on each notice, and when notices may have been lost."""
+    async with bus.subscribe(HOOKS_TOPIC) as notices:
+        async for _ in notices:
+            hooks.forget()
 
 
 async def follow_workspaces(bus: Bus, changes: Changes) -> None:

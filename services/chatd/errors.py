@@ -27,6 +27,7 @@ from chatd.chats.domain.errors import (
 )
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
+from chatd.hooks.rpc.problems import HOOK_ERRORS
 from chatd.models.domain.errors import KeyNeeded, ModelNotFound
 from chatd.primitives.domain.errors import (
     ChatNotFound,
@@ -470,6 +471,7 @@ ERRORS: ErrorTable = {
     VersionConflict: _version_conflict,
     KeyNeeded: _key_needed,
     TooManyRules: _too_many_rules,
+    **HOOK_ERRORS,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,

@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from chatd.hooks.store import hooks
 from chatd.models.store import providers as provider_keys
 from chatd.schema import MIGRATIONS, SCHEMA
 from chatd.settings import Settings
@@ -21,6 +22,7 @@ STORED_KEYS = StoredKeys(
     "chat.key_fingerprints",
     (
         SealedColumn(provider_keys.TABLE, provider_keys.COLUMN, "sealed_key_id"),
+        SealedColumn(hooks.TABLE, hooks.COLUMN, "sealed_key_id"),
         SealedColumn(workspace_secrets.TABLE, workspace_secrets.COLUMN, "sealed_key_id"),
     ),
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chatd.providers.environment import EnvironmentKeys
+from parley.egress.policy import Policy
 from parley.instance_file import SUFFIX
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
@@ -69,6 +70,11 @@ class Settings(ServiceSettings):
     )
     toolrunner: tuple[Address, ...] = setting("Addresses of the toolrunners.")
     mcpgateway: tuple[Address, ...] = setting("Addresses of the mcpgateways.")
+    allowed_hosts: Policy = setting(
+        "Comma-separated places of hooks that may be private or plain HTTP: HOST:PORT, .SUFFIX of "
+        "a domain, or a CIDR such as 10.0.0.0/8.",
+        default=Policy(),
+    )
     anthropic_api_key: Secret | None = setting("A key of Anthropic.", default=None)
     anthropic_base_url: str = setting(
         "Where Anthropic is reached, if not at its own address.", default=""

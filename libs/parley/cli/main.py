@@ -59,6 +59,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.administration.approvals",
         "Let tool calls run, ask first, or refuse them.",
     ),
+    "hook": (
+        "parley.cli.administration.hook",
+        "Send events of chats to HTTP consumers that may refuse or change them.",
+    ),
     "fallback": (
         "parley.cli.administration.fallback",
         "Choose the model that continues when a provider is down.",

@@ -36,7 +36,7 @@ from chatd.tools.local import NamedTools
 from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import ToolComponents, open_tools
-from chatd.turns.domain.ports import Approvals, Setups
+from chatd.turns.domain.ports import Approvals, Hooks, Setups
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.metering import CallObserver
@@ -122,6 +122,7 @@ async def open_worker(
     workspaces: WorkspaceComponents,
     approvals: Approvals,
     instructions: ComparedInstructions,
+    hooks: Hooks,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
@@ -163,6 +164,7 @@ async def open_worker(
             tool_servers=offered.servers_of_turns,
             reverted=catalogue.chat_changed,
             agents=chats.stores.agents,
+            hooks=hooks,
         )
     )
     workers = _workers(resources, stack)

@@ -20,6 +20,7 @@ from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageR
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.race_service_pb2_grpc import RaceServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
@@ -59,6 +60,7 @@ class Stubs:
     chats: ChatServiceStub
     streams: StreamServiceStub
     files: FileServiceStub
+    hooks: HookServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
     races: RaceServiceStub
@@ -162,6 +164,7 @@ class ChatdClient:
                 chats=chats,
                 streams=StreamServiceStub(channel),
                 files=FileServiceStub(channel),
+                hooks=HookServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
                 races=RaceServiceStub(channel),

@@ -25,6 +25,13 @@ ADMINISTRATORS: Final = """
     PATCH /api/v1/groups/{group_id}
     DELETE /api/v1/groups/{group_id}/members/{user_id}
     PUT /api/v1/groups/{group_id}/members/{user_id}
+    GET /api/v1/hooks
+    POST /api/v1/hooks
+    DELETE /api/v1/hooks/{hook_id}
+    GET /api/v1/hooks/{hook_id}
+    PATCH /api/v1/hooks/{hook_id}
+    GET /api/v1/hooks/{hook_id}/deliveries
+    POST /api/v1/hooks/{hook_id}/test
     POST /api/v1/mcp/probe
     POST /api/v1/mcp/servers
     DELETE /api/v1/mcp/servers/{server_id}

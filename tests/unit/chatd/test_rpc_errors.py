@@ -13,6 +13,8 @@ from chatd.chats.domain.errors import (
     ChatArchived,
     ChatReadOnly,
     FenceLost,
+    HookDenied,
+    HookFailed,
     InvalidState,
     MessageNotFound,
     NotEditable,
@@ -30,6 +32,7 @@ from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRef
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.tools import PendingKind
 from chatd.errors import ERRORS
+from chatd.hooks.domain.errors import TooManyHooks
 from chatd.models.domain.errors import KeyNeeded, ModelNotFound
 from chatd.primitives.domain.errors import (
     ChatError,
@@ -131,6 +134,9 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         {"secret": "s", "cause": "wrong_host"},
     ),
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
+    (TooManyHooks(20), "RESOURCE_EXHAUSTED", "TOO_MANY_HOOKS", {"hooks_max": "20"}),
+    (HookDenied("no"), "PERMISSION_DENIED", "HOOK_DENIED", {"reason": "no"}),
+    (HookFailed("h", "late"), "ABORTED", "HOOK_FAILED", {"hook_id": "h"}),
     (TooManyRules(100), "RESOURCE_EXHAUSTED", "TOO_MANY_RULES", {"rules_max": "100"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (

@@ -16,6 +16,9 @@ ChatError
 ├── RevertSuperseded        messages were added since the revert
 ├── TitleUnavailable        no model could write a title
 ├── ActionNotOpen           the chat does not wait for this action
+├── HookDenied              a hook refuses the message
+├── HookFailed              a hook that fails closed failed
+├── TooManyHooks            there are as many hooks as may be
 ├── NothingToCompact        there are no messages since the last summary
 ├── BadToolResult           a client's result does not match the calls
 ├── FileNotFound            no such file for this caller
@@ -206,3 +209,20 @@ class BadToolResult(ChatError):
     def at(self, fields: Mapping[str, str]) -> "BadToolResult":
         """Return it with the request fields of the results."""
         return BadToolResult(self.tool_call_id, self.problem, problems=self.problems, fields=fields)
+
+
+class HookDenied(ChatError):
+    """A hook refuses a message."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"a hook refuses this message: {reason}")
+        self.reason = reason
+
+
+class HookFailed(ChatError):
+    """A hook that fails closed failed."""
+
+    def __init__(self, hook_id: str, problem: str) -> None:
+        super().__init__(f"the hook {hook_id} failed: {problem}")
+        self.hook_id = hook_id
+        self.problem = problem

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 
 from chatd.chats.domain.errors import ChatReadOnly
+from chatd.chats.domain.prompt_hooks import NoPromptHooks, PromptHooks
 from chatd.chats.rpc.admission import Admission, SpendAdmission
 from chatd.chats.rpc.claims import Claims
 from chatd.chats.rpc.convert import chat_to_proto
@@ -70,6 +71,7 @@ class ChatMethods(ChatServiceServicer):
         propose_title: Returns a title for a chat as it is now, or raises TitleUnavailable.
         fork_workspace: Copies the workspace of a chat, once for each key, and returns the id of the
             copy; empty if the chat has none.
+        hooks: Hooks that see messages before they are accepted.
         cursor_after: Returns where the stream of a chat goes on after a page of its history.
     """
 
@@ -88,6 +90,7 @@ class ChatMethods(ChatServiceServicer):
         fork_workspace: Callable[[ChatId, Owner, ClientKey], Awaitable[str]],
         created: Callable[[NewChat], None] = ignore_event,
         changed: Callable[[ChatId], None] = lambda chat_id: None,
+        hooks: PromptHooks | None = None,
     ) -> None:
         self._stores = stores
         self._claims = claims
@@ -98,6 +101,7 @@ class ChatMethods(ChatServiceServicer):
         self._created = created
         self._defaults = defaults
         self._changed = changed
+        self._hooks = hooks or NoPromptHooks()
         self._cursor_after = cursor_after
         self._propose_title = propose_title
         self._fork_workspace = fork_workspace

@@ -11,6 +11,7 @@ from chatd.chats.domain.commands import (
     EditMessage,
     SendMessage,
 )
+from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.chats.rpc.claims import reserved
 from chatd.chats.rpc.content import (
     client_tools_from_proto,
@@ -90,6 +91,7 @@ class SendMethods(ChatMethods):
 
         group_ids = await self._admission.to_new_chat(new.id, owner, key)
         new = await self._checked_chat(replace(new, owner_group_ids=group_ids), key)
+        new = await self._hooked_chat(new, key)
 
         async def add() -> ChatState | None:
             with reserved(self._claims, owner) as reservation:
@@ -217,12 +219,38 @@ class SendMethods(ChatMethods):
         if content is not None and (file_ids := file_ids_of(content)):
             content = await self._with_files(content, file_ids, owner.id)
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
+        if content is not None:
+            content = await self._hooked(chat_id, owner, key, content)
         command = ChangeQueuedMessage(queued_id, content, choice, request.place or None)
         await self._stores.keys.once(chat_id, command, key)
         page = await self._stores.reading.page(chat_id, Reader(owner.id), Bounds(0, 0, 1))
         return api.UpdateQueuedMessageResponse(
             queued_messages=[queued_to_proto(queued) for queued in page.queue]
         )
+
+    async def _hooked(
+        self, chat_id: ChatId, owner: Owner, key: ClientKey, content: tuple[Part, ...]
+    ) -> tuple[Part, ...]:
+        """Return the content as hooks accept it; a repeated request passes in any case.
+
+        Raises:
+            HookDenied: A hook refuses it.
+            HookFailed: One that fails closed failed.
+        """
+        try:
+            return await self._hooks.submitted(chat_id, owner, key.key, content)
+        except (HookDenied, HookFailed) as refusal:
+            await self._stores.keys.require_used(chat_id, key, refusal)
+            return content
+
+    async def _hooked_chat(self, new: NewChat, key: ClientKey) -> NewChat:
+        """Return a new chat with its first message, and the title from it, as hooks accept it."""
+        *before, message = new.messages
+        content = await self._hooked(new.id, new.owner, key, message.content)
+        if content == message.content:
+            return new
+        title = new.title if new.has_own_title else title_of(content)
+        return replace(new, title=title, messages=(*before, replace(message, content=content)))
 
     async def _checked_chat(self, new: NewChat, key: ClientKey) -> NewChat:
         """Return a new chat, completed, after checking that its ids exist.
@@ -305,6 +333,7 @@ class SendMethods(ChatMethods):
         if file_ids := file_ids_of(content):
             content = await self._with_files(content, file_ids, owner.id)
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
+        content = await self._hooked(chat_id, owner, key, content)
         message = NewMessage(Role.USER, content, owner.id, choice=choice)
         return MessageRequest(chat_id, owner, key, message)
 

@@ -39,6 +39,7 @@ class ErrorKind(StrEnum):
     CONTENT_FILTER = "content_filter"
     CONTEXT_OVERFLOW = "context_overflow"
     CRASH_LOOP = "crash_loop"
+    HOOK_DISPATCH_FAILED = "hook_dispatch_failed"
     UNKNOWN = "unknown"
 
 

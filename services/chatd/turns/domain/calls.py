@@ -47,6 +47,7 @@ class Refuse:
     hint: str
 
 
+NOTHING_REFUSED: Mapping[str, Refuse] = {}
 Verdict = AskFirst | Refuse | None
 #: Decides whether a call may run; None means that it may.
 Judge = Callable[[ToolCall, ToolSpec], Verdict]
@@ -111,6 +112,7 @@ def plan_calls(
     specs: Mapping[str, ToolSpec],
     judge: Judge = allow_all,
     withheld: Mapping[str, ChatMode] = NOTHING_WITHHELD,
+    refusals: Mapping[str, Refuse] = NOTHING_REFUSED,
 ) -> CallPlan:
     """Decide on every call; an exclusive call beside others refuses the whole batch.
 
@@ -121,6 +123,7 @@ def plan_calls(
         specs: The tools that are offered.
         judge: Decides whether a call may run.
         withheld: Tools that exist and are not offered, each with the mode that forbids it.
+        refusals: Calls that may not run whatever their tool is, by their ids.
     """
     exclusive = {
         call.tool_name
@@ -136,6 +139,9 @@ def plan_calls(
         problem = _TOO_MANY if place >= CALLS_MAX else _problem(given_call, specs, withheld)
         if problem is not None:
             refused.append(error_result(given_call, *problem))
+            continue
+        if (refusal := refusals.get(given_call.tool_call_id)) is not None:
+            refused.append(error_result(given_call, refusal.problem, refusal.hint))
             continue
         call, spec = storable_call(given_call), specs[given_call.tool_name]
         is_client = spec.executor is Executor.CLIENT
@@ -155,6 +161,19 @@ def plan_calls(
         if given[call.tool_call_id].strip() and call.args_json != given[call.tool_call_id]
     )
     return CallPlan(tuple(dispatched), tuple(asked), tuple(refused), mended)
+
+
+def callable_calls(
+    calls: tuple[ToolCall, ...],
+    specs: Mapping[str, ToolSpec],
+    withheld: Mapping[str, ChatMode] = NOTHING_WITHHELD,
+) -> tuple[ToolCall, ...]:
+    """Return the calls that could run if they were allowed, with the arguments that they run with.
+
+    Calls of unknown tools, ambiguous arguments and mixed exclusive batches are left out.
+    """
+    plan = plan_calls(calls, specs, allow_all, withheld)
+    return (*plan.dispatched, *(each.call for each in plan.asked))
 
 
 def error_result(call: ToolCall, problem: str, hint: str = "") -> ToolResult:

@@ -10,6 +10,8 @@ from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import StoredExecution, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
+from chatd.hooks.domain.answers import Verdict
+from chatd.hooks.domain.hooks import HookEvent
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
@@ -59,6 +61,55 @@ class Approvals(Protocol):
     ) -> Mapping[str, Judgement]:
         """Return the judgement of every call of an offered tool, by its id."""
         ...
+
+
+class Hooks(Protocol):
+    """The hooks of chats."""
+
+    async def judge(
+        self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]
+    ) -> Mapping[str, Verdict]:
+        """Return what hooks decide on calls, by their ids; calls without hooks are left out.
+
+        Raises:
+            HookFailed: One that fails closed failed, or two calls have the same id.
+        """
+        ...
+
+    async def notify(
+        self,
+        context: TurnContext,
+        event: HookEvent,
+        key: str,
+        data: Mapping[str, object],
+        tool_name: str = "",
+    ) -> None:
+        """Send an event that hooks do not decide on.
+
+        Raises:
+            HookFailed: One that fails closed failed.
+        """
+        ...
+
+
+class NoHooks:
+    """No hooks."""
+
+    async def judge(
+        self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]
+    ) -> Mapping[str, Verdict]:
+        """Return no verdicts."""
+        return {}
+
+    async def notify(
+        self,
+        context: TurnContext,
+        event: HookEvent,
+        key: str,
+        data: Mapping[str, object],
+        tool_name: str = "",
+    ) -> None:
+        """Do nothing."""
 
 
 class Setups(Protocol):

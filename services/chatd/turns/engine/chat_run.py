@@ -22,7 +22,7 @@ from chatd.chats.domain.commands import (
     FinishTurn,
     RecordRetry,
 )
-from chatd.chats.domain.errors import FenceLost
+from chatd.chats.domain.errors import FenceLost, HookFailed
 from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, TurnError
@@ -33,6 +33,7 @@ from chatd.primitives.domain.ids import OwnerClaim
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.agent_reports import has_agents, unread_reports
 from chatd.turns.domain.fallbacks import is_fallback_due, lacking
+from chatd.turns.domain.hooked_calls import hook_error
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.turns.domain.retries import (
     Failed,
@@ -59,6 +60,7 @@ from chatd.turns.engine.calls import ToolCaller
 from chatd.turns.engine.compaction import Summariser
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.history import Histories, History
+from chatd.turns.engine.hook_events import HookEvents
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.metering import inherited_bill, use_of_answer
 from chatd.turns.engine.preparation import PreparedTurn, prepare
@@ -104,6 +106,7 @@ class ChatRun:
             ports.tools, may_act=ports.may_act, clock=ports.clock, limits=ports.limits.calls
         )
         self._dispatched = Dispatched(self._ports.chats)
+        self._events = HookEvents(ports.hooks, self._session)
         self._prepared: PreparedTurn | None = None
         self._request: ModelRequest | None = None  # Of the turn's own model, in this round.
         self._inherited: OpenCall | None = None  # The call that a dead owner left.
@@ -121,9 +124,16 @@ class ChatRun:
                 if self._session.state.status is Status.INTERRUPTING:
                     await self._finish_interruption()
                 else:
-                    await self._advance()
+                    await self._advance_unless_refused()
         finally:
             self._bill_late()
+
+    async def _advance_unless_refused(self) -> None:
+        """Execute the next action; a hook that fails closed ends the turn."""
+        try:
+            await self._advance()
+        except HookFailed as failure:
+            await self._fail(hook_error(failure))
 
     async def _advance(self) -> None:
         """Execute the next action of the current turn."""
@@ -142,6 +152,7 @@ class ChatRun:
         except ModelError as unusable:
             await self._broken(unusable)
             return
+        await self._events.results(prepared)
         action = next_action(session.state, session.history.messages, prepared.policy)
         match action:
             case RunTools():
@@ -239,6 +250,7 @@ class ChatRun:
         self._request = request if is_own_model else None
         if not self._ports.may_act():
             raise FenceLost(session.chat_id)
+        await self._events.before(prepared, action)
         show = self._ports.live.open(session.chat_id, session.fence).add
         limits = self._ports.limits.stream
         end: StepEnd
@@ -253,6 +265,7 @@ class ChatRun:
                 self._ports.limits.deadlines,
                 self._ports.approvals,
                 self._clock,
+                self._ports.hooks,
             )
             end = await step.run(session, request, show)
         match end:
@@ -264,13 +277,30 @@ class ChatRun:
                 await self._finish(messages)
             case Stepped(dispatches):
                 self._dispatched.just_committed(dispatches)
+                if isinstance(action, Compact):
+                    await self._events.compacted(prepared, action)
             case _:
                 assert_never(end)
 
     async def _finish(self, messages: tuple[NewMessage, ...]) -> None:
-        bill = self._session.billed(CallOutcome.DONE)
-        if await self._session.apply(FinishTurn(self._session.fence, messages, bill), messages):
+        session = self._session
+        try:
+            await self._events.stopping(self._prepared)
+        except HookFailed as failure:
+            await self._fail_answered(messages, failure)
+            return
+        bill = session.billed(CallOutcome.DONE)
+        if await session.apply(FinishTurn(session.fence, messages, bill), messages):
             self._tell(Ending.FINISHED, messages)
+
+    async def _fail_answered(self, messages: tuple[NewMessage, ...], failure: HookFailed) -> None:
+        """End a turn with an error, and keep what was answered."""
+        session = self._session
+        bill = session.billed(CallOutcome.DONE)
+        if not messages or await session.apply(
+            CommitStep(session.fence, messages, bill=bill), messages
+        ):
+            await self._fail(hook_error(failure))
 
     async def _fail(self, error: TurnError) -> None:
         bill = self._session.billed(CallOutcome.FAILED)

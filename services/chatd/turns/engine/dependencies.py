@@ -13,7 +13,16 @@ from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.domain.agent_reports import AgentReports, NoAgents
 from chatd.turns.domain.asking import ActionDeadlines
-from chatd.turns.domain.ports import Approvals, Chats, FileRestores, NoFiles, Partials, Setups
+from chatd.turns.domain.ports import (
+    Approvals,
+    Chats,
+    FileRestores,
+    Hooks,
+    NoFiles,
+    NoHooks,
+    Partials,
+    Setups,
+)
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import TurnEnded
@@ -47,6 +56,7 @@ class TurnPorts:
         tool_servers: Tells about the MCP servers of turns.
         reverted: Is called with every chat that a turn has reverted, whose mode may be another.
         agents: The agents that chats have started.
+        hooks: The hooks of chats.
     """
 
     chats: Chats
@@ -70,3 +80,4 @@ class TurnPorts:
     tool_servers: ToolServers = field(default_factory=NoToolServers)
     reverted: Callable[[ChatId], None] = lambda _: None
     agents: AgentReports = field(default_factory=NoAgents)
+    hooks: Hooks = field(default_factory=NoHooks)

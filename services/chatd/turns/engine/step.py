@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from chatd.approvals.domain.judgement import Ask, Deny, Judgement
 from chatd.chats.domain.chat import Message, NewMessage, PendingCall
@@ -11,6 +11,7 @@ from chatd.chats.domain.pieces import completed, interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
 from chatd.content.domain.parts import Fallback, Notice, Part, Reasoning, Text, ToolCall
 from chatd.content.domain.tools import Dispatch, PendingKind, ToolSpec
+from chatd.hooks.domain.answers import Verdict as HookVerdict
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.primitives.domain.ids import ExecutionId, MessageId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose
@@ -21,12 +22,14 @@ from chatd.turns.domain.calls import (
     Judge,
     Refuse,
     Verdict,
+    callable_calls,
     local_calls,
     plan_calls,
 )
 from chatd.turns.domain.fallbacks import announced
+from chatd.turns.domain.hooked_calls import hooked, refused_by_hooks, rewritten, rewritten_call
 from chatd.turns.domain.loops import ASK_AFTER, repetitions
-from chatd.turns.domain.ports import Approvals
+from chatd.turns.domain.ports import Approvals, Hooks, NoHooks
 from chatd.turns.domain.report_checks import returned_report
 from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action, steps_of_turn
 from chatd.turns.engine.answer import Answer, Show
@@ -71,6 +74,7 @@ class ModelStep:
     deadlines: ActionDeadlines
     approvals: Approvals
     clock: Clock
+    hooks: Hooks = field(default_factory=NoHooks)
 
     async def run(self, session: Session, request: ModelRequest, show: Show) -> StepEnd:
         """Call the model; return how the step ended.
@@ -118,11 +122,19 @@ class ModelStep:
     ) -> StepEnd:
         """Commit an answer with its calls; refused calls get their result with it."""
         specs, fence = self.prepared.specs, session.fence
+        verdicts = await self.hooks.judge(
+            self.prepared.context,
+            fence.history_version,
+            callable_calls(calls, specs, self.prepared.withheld),
+        )
+        calls = tuple(rewritten_call(call, verdicts.get(call.tool_call_id)) for call in calls)
+        message = replace(message, content=rewritten(message.content, verdicts))
         judgements = await self.approvals.judge(
             self.prepared.context, session.history.messages, calls, specs
         )
-        judge = self._judge(session, judgements)
-        plan = plan_calls(calls, specs, judge, self.prepared.withheld)
+        judge = self._judge(session, judgements, verdicts)
+        by_hooks = refused_by_hooks(verdicts, calls, specs)
+        plan = plan_calls(calls, specs, judge, self.prepared.withheld, by_hooks)
         for call in plan.mended:
             _log.info("the arguments of a call of %s were mended", call.tool_name)
         dispatches = dispatches_for(self.prepared.context, fence, plan.dispatched, specs)
@@ -139,13 +151,21 @@ class ModelStep:
         is_done = await session.apply(command, messages)
         return Stepped(dispatches if is_done else ())
 
-    def _judge(self, session: Session, judgements: Mapping[str, Judgement]) -> Judge:
+    def _judge(
+        self,
+        session: Session,
+        judgements: Mapping[str, Judgement],
+        hook_verdicts: Mapping[str, HookVerdict],
+    ) -> Judge:
         """Return the judge of the calls of this step."""
         is_attended = self.prepared.context.is_attended
         turn_id, history = session.state.turn_id, session.history.messages
 
         def judge(call: ToolCall, spec: ToolSpec) -> Verdict:
-            verdict = ruled(judgements.get(call.tool_call_id)) or looping(history, turn_id, call)
+            by_rule = ruled(judgements.get(call.tool_call_id))
+            refused = by_rule if isinstance(by_rule, Refuse) else None
+            by_hook = hooked(hook_verdicts.get(call.tool_call_id))
+            verdict = refused or by_hook or by_rule or looping(history, turn_id, call)
             if isinstance(verdict, AskFirst) and not is_attended:
                 return Refuse(f"this did not run: {verdict.reason}", NOBODY_ANSWERS)
             return verdict

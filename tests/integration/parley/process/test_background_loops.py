@@ -54,6 +54,8 @@ LOOPS = {
         "feeds.look",
         "groups.check",
         "groups.follow",
+        "hooks.follow",
+        "hooks.read",
         "labels.generate",
         "labels.wait",
         "lease.reconcile",

@@ -14,6 +14,7 @@ from parley.api.chat.v1.break_glass_service_pb2_grpc import BreakGlassServiceStu
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
@@ -53,6 +54,7 @@ class Person:
     approvals: Any
     break_glass: Any
     context: Any
+    hooks: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -74,6 +76,7 @@ class Person:
             approvals=ApprovalServiceStub(channel),
             break_glass=BreakGlassServiceStub(channel),
             context=ContextServiceStub(channel),
+            hooks=HookServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -90,6 +93,7 @@ class Person:
             self.approvals,
             self.break_glass,
             self.context,
+            self.hooks,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

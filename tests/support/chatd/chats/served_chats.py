@@ -77,6 +77,7 @@ from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, 
 from support.chatd.chats.known_servers import KnownServers
 from support.chatd.chats.no_defaults import NoDefaults
 from support.chatd.chats.served_context import context_servicer
+from support.chatd.hooks.served_hooks import ServedHooks, served_hooks
 from support.chatd.streams.held_hubs import NoRelays
 from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.users.fixed_users import KnownGrantees, KnownGroups
@@ -159,6 +160,7 @@ class ServedChats:
     stored_rules: PostgresRules
     rules: CachedRules
     judge: Judge
+    hooks: ServedHooks
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -302,8 +304,10 @@ async def served_chats(
         rules = CachedRules(stored_rules, telling.clock)
         tree = TreeTaint(Facts(pool).chat, TreeVersions(pool).of_tree, chats.history)
         judge = Judge(rules, Workspaces(), tree)
+        hooks = await stack.enter_async_context(served_hooks(pool))
         servicers = (
             ApprovalServicer(stored_rules, servers),
+            hooks.servicer,
             BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
             ChatServicer(
                 stores,
@@ -317,6 +321,7 @@ async def served_chats(
                 propose_title=propose_title,
                 fork_workspace=catalogue.control.fork_of_chat,
                 created=created.append,
+                hooks=hooks.chats,
             ),
             RevertServicer(
                 stores,
@@ -371,6 +376,7 @@ async def served_chats(
             stored_rules=stored_rules,
             rules=rules,
             judge=judge,
+            hooks=hooks,
         )
 
 

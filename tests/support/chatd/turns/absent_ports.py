@@ -21,7 +21,15 @@ from chatd.spend.domain.ledger import (
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.domain.agent_reports import AgentReports, NoAgents
-from chatd.turns.domain.ports import Approvals, Chats, FileRestores, Partials, Setups
+from chatd.turns.domain.ports import (
+    Approvals,
+    Chats,
+    FileRestores,
+    Hooks,
+    NoHooks,
+    Partials,
+    Setups,
+)
 from chatd.turns.domain.ports import NoFiles as NoRestores
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
@@ -119,6 +127,7 @@ def turn_ports(
     restores: FileRestores | None = None,
     tool_servers: ToolServers | None = None,
     agents: AgentReports | None = None,
+    hooks: Hooks | None = None,
 ) -> TurnPorts:
     """Return the ports of a turn; those that are not given do nothing."""
     return TurnPorts(
@@ -142,4 +151,5 @@ def turn_ports(
         restores or NoRestores(),
         tool_servers or NoToolServers(),
         agents=agents or NoAgents(),
+        hooks=hooks or NoHooks(),
     )

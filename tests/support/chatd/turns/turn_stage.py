@@ -34,7 +34,7 @@ from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
 from chatd.turns.domain.agent_reports import AgentReports
-from chatd.turns.domain.ports import Approvals, FileRestores, Partials
+from chatd.turns.domain.ports import Approvals, FileRestores, Hooks, Partials
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
@@ -153,7 +153,9 @@ class Stage:
         approvals: Approvals | None = None,
         tool_servers: ToolServers | None = None,
         agents: AgentReports | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
+        self._hooks = hooks
         self._agents = agents
         self._restores = restores
         self._tool_servers = tool_servers
@@ -275,6 +277,7 @@ class Stage:
             restores=self._restores,
             tool_servers=self._tool_servers,
             agents=self._agents,
+            hooks=self._hooks,
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )

@@ -108,6 +108,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """An administrator asks for chats of a user without an open access. Metadata: {"user_id": "..."}."""
     ERROR_REASON_TOO_MANY_RULES: _ErrorReason.ValueType  # 60
     """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
+    ERROR_REASON_HOOK_DENIED: _ErrorReason.ValueType  # 80
+    """A hook refuses a message. Metadata: {"reason": "..."}."""
+    ERROR_REASON_HOOK_FAILED: _ErrorReason.ValueType  # 81
+    """A hook that fails closed failed. Metadata: {"hook_id": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
+    ERROR_REASON_TOO_MANY_HOOKS: _ErrorReason.ValueType  # 82
+    """There are as many hooks as may be. Metadata: {"hooks_max": "10"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -198,4 +204,10 @@ ERROR_REASON_BREAK_GLASS_NEEDED: ErrorReason.ValueType  # 61
 """An administrator asks for chats of a user without an open access. Metadata: {"user_id": "..."}."""
 ERROR_REASON_TOO_MANY_RULES: ErrorReason.ValueType  # 60
 """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
+ERROR_REASON_HOOK_DENIED: ErrorReason.ValueType  # 80
+"""A hook refuses a message. Metadata: {"reason": "..."}."""
+ERROR_REASON_HOOK_FAILED: ErrorReason.ValueType  # 81
+"""A hook that fails closed failed. Metadata: {"hook_id": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
+ERROR_REASON_TOO_MANY_HOOKS: ErrorReason.ValueType  # 82
+"""There are as many hooks as may be. Metadata: {"hooks_max": "10"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -1,0 +1,1 @@
+"""Signed requests to the consumers of hooks."""

@@ -1,0 +1,1 @@
+"""Hooks as values: events, matching, payloads and answers."""

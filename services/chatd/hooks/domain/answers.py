@@ -1,0 +1,136 @@
+"""What consumers of hooks answer; an answer that is not understood completely is a failure."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from chatd.hooks.domain.hooks import INPUTS, HookEvent
+
+REASON_CHARACTERS_MAX = 1000
+KEYS = frozenset({"decision", "reason", "rewrite"})
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The operation goes on.
+
+    Attributes:
+        rewrite: What replaces its input: arguments of a call or the text of a message, as JSON.
+    """
+
+    rewrite: object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The operation is refused."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person decides, about the input that an earlier or later hook may have replaced."""
+
+    reason: str
+    rewrite: object | None = None
+
+
+Verdict = Allowed | Denied | Asked
+
+
+class BadAnswer(Exception):
+    """An answer is not one that this event has."""
+
+
+def merged(so_far: Verdict, following: Verdict) -> Verdict:
+    """Return what two hooks decide together: the strictest decision, and the last rewrite."""
+    match (so_far, following):
+        case (Denied(), _):
+            return so_far
+        case (_, Denied()):
+            return following
+        case (Asked() | Allowed() as first, Asked() | Allowed() as second):
+            rewrite = first.rewrite if second.rewrite is None else second.rewrite
+            asking = first if isinstance(first, Asked) else second
+            return replace(asking, rewrite=rewrite)
+        case _:
+            assert_never(so_far)
+
+
+def verdict_of(event: HookEvent, status: int, content: bytes) -> Verdict:
+    """Return what an answer decides.
+
+    Raises:
+        BadAnswer: It is no answer to this event.
+    """
+    if not 200 <= status < 300:
+        raise BadAnswer(f"it answered with status {status}")
+    if not content.strip():
+        return Allowed()
+    answer = _object(content)
+    if unknown := sorted(answer.keys() - KEYS):
+        raise BadAnswer(f"its answer has an unknown field {unknown[0][:64]!r}")
+    decision, reason = answer.get("decision", "allow"), answer.get("reason", "")
+    rewrite = answer.get("rewrite")
+    if decision not in ("allow", "deny", "ask") or not isinstance(reason, str):
+        raise BadAnswer("its decision is not allow, deny or ask, or its reason is no text")
+    if (decision != "allow" or rewrite is not None) and event not in INPUTS:
+        raise BadAnswer(f"it decides on {event}, which is only a notification")
+    if rewrite is not None and decision != "allow":
+        raise BadAnswer("it replaces the input of something that it does not allow")
+    if decision == "deny":
+        return Denied(_reason(reason))
+    if decision == "ask":
+        if event is not HookEvent.PRE_TOOL_USE:
+            raise BadAnswer("it asks a person, which only calls of tools can wait for")
+        return Asked(_reason(reason))
+    return Allowed(None if rewrite is None else _input(event, rewrite))
+
+
+def _input(event: HookEvent, rewrite: object) -> object:
+    if event is HookEvent.PRE_TOOL_USE and not isinstance(rewrite, dict):
+        raise BadAnswer("its rewrite is no object of arguments")
+    if event is HookEvent.USER_PROMPT_SUBMIT and not (isinstance(rewrite, str) and rewrite.strip()):
+        raise BadAnswer("its rewrite is no text")
+    return rewrite
+
+
+def _reason(given: str) -> str:
+    return " ".join(given.split())[:REASON_CHARACTERS_MAX] or "it gave no reason"
+
+
+def _object(content: bytes) -> dict[str, object]:
+    try:
+        answer = json.loads(
+            content, object_pairs_hook=_without_repetitions, parse_constant=_refuse_constant
+        )
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer(f"its answer is no JSON: {error}"[:200]) from None
+    if not isinstance(answer, dict):
+        raise BadAnswer("its answer is no object")
+    if not _is_storable(answer):
+        raise BadAnswer("its answer has text that cannot be stored: NUL or half of a surrogate")
+    return answer
+
+
+def _is_storable(value: object) -> bool:
+    match value:
+        case str():
+            return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value)
+        case dict():
+            return all(_is_storable(name) and _is_storable(each) for name, each in value.items())
+        case list():
+            return all(map(_is_storable, value))
+        case _:
+            return True
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len({name.casefold() for name, _ in pairs}) != len(pairs):
+        raise ValueError("it has a field twice, or in two spellings")
+    return dict(pairs)

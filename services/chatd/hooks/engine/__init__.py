@@ -1,0 +1,1 @@
+"""Cached hooks, and their dispatch."""

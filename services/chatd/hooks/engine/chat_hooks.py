@@ -1,0 +1,121 @@
+"""The hooks of chats, as turns and the acceptance of messages use them."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from chatd.chats.domain.errors import HookDenied, HookFailed
+from chatd.content.domain.arguments import parsed
+from chatd.content.domain.parts import Part, Text, ToolCall
+from chatd.content.domain.turn_context import TurnContext
+from chatd.hooks.domain.answers import Allowed, Denied, Verdict
+from chatd.hooks.domain.hooks import HookEvent, Occurrence
+from chatd.hooks.engine.dispatch import HookDispatcher
+from chatd.primitives.domain.ids import ChatId, Owner
+
+NO_HOOK = ""
+
+
+class ChatHooks:
+    """Sends the events of chats to hooks; without hooks nothing is computed or read."""
+
+    def __init__(self, dispatcher: HookDispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    async def submitted(
+        self, chat_id: ChatId, owner: Owner, key: str, content: tuple[Part, ...]
+    ) -> tuple[Part, ...]:
+        """Return the content with which a message of a user is accepted.
+
+        Raises:
+            HookDenied: A hook refuses it.
+            HookFailed: One that fails closed failed.
+        """
+        event = HookEvent.USER_PROMPT_SUBMIT
+        if not await self._dispatcher.has_hooks(event):
+            return content
+        prompt = "\n\n".join(part.text for part in content if isinstance(part, Text))
+        verdict = await self._dispatcher.dispatch(
+            Occurrence(event, chat_id, owner.id, key, {"prompt": prompt, "parts": len(content)})
+        )
+        match verdict:
+            case Denied(reason):
+                raise HookDenied(reason)
+            case Allowed(str(text)):
+                return (Text(text), *(part for part in content if not isinstance(part, Text)))
+            case _:
+                return content
+
+    async def judge(
+        self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]
+    ) -> Mapping[str, Verdict]:
+        """Return what hooks decide on calls, by their ids; calls without hooks are left out.
+
+        Raises:
+            HookFailed: One that fails closed failed, or two calls have the same id.
+        """
+        event, occurrences = HookEvent.PRE_TOOL_USE, []
+        for call in calls:
+            if not await self._dispatcher.has_hooks(event, call.tool_name):
+                continue
+            data = {
+                "tool_use_id": call.tool_call_id,
+                "tool_name": call.tool_name,
+                "tool_input": dict(parsed(call.args_json)),
+            }
+            key = f"{history_version} {call.tool_call_id}"
+            occurrences.append(_of_turn(context, event, key, data, call.tool_name))
+        if not occurrences:
+            return {}
+        if len({call.tool_call_id for call in calls}) < len(calls):
+            raise HookFailed(NO_HOOK, "two calls of one answer have the same id")
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(self._asked(each)) for each in occurrences]
+        verdicts = {}
+        for occurrence, task in zip(occurrences, asked, strict=True):
+            verdict = task.result()
+            if isinstance(verdict, HookFailed):
+                raise verdict
+            verdicts[str(occurrence.data["tool_use_id"])] = verdict
+        return verdicts
+
+    async def notify(
+        self,
+        context: TurnContext,
+        event: HookEvent,
+        key: str,
+        data: Mapping[str, object],
+        tool_name: str = "",
+    ) -> None:
+        """Send an event that hooks do not decide on.
+
+        Raises:
+            HookFailed: One that fails closed failed.
+        """
+        if await self._dispatcher.has_hooks(event, tool_name):
+            await self._dispatcher.dispatch(_of_turn(context, event, key, data, tool_name))
+
+    async def _asked(self, occurrence: Occurrence) -> Verdict | HookFailed:
+        try:
+            return await self._dispatcher.dispatch(occurrence)
+        except HookFailed as failure:
+            return failure
+
+
+def _of_turn(
+    context: TurnContext,
+    event: HookEvent,
+    key: str,
+    data: Mapping[str, object],
+    tool_name: str,
+) -> Occurrence:
+    return Occurrence(
+        event,
+        context.chat_id,
+        context.owner.id,
+        key,
+        data,
+        tool_name=tool_name,
+        turn_id=context.turn_id,
+        root_chat_id=context.root_chat_id,
+        parent_chat_id=context.ancestor_ids[0] if context.ancestor_ids else "",
+    )

@@ -1,0 +1,214 @@
+"""Hooks in PostgreSQL; the secret of one is sealed here and opened only for a delivery.
+
+Only administrators change hooks, which is checked before.
+"""
+
+import uuid
+from collections.abc import Callable
+
+import asyncpg
+
+from chatd.hooks.domain.errors import TooManyHooks
+from chatd.hooks.domain.hooks import HOOKS_MAX, FailPolicy, Hook, HookEvent
+from chatd.primitives.domain.errors import RequestIdReused, ResourceNotFound, VersionConflict
+from chatd.primitives.store.audit_outbox import record_event
+from parley.audit_log import AuditAction, AuditEvent
+from parley.postgres import Pool
+from parley.secrets import Sealed, SecretBox
+from parley.settings import Secret
+
+RESOURCE = "hook"
+TABLE = "chat.hooks"
+COLUMN = "sealed"
+
+_COLUMNS = "id, name, url, events, tools, timeout_ms, fail_policy, is_disabled, version, created_at"
+
+# The oldest first.
+# May run: administrator, process.
+SELECT_HOOKS = f"SELECT {_COLUMNS} FROM chat.hooks ORDER BY created_at, id"
+
+# May run: administrator.
+SELECT_HOOK = f"SELECT {_COLUMNS} FROM chat.hooks WHERE id = $1"
+
+# May run: administrator.
+LOCK_HOOK = f"SELECT {_COLUMNS} FROM chat.hooks WHERE id = $1 FOR UPDATE"
+
+# The hooks, locked, so that they are counted; an advisory lock, since there may be none.
+# May run: administrator.
+LOCK_HOOKS = "SELECT pg_advisory_xact_lock(hashtextextended('hooks', 0))"
+
+# May run: administrator.
+COUNT_HOOKS = "SELECT count(*) FROM chat.hooks"
+
+# May run: administrator.
+INSERT_HOOK = f"""
+    INSERT INTO chat.hooks (id, name, url, events, tools, timeout_ms, fail_policy, is_disabled,
+        sealed, sealed_key_id, version, request_hash, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, clock_timestamp())
+    RETURNING {_COLUMNS}
+"""
+
+# A stored hook with its secret, for a repeated request.
+# May run: administrator.
+SELECT_REPEATED = f"""
+    SELECT {_COLUMNS}, request_hash, sealed, sealed_key_id FROM chat.hooks WHERE id = $1
+"""
+
+# May run: checked by LOCK_HOOK.
+UPDATE_HOOK = f"""
+    UPDATE chat.hooks SET name = $2, url = $3, events = $4, tools = $5, timeout_ms = $6,
+        fail_policy = $7, is_disabled = $8, version = version + 1
+    WHERE id = $1 RETURNING {_COLUMNS}
+"""
+
+# The secret of a hook, for a delivery.
+# May run: process.
+SELECT_SECRET = "SELECT sealed, sealed_key_id FROM chat.hooks WHERE id = $1"
+
+# May run: administrator.
+DELETE_HOOK = "DELETE FROM chat.hooks WHERE id = $1 RETURNING id"
+
+
+class PostgresHooks:
+    """Stores hooks, and calls `changed` after the commit of each change."""
+
+    def __init__(
+        self, pool: Pool, box: SecretBox, changed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._pool = pool
+        self._box = box
+        self._changed = changed
+
+    async def all(self) -> tuple[Hook, ...]:
+        """Return the hooks, the oldest first."""
+        return tuple(map(_hook_of, await self._pool.fetch(SELECT_HOOKS)))
+
+    async def find(self, hook_id: str) -> Hook:
+        """Return one hook.
+
+        Raises:
+            ResourceNotFound: There is none.
+        """
+        row = await self._pool.fetchrow(SELECT_HOOK, hook_id)
+        if row is None:
+            raise ResourceNotFound(RESOURCE, hook_id)
+        return _hook_of(row)
+
+    async def create(self, hook: Hook, secret: Secret, request_hash: bytes) -> tuple[Hook, Secret]:
+        """Store a hook, or return the one that the same request stored, with its secret.
+
+        Raises:
+            TooManyHooks: There are as many as may be.
+            RequestIdReused: The request id was used for another body.
+        """
+        sealed = self._box.seal(
+            secret.reveal().encode(), table=TABLE, column=COLUMN, row_id=hook.id
+        )
+        async with self._pool.acquire() as connection, connection.transaction():
+            await connection.execute(LOCK_HOOKS)
+            before = await connection.fetchrow(SELECT_REPEATED, hook.id)
+            if before is not None:
+                if before["request_hash"] != request_hash:
+                    raise RequestIdReused(hook.id)
+                return _hook_of(before), self._opened(before, hook.id)
+            if await connection.fetchval(COUNT_HOOKS) >= HOOKS_MAX:
+                raise TooManyHooks(HOOKS_MAX)
+            values = (*_values(hook), sealed.ciphertext, sealed.key_id, request_hash)
+            row = await connection.fetchrow(INSERT_HOOK, *values)
+            assert row is not None
+            await record_event(connection, _event(AuditAction.HOOK_CREATED, hook))
+        self._changed()
+        return _hook_of(row), secret
+
+    async def update(
+        self, hook_id: str, edit: Callable[[Hook], Hook], expected_version: int | None
+    ) -> Hook:
+        """Update a hook with the result of `edit`.
+
+        Raises:
+            ResourceNotFound: There is none.
+            VersionConflict: It was changed since that version.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(LOCK_HOOK, hook_id)
+            if row is None:
+                raise ResourceNotFound(RESOURCE, hook_id)
+            if expected_version not in (None, row["version"]):
+                raise VersionConflict(str(row["version"]))
+            changed = edit(_hook_of(row))
+            row = await connection.fetchrow(UPDATE_HOOK, *_values(changed))
+            assert row is not None  # It is locked.
+            await record_event(connection, _event(AuditAction.HOOK_UPDATED, changed))
+        self._changed()
+        return _hook_of(row)
+
+    async def delete(self, hook_id: str) -> None:
+        """Delete a hook with its log.
+
+        Raises:
+            ResourceNotFound: There is none.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(DELETE_HOOK, hook_id) is None:
+                raise ResourceNotFound(RESOURCE, hook_id)
+            await record_event(connection, AuditEvent(AuditAction.HOOK_DELETED, hook_id))
+        self._changed()
+
+    async def record_test(self, hook_id: str) -> None:
+        """Record in the audit log that somebody tests a hook."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            await record_event(connection, AuditEvent(AuditAction.HOOK_TESTED, hook_id))
+
+    async def secret(self, hook_id: str) -> Secret:
+        """Return the secret of a hook, for one delivery.
+
+        Raises:
+            ResourceNotFound: The hook was deleted.
+        """
+        row = await self._pool.fetchrow(SELECT_SECRET, hook_id)
+        if row is None:
+            raise ResourceNotFound(RESOURCE, hook_id)
+        return self._opened(row, hook_id)
+
+    def _opened(self, row: asyncpg.Record, hook_id: str) -> Secret:
+        sealed = Sealed(row["sealed"], row["sealed_key_id"])
+        plain = self._box.open(sealed, table=TABLE, column=COLUMN, row_id=hook_id)
+        return Secret(plain.decode())
+
+
+def new_hook_id(user_id: str, key: str) -> str:
+    """Derive the id of a hook from its request, so that a repeated request finds it."""
+    return str(uuid.uuid5(uuid.UUID(user_id), f"hook {key}"))
+
+
+def _event(action: AuditAction, hook: Hook) -> AuditEvent:
+    details = {"events": " ".join(sorted(hook.events)), "fail_policy": hook.fail_policy.value}
+    return AuditEvent(action, hook.id, details=details)
+
+
+def _values(hook: Hook) -> tuple[object, ...]:
+    return (
+        hook.id,
+        hook.name,
+        hook.url,
+        sorted(hook.events),
+        list(hook.tools),
+        hook.timeout_ms,
+        hook.fail_policy,
+        hook.is_disabled,
+    )
+
+
+def _hook_of(row: asyncpg.Record) -> Hook:
+    return Hook(
+        id=str(row["id"]),
+        name=row["name"],
+        url=row["url"],
+        events=frozenset(map(HookEvent, row["events"])),
+        tools=tuple(row["tools"]),
+        timeout_ms=row["timeout_ms"],
+        fail_policy=FailPolicy(row["fail_policy"]),
+        is_disabled=row["is_disabled"],
+        version=row["version"],
+        created_at=row["created_at"],
+    )

@@ -1,0 +1,87 @@
+"""What answers of consumers decide, and what several hooks decide together."""
+
+import pytest
+
+from chatd.hooks.domain.answers import (
+    Allowed,
+    Asked,
+    BadAnswer,
+    Denied,
+    Verdict,
+    merged,
+    verdict_of,
+)
+from chatd.hooks.domain.hooks import HookEvent
+
+TOOL = HookEvent.PRE_TOOL_USE
+PROMPT = HookEvent.USER_PROMPT_SUBMIT
+
+
+@pytest.mark.parametrize(
+    ("event", "content", "verdict"),
+    [
+        (TOOL, b"", Allowed()),
+        (HookEvent.STOP, b"", Allowed()),
+        (HookEvent.STOP, b"{}", Allowed()),
+        (TOOL, b'{"decision": "allow"}', Allowed()),
+        (TOOL, b'{"rewrite": {"path": "/ok"}}', Allowed({"path": "/ok"})),
+        (PROMPT, b'{"decision": "allow", "rewrite": "hello"}', Allowed("hello")),
+        (TOOL, b'{"decision": "deny", "reason": " no\\nway "}', Denied("no way")),
+        (PROMPT, b'{"decision": "deny"}', Denied("it gave no reason")),
+        (TOOL, b'{"decision": "ask", "reason": "sure?"}', Asked("sure?")),
+    ],
+)
+def test_an_answer_decides(event: HookEvent, content: bytes, verdict: Verdict) -> None:
+    assert verdict_of(event, 200, content) == verdict
+
+
+@pytest.mark.parametrize(
+    ("event", "status", "content", "problem"),
+    [
+        (TOOL, 500, b"{}", "it answered with status 500"),
+        (TOOL, 302, b"", "it answered with status 302"),
+        (TOOL, 200, b"<html>", "its answer is no JSON"),
+        (TOOL, 200, b"[" * 100_000, "its answer is no JSON"),
+        (TOOL, 200, b"\xff", "its answer is no JSON"),
+        (TOOL, 200, b"[]", "its answer is no object"),
+        (TOOL, 200, b'{"decision": "deny", "decision": "allow"}', "a field twice"),
+        (TOOL, 200, b'{"decision": "deny", "Decision": "allow"}', "in two spellings"),
+        (TOOL, 200, b'{"rewrite": {"a": 1, "A": 2}}', "in two spellings"),
+        (TOOL, 200, b'{"rewrite": {"a": NaN}}', "its answer is no JSON"),
+        (TOOL, 200, b'{"rewrite": {"a": ["\\ud800"]}}', "text that cannot be stored"),
+        (PROMPT, 200, b'{"rewrite": "a\\u0000"}', "text that cannot be stored"),
+        (TOOL, 200, b'{"verdict": "allow"}', "an unknown field 'verdict'"),
+        (TOOL, 200, b'{"decision": "maybe"}', "is not allow, deny or ask"),
+        (TOOL, 200, b'{"decision": ["deny"]}', "is not allow, deny or ask"),
+        (TOOL, 200, b'{"decision": "deny", "rewrite": {}}', "that it does not allow"),
+        (TOOL, 200, b'{"rewrite": "x"}', "its rewrite is no object of arguments"),
+        (PROMPT, 200, b'{"rewrite": " "}', "its rewrite is no text"),
+        (PROMPT, 200, b'{"decision": "ask"}', "which only calls of tools can wait for"),
+        (HookEvent.STOP, 200, b'{"decision": "deny"}', "which is only a notification"),
+    ],
+)
+def test_an_answer_that_is_not_valid_is_a_failure(
+    event: HookEvent, status: int, content: bytes, problem: str
+) -> None:
+    with pytest.raises(BadAnswer) as refused:
+        verdict_of(event, status, content)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        (Allowed(), Allowed(), Allowed()),
+        (Allowed({"a": 1}), Allowed(), Allowed({"a": 1})),
+        (Allowed({"a": 1}), Allowed({"a": 2}), Allowed({"a": 2})),
+        (Allowed({"a": 1}), Asked("sure?"), Asked("sure?", {"a": 1})),
+        (Asked("sure?"), Allowed({"a": 1}), Asked("sure?", {"a": 1})),
+        (Asked("sure?"), Asked("really?"), Asked("sure?")),
+        (Asked("sure?"), Denied("no"), Denied("no")),
+        (Denied("no"), Allowed({"a": 1}), Denied("no")),
+    ],
+)
+def test_of_several_hooks_the_strictest_decides(
+    first: Verdict, second: Verdict, together: Verdict
+) -> None:
+    assert merged(first, second) == together

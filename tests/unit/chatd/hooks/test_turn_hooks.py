@@ -1,0 +1,246 @@
+"""Turns whose events go to hooks: refused, asked about, rewritten, failed and repeated."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.commands import RequestCompaction
+from chatd.chats.domain.errors import HookDenied, HookFailed
+from chatd.content.domain.arguments import ARGUMENTS_DEPTH_MAX
+from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.turn_context import TurnContext
+from chatd.hooks.domain.hooks import FailPolicy, HookEvent
+from chatd.models.domain.language_model import (
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    UsageReported,
+)
+from support.chatd.hooks.in_memory_hooks import Answer, HookStage, hook, hook_stage
+from support.chatd.turns.journaling_tools import Crash
+from support.chatd.turns.turn_stage import ANN, CHAT, WORKER, Stage, calling, client_tool, tool
+
+RM = ToolCall("a", "execute", '{"command": "rm x"}')
+LS = ToolCall("b", "execute", '{"command": "ls"}')
+COMMITS = 3  # The answer with its call, the result, the last answer.
+PRE, POST = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE
+
+
+def stage_of(
+    answer: Answer, *events: HookEvent, calls: tuple[ToolCall, ...] = (RM, LS), **more: Any
+) -> tuple[Stage, HookStage]:
+    hooks = hook_stage(answer, hook(*events, **more))
+    return Stage(calling(*calls), tool("execute"), client_tool("browse"), hooks=hooks.chats), hooks
+
+
+def about_rm(answer: object) -> Answer:
+    """Return answers to calls of rm; others are allowed."""
+    return lambda payload: answer if "rm" in json.dumps(payload["data"]) else {}
+
+
+def results(stage: Stage) -> dict[str, ToolResult]:
+    return {
+        part.tool_call_id: part
+        for message in stage.messages
+        for part in message.content
+        if isinstance(part, ToolResult)
+    }
+
+
+def arguments(stage: Stage) -> list[str]:
+    return [
+        part.args_json
+        for message in stage.messages
+        for part in message.content
+        if isinstance(part, ToolCall)
+    ]
+
+
+async def test_a_call_that_a_hook_denies_does_not_run_and_the_model_reads_why() -> None:
+    stage, _ = stage_of(about_rm({"decision": "deny", "reason": "Keep files."}), PRE)
+    await stage.ask()
+    assert stage.tools.order == ["execute"]
+    refused = json.loads(results(stage)["a"].result_json)
+    assert refused["error"] == "this did not run, because a hook refuses it: Keep files."
+    assert refused["hint"].startswith("This is a policy, not a fault")
+    assert results(stage)["b"].outcome is ToolOutcome.DONE
+    assert stage.texts[-1] == ("assistant", "done")
+
+
+async def test_a_call_that_a_hook_asks_about_waits_for_an_approval() -> None:
+    stage, _ = stage_of(about_rm({"decision": "ask", "reason": "Sure?"}), PRE)
+    await stage.ask()
+    assert stage.tools.order == ["execute"]
+    assert stage.status is Status.REQUIRES_ACTION
+    (waiting,) = [call for call in stage.state.pending if not call.is_recorded]
+    assert (waiting.tool_call_id, waiting.kind, waiting.reason) == (
+        "a",
+        PendingKind.APPROVAL,
+        "a hook asks: Sure?",
+    )
+
+
+async def test_a_rewritten_call_runs_and_is_stored_with_the_new_arguments() -> None:
+    stage, _ = stage_of(about_rm({"rewrite": {"command": "ls x"}}), PRE)
+    await stage.ask()
+    assert stage.tools.order == ["execute", "execute"]
+    assert arguments(stage) == ['{"command":"ls x"}', '{"command": "ls"}']
+
+
+async def test_rewritten_arguments_are_validated_again() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(ARGUMENTS_DEPTH_MAX):
+        deep = {"a": deep}
+    stage, _ = stage_of(about_rm({"rewrite": deep}), PRE)
+    await stage.ask()
+    assert stage.tools.order == ["execute"]
+    assert results(stage)["a"].outcome is ToolOutcome.FAILED
+
+
+async def test_ambiguous_arguments_are_refused_before_hooks_see_them() -> None:
+    call = ToolCall("a", "execute", '{"path": "/ok", "PATH": "/secret"}')
+    stage, hooks = stage_of(lambda _: {}, PRE, calls=(call, ToolCall("b", "unknown", "{}")))
+    await stage.ask()
+    assert hooks.consumer.got == []
+    assert "differ only in case" in results(stage)["a"].result_json
+
+
+@pytest.mark.parametrize("decision", ["deny", "ask"])
+async def test_a_call_for_the_client_can_be_denied_and_a_question_about_it_refuses_it(
+    decision: str,
+) -> None:
+    answer = {"decision": decision, "reason": "Not here."}
+    stage, _ = stage_of(lambda _: answer, PRE, calls=(ToolCall("a", "browse", "{}"),))
+    await stage.ask()
+    assert stage.status is Status.WAITING
+    assert "Not here." in results(stage)["a"].result_json
+
+
+async def test_a_hook_that_is_down_ends_the_turn_unless_it_fails_open() -> None:
+    stage, _ = stage_of(lambda _: None, PRE)
+    await stage.ask()
+    assert stage.tools.order == []
+    assert stage.status is Status.ERROR
+    assert stage.state.last_error is not None
+    assert stage.state.last_error.kind is ErrorKind.HOOK_DISPATCH_FAILED
+    stage, _ = stage_of(lambda _: None, PRE, fail_policy=FailPolicy.OPEN)
+    await stage.ask()
+    assert stage.tools.order == ["execute", "execute"]
+    assert stage.status is Status.WAITING
+
+
+async def test_calls_with_the_same_id_are_told_apart() -> None:
+    answer = about_rm({"decision": "deny"})
+    stage, hooks = stage_of(answer, PRE, calls=(RM, ToolCall("a", "execute", "{}")))
+    await stage.ask()
+    assert stage.tools.order == ["execute"]
+    assert len({each["data"]["tool_use_id"] for each in hooks.consumer.got}) == 2
+
+
+async def test_results_are_stored_before_a_failing_hook_ends_the_turn() -> None:
+    stage, _ = stage_of(lambda _: 500, POST)
+    await stage.ask()
+    assert {each.outcome for each in results(stage).values()} == {ToolOutcome.DONE}
+    assert stage.status is Status.ERROR
+
+
+async def test_an_answer_is_stored_before_a_failing_hook_ends_the_turn() -> None:
+    stage, _ = stage_of(lambda _: 500, HookEvent.STOP)
+    await stage.ask()
+    assert stage.texts[-1] == ("assistant", "done")
+    assert stage.status is Status.ERROR
+
+
+async def test_a_turn_sends_its_events_in_order() -> None:
+    stage, hooks = stage_of(lambda _: {}, calls=(LS,))
+    await stage.ask()
+    call = {"tool_use_id": "b", "tool_name": "execute"}
+    first, *others = hooks.consumer.seen()
+    assert first == ("session_start", {"source": "startup"})
+    assert others[0] == ("pre_tool_use", {**call, "tool_input": {"command": "ls"}})
+    assert others[1][0] == "post_tool_use"
+    assert others[1][1] == {
+        **call,
+        "outcome": "done",
+        "tool_response": results(stage)["b"].result_json,
+    }
+    assert others[2:] == [("stop", {})]
+    await stage.ask("again")
+    assert [each["type"] for each in hooks.consumer.got[4:]] == [
+        "pre_tool_use",
+        "post_tool_use",
+        "stop",
+    ]
+
+
+async def test_without_hooks_for_its_events_a_turn_reads_nothing() -> None:
+    stage, hooks = stage_of(lambda _: {}, HookEvent.USER_PROMPT_SUBMIT)
+    await stage.ask()
+    assert (hooks.consumer.got, hooks.stored.reads) == ([], 1)
+
+
+async def test_a_summary_is_announced_before_and_after_it_is_stored() -> None:
+    def play(request: ModelRequest) -> Iterable[ModelEvent]:
+        yield TextDelta("summary")
+        yield UsageReported(10, 10)
+        yield Finished()
+
+    hooks = hook_stage(lambda _: {}, hook(HookEvent.PRE_COMPACT, HookEvent.POST_COMPACT))
+    stage = Stage(play, hooks=hooks.chats)
+    await stage.ask()
+    stage.do(RequestCompaction(WORKER))
+    await stage.run()
+    assert hooks.consumer.seen() == [
+        ("pre_compact", {"source": "manual"}),
+        ("post_compact", {"source": "manual"}),
+    ]
+
+
+@pytest.mark.parametrize("dies_after", range(COMMITS))
+async def test_the_next_owner_repeats_events_with_the_same_ids_and_loses_no_result(
+    dies_after: int,
+) -> None:
+    stage, hooks = stage_of(lambda _: {}, calls=(LS,))
+    stage.commits.dies_after = dies_after
+    stage.send()
+    with pytest.raises(Crash):
+        await stage.run()
+    await stage.take_over()
+    assert stage.texts[-1] == ("assistant", "done")
+    ids = {(each["type"], each["dispatch_id"]) for each in hooks.consumer.got}
+    assert sorted(kind for kind, _ in ids) == [
+        "post_tool_use",
+        "pre_tool_use",
+        "session_start",
+        "stop",
+    ]
+
+
+async def test_two_calls_with_one_id_are_not_decided_on() -> None:
+    hooks = hook_stage(lambda _: {}, hook(PRE))
+    with pytest.raises(HookFailed):
+        await hooks.chats.judge(TurnContext(CHAT, ANN), 1, (RM, RM))
+    assert hooks.consumer.got == []
+
+
+async def test_a_message_is_accepted_as_hooks_decide() -> None:
+    said = (Text("hello"), Text("world"))
+    answers: list[object] = [{}, {"rewrite": "bye"}, {"decision": "deny", "reason": "no"}, None]
+    hooks = hook_stage(lambda _: answers.pop(0), hook(HookEvent.USER_PROMPT_SUBMIT))
+    assert await hooks.chats.submitted(CHAT, ANN, "k", said) == said
+    assert await hooks.chats.submitted(CHAT, ANN, "k", said) == (Text("bye"),)
+    with pytest.raises(HookDenied):
+        await hooks.chats.submitted(CHAT, ANN, "k", said)
+    with pytest.raises(HookFailed):
+        await hooks.chats.submitted(CHAT, ANN, "k", said)
+    assert hooks.consumer.seen()[0] == (
+        "user_prompt_submit",
+        {"prompt": "hello\n\nworld", "parts": 2},
+    )
+    assert len({each["dispatch_id"] for each in hooks.consumer.got}) == 1
