@@ -54,6 +54,7 @@ from chatd.resources import Resources, open_resources
 from chatd.retention.wiring import RetentionComponents, open_retention
 from chatd.reverts.clients.restores import NodeRestores
 from chatd.reverts.rpc.servicer import RevertServicer
+from chatd.schedules.wiring import ScheduleComponents, open_schedules
 from chatd.schema import SCHEMA
 from chatd.settings import Settings
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
@@ -119,7 +120,9 @@ async def run(settings: Settings, process: Process) -> None:
             return  # Another process in quarantine runs on this machine.
         owning = components.tasks.keep("chats.run", worker.run)
         titles = components.tasks.keep("labels.generate", jobs.run)
-        for name, loop in _loops(components).items():
+        chat_servicer = _chat_servicer(components)
+        schedules = _open_schedules(components, chat_servicer)
+        for name, loop in {**_loops(components), "schedules.run": schedules.runs.run}.items():
             components.tasks.keep(name, loop)
         await worker.until_registered()
         worker.poke()  # Chats of the dead may wait since before this worker could claim.
@@ -128,7 +131,8 @@ async def run(settings: Settings, process: Process) -> None:
         )
         tunnelled = TunnelledMethods()
         servicers = (
-            *_servicers(components),
+            *_servicers(components, chat_servicer),
+            schedules.servicer,
             components.streams.servicer(resources.neighbours.admission(revocations), tunnelled),
         )
         await stack.enter_async_context(
@@ -369,7 +373,46 @@ def _server_ports(components: Components) -> ServerPorts:
     )
 
 
-def _servicers(components: Components) -> tuple[object, ...]:
+def _chat_servicer(components: Components) -> ChatServicer:
+    """Return the servicer of ChatService."""
+    spend, worker, workspaces = components.spend, components.worker, components.workspaces
+    return ChatServicer(
+        components.chats.stores,
+        claims=worker.worker,
+        groups=spend.groups,
+        tasks=components.tasks,
+        references=_references(components),
+        spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
+        created=worker.titles.title_writer.created,
+        defaults=ConfiguredDefaults(components.catalogue.configuration),
+        cursor_after=cursor_after,
+        fork_workspace=workspaces.control.fork_of_chat,
+        propose_title=worker.titles.title_writer.propose,
+        changed=components.catalogue.chat_changed,
+    )
+
+
+def _references(components: Components) -> References:
+    """Return the checks of ids in requests."""
+    return References(
+        components.workspaces.control.workspaces,
+        components.worker.servers,
+        GatewayGrantees(components.resources.gateways),
+    )
+
+
+def _open_schedules(components: Components, chat_servicer: ChatServicer) -> ScheduleComponents:
+    """Return the components of schedules, whose runs call ChatService as their owners."""
+    return open_schedules(
+        components.resources,
+        components.chats,
+        chat_servicer,
+        references=_references(components),
+        defaults=ConfiguredDefaults(components.catalogue.configuration),
+    )
+
+
+def _servicers(components: Components, chat_servicer: ChatServicer) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
     worker, workspaces = components.worker, components.workspaces
@@ -385,20 +428,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
     )
     restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (
-        ChatServicer(
-            components.chats.stores,
-            claims=worker.worker,
-            groups=spend.groups,
-            tasks=components.tasks,
-            references=References(workspaces.control.workspaces, worker.servers, grantees),
-            spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
-            created=worker.titles.title_writer.created,
-            defaults=ConfiguredDefaults(catalogue.configuration),
-            cursor_after=cursor_after,
-            fork_workspace=workspaces.control.fork_of_chat,
-            propose_title=worker.titles.title_writer.propose,
-            changed=catalogue.chat_changed,
-        ),
+        chat_servicer,
         RevertServicer(
             components.chats.stores,
             claims=worker.worker,

@@ -7,6 +7,7 @@ import chatd.chats.store.text_search.tables
 import chatd.instructions.store.tables
 import chatd.models.store.tables
 import chatd.primitives.store.audit_outbox
+import chatd.schedules.store.tables
 import chatd.spend.store.tables
 import chatd.workspace_servers.store.tables
 import chatd.workspaces.store.secret_tables

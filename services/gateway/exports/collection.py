@@ -22,6 +22,7 @@ from parley.api.chat.v1 import (
     file_pb2,
     file_service_pb2,
     model_service_pb2,
+    schedule_service_pb2,
     settings_service_pb2,
     usage_service_pb2,
 )
@@ -158,6 +159,13 @@ class Collection:
             (
                 "approval-rules.json",
                 lambda: self._all(lambda stubs: stubs.approvals.ListApprovalRules, rules),
+            ),
+            (
+                "schedules.json",
+                lambda: self._all(
+                    lambda stubs: stubs.schedules.ListSchedules,
+                    schedule_service_pb2.ListSchedulesRequest(),
+                ),
             ),
             ("secrets.json", lambda: self._all(lambda stubs: stubs.secrets.ListSecrets, secrets)),
             (

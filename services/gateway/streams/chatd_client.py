@@ -23,6 +23,7 @@ from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
+from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
@@ -62,6 +63,7 @@ class Stubs:
     usage: UsageServiceStub
     retention: RetentionServiceStub
     reverts: RevertServiceStub
+    schedules: ScheduleServiceStub
     context: ContextServiceStub
     approvals: ApprovalServiceStub
     break_glass: BreakGlassServiceStub
@@ -164,6 +166,7 @@ class ChatdClient:
                 usage=UsageServiceStub(channel),
                 retention=RetentionServiceStub(channel),
                 reverts=RevertServiceStub(channel),
+                schedules=ScheduleServiceStub(channel),
                 context=ContextServiceStub(channel),
                 approvals=ApprovalServiceStub(channel),
                 break_glass=BreakGlassServiceStub(channel),

@@ -15,6 +15,7 @@ from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
+from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
@@ -53,6 +54,7 @@ class Person:
     approvals: Any
     break_glass: Any
     context: Any
+    schedules: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -74,6 +76,7 @@ class Person:
             approvals=ApprovalServiceStub(channel),
             break_glass=BreakGlassServiceStub(channel),
             context=ContextServiceStub(channel),
+            schedules=ScheduleServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -90,6 +93,7 @@ class Person:
             self.approvals,
             self.break_glass,
             self.context,
+            self.schedules,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

@@ -108,6 +108,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """An administrator asks for chats of a user without an open access. Metadata: {"user_id": "..."}."""
     ERROR_REASON_TOO_MANY_RULES: _ErrorReason.ValueType  # 60
     """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
+    ERROR_REASON_TOO_MANY_SCHEDULES: _ErrorReason.ValueType  # 85
+    """The user has as many schedules as may be. Metadata: {"schedules_max": "100"}."""
+    ERROR_REASON_SCHEDULE_ENDED: _ErrorReason.ValueType  # 86
+    """The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -198,4 +202,8 @@ ERROR_REASON_BREAK_GLASS_NEEDED: ErrorReason.ValueType  # 61
 """An administrator asks for chats of a user without an open access. Metadata: {"user_id": "..."}."""
 ERROR_REASON_TOO_MANY_RULES: ErrorReason.ValueType  # 60
 """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
+ERROR_REASON_TOO_MANY_SCHEDULES: ErrorReason.ValueType  # 85
+"""The user has as many schedules as may be. Metadata: {"schedules_max": "100"}."""
+ERROR_REASON_SCHEDULE_ENDED: ErrorReason.ValueType  # 86
+"""The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
