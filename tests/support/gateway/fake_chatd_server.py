@@ -16,6 +16,8 @@ from parley.api.chat.v1 import (
     model_service_pb2_grpc,
     revert_service_pb2,
     revert_service_pb2_grpc,
+    schedule_service_pb2,
+    schedule_service_pb2_grpc,
     settings_service_pb2,
     settings_service_pb2_grpc,
     usage_service_pb2,
@@ -91,6 +93,7 @@ def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
         (context_service_pb2, context_service_pb2_grpc, "ContextService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
         (revert_service_pb2, revert_service_pb2_grpc, "RevertService"),
+        (schedule_service_pb2, schedule_service_pb2_grpc, "ScheduleService"),
         (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),
         (settings_service_pb2, settings_service_pb2_grpc, "SettingsService"),
         (

@@ -52,6 +52,7 @@ from chatd.primitives.domain.ids import (
     QueuedMessageId,
     RevertId,
 )
+from chatd.schedules.domain.schedule import ScheduleEnded, TooManySchedules
 from chatd.spend.domain.limits import UsageLimitReached
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.domain.groups import GroupsUnavailable
@@ -132,6 +133,8 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     ),
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
     (TooManyRules(100), "RESOURCE_EXHAUSTED", "TOO_MANY_RULES", {"rules_max": "100"}),
+    (TooManySchedules(9), "RESOURCE_EXHAUSTED", "TOO_MANY_SCHEDULES", {"schedules_max": "9"}),
+    (ScheduleEnded("s"), "FAILED_PRECONDITION", "SCHEDULE_ENDED", {"schedule_id": "s"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (
         MediaTypeRefused("text/html", ("text/plain",)),
