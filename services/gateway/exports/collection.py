@@ -160,13 +160,7 @@ class Collection:
                 "approval-rules.json",
                 lambda: self._all(lambda stubs: stubs.approvals.ListApprovalRules, rules),
             ),
-            (
-                "schedules.json",
-                lambda: self._all(
-                    lambda stubs: stubs.schedules.ListSchedules,
-                    schedule_service_pb2.ListSchedulesRequest(),
-                ),
-            ),
+            ("schedules.json", self._schedules),
             ("secrets.json", lambda: self._all(lambda stubs: stubs.secrets.ListSecrets, secrets)),
             (
                 "workspaces.json",
@@ -199,6 +193,10 @@ class Collection:
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+    async def _schedules(self) -> Content:
+        request = schedule_service_pb2.ListSchedulesRequest()
+        return await self._all(lambda stubs: stubs.schedules.ListSchedules, request)
 
     async def _shared(self) -> Content:
         request = chat_service_pb2.ListChatsRequest(query="source:shared_with_me")

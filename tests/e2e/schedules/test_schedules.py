@@ -64,7 +64,7 @@ def test_a_schedule_runs_and_is_shown_paused_resumed_and_deleted(stack: LocalSta
     assert resumed.stdout == f"It runs next at {daily['next_run_at']}.\n"
     refused = stack.parley("schedule", "add", "Look.", "--cron", "99 * * * *")
     assert refused.returncode != 0
-    assert "minute: 99 is not within 0-59" in refused.stderr
+    assert "Minute: 99 is not within 0-59" in refused.stderr
     for each in (once, into, daily):
         assert stack.parley("schedule", "rm", each["id"]).returncode == 0
     assert daily["id"] not in stack.parley("schedule", "ls").stdout
