@@ -58,6 +58,7 @@ from chatd.resources import Resources, open_resources
 from chatd.retention.wiring import RetentionComponents, open_retention
 from chatd.reverts.clients.restores import NodeRestores
 from chatd.reverts.rpc.servicer import RevertServicer
+from chatd.schedules.wiring import ScheduleComponents, open_schedules
 from chatd.schema import SCHEMA
 from chatd.settings import Settings
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
@@ -124,7 +125,9 @@ async def run(settings: Settings, process: Process) -> None:
             return  # Another process in quarantine runs on this machine.
         owning = components.tasks.keep("chats.run", worker.run)
         titles = components.tasks.keep("labels.generate", jobs.run)
-        for name, loop in _loops(components).items():
+        chat_servicer = _chat_servicer(components)
+        schedules = _open_schedules(components, chat_servicer)
+        for name, loop in {**_loops(components), "schedules.run": schedules.runs.run}.items():
             components.tasks.keep(name, loop)
         await worker.until_registered()
         worker.poke()  # Chats of the dead may wait since before this worker could claim.
@@ -133,8 +136,9 @@ async def run(settings: Settings, process: Process) -> None:
         )
         tunnelled = TunnelledMethods()
         servicers = (
-            *_servicers(components),
+            *_servicers(components, chat_servicer),
             _race_servicer(components),
+            schedules.servicer,
             components.streams.servicer(resources.neighbours.admission(revocations), tunnelled),
         )
         await stack.enter_async_context(
@@ -395,7 +399,6 @@ def _race_servicer(components: Components) -> RaceServicer:
     """Return the servicer of races."""
     resources, spend, worker = components.resources, components.spend, components.worker
     workspaces = components.workspaces
-    grantees = GatewayGrantees(resources.gateways)
     return open_races(
         resources,
         components.chats,
@@ -404,19 +407,20 @@ def _race_servicer(components: Components) -> RaceServicer:
         tools=worker.tools,
         spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
         groups=spend.groups,
-        references=References(workspaces.control.workspaces, worker.servers, grantees),
+        references=_references(components),
         tasks=components.tasks,
     )
 
 
-def _chat_servicer(components: Components, grantees: GatewayGrantees) -> ChatServicer:
-    worker, workspaces, spend = components.worker, components.workspaces, components.spend
+def _chat_servicer(components: Components) -> ChatServicer:
+    """Return the servicer of ChatService."""
+    spend, worker, workspaces = components.spend, components.worker, components.workspaces
     return ChatServicer(
         components.chats.stores,
         claims=worker.worker,
         groups=spend.groups,
         tasks=components.tasks,
-        references=References(workspaces.control.workspaces, worker.servers, grantees),
+        references=_references(components),
         spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
         created=worker.titles.title_writer.created,
         defaults=ConfiguredDefaults(components.catalogue.configuration),
@@ -428,7 +432,27 @@ def _chat_servicer(components: Components, grantees: GatewayGrantees) -> ChatSer
     )
 
 
-def _servicers(components: Components) -> tuple[object, ...]:
+def _references(components: Components) -> References:
+    """Return the checks of ids in requests."""
+    return References(
+        components.workspaces.control.workspaces,
+        components.worker.servers,
+        GatewayGrantees(components.resources.gateways),
+    )
+
+
+def _open_schedules(components: Components, chat_servicer: ChatServicer) -> ScheduleComponents:
+    """Return the components of schedules, whose runs call ChatService as their owners."""
+    return open_schedules(
+        components.resources,
+        components.chats,
+        chat_servicer,
+        references=_references(components),
+        defaults=ConfiguredDefaults(components.catalogue.configuration),
+    )
+
+
+def _servicers(components: Components, chat_servicer: ChatServicer) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
     worker, workspaces = components.worker, components.workspaces
@@ -444,7 +468,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
     )
     restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (
-        _chat_servicer(components, grantees),
+        chat_servicer,
         RevertServicer(
             components.chats.stores,
             claims=worker.worker,

@@ -41,6 +41,7 @@ from chatd.primitives.domain.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
+from chatd.schedules.rpc.errors import SCHEDULE_ERRORS
 from chatd.spend.domain.limits import UsageLimitReached, dollars
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.domain.groups import GroupsUnavailable
@@ -475,5 +476,6 @@ ERRORS: ErrorTable = {
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,
+    **SCHEDULE_ERRORS,
     **WORKSPACE_ERRORS,
 }

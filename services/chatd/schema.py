@@ -9,6 +9,7 @@ import chatd.instructions.store.tables
 import chatd.models.store.tables
 import chatd.primitives.store.audit_outbox
 import chatd.races.store.tables
+import chatd.schedules.store.tables
 import chatd.spend.store.tables
 import chatd.workspace_servers.store.tables
 import chatd.workspaces.store.secret_tables

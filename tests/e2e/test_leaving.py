@@ -164,6 +164,7 @@ def check_archive(data: bytes, chat_id: str) -> None:
         "profile.json",
         "settings.json",
         "approval-rules.json",
+        "schedules.json",
         f"chats/{chat_id}/messages-00001.jsonl",
         f"chats/{chat_id}/chat.json",
     } <= with_canary

@@ -26,7 +26,7 @@ from parley.rpc.errors import (
 from parley.rpc.limits import LIMITS, Limits
 from parley.rpc.method import check_request
 from parley.rpc.problem import Problem, Refusal, Violation, problem_of, refused_call
-from parley.rpc.problem_table import ErrorTable
+from parley.rpc.problem_table import ErrorTable, Problems
 from parley.rpc.revocations import FollowedRevocations, RevocationTiming
 from parley.rpc.server import Registration, RunningServer, answers_encoded, serve
 from parley.rpc.tls import TlsFiles
@@ -47,6 +47,7 @@ __all__ = [
     "NoAddress",
     "NoCall",
     "Problem",
+    "Problems",
     "Refusal",
     "Registration",
     "RevocationTiming",

@@ -7,6 +7,7 @@ field. In a patch an absent field is not changed, and null clears a field that m
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum, StrEnum
 from functools import cache
@@ -18,12 +19,14 @@ from google.protobuf.message import Message
 from msgspec import UNSET, UnsetType
 
 from buf.validate import validate_pb2
-from gateway.api.json_output import TYPE
+from gateway.api.json_output import TIMESTAMP, TYPE
 from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
 from parley.contract.rules import JSON_INTEGERS, UUID_PATTERN, Rules
 
 #: A JSON object whose members are not decoded.
 JsonObject = dict[str, msgspec.Raw]
+#: A time with its offset from UTC.
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 #: Sets one field of a message to a decoded value.
 Setter = Callable[[Any, Any], None]
 
@@ -252,6 +255,8 @@ def _item_type(field: JsonField) -> Any:
     if message is None:
         rules = field.rules.items if field.descriptor.is_repeated else field.rules
         return _scalar_type(field.descriptor, rules or Rules(), field)
+    if message.full_name == TIMESTAMP:
+        return Moment
     if not is_tagged(message):
         return nested_type(message)
     kinds = tuple(_kind_type(each) for each in json_fields(message) if each.is_input)
@@ -348,6 +353,8 @@ def _setter(field: JsonField) -> Setter:
 
 def _message_setter(field: JsonField) -> Setter:
     message_type, attribute = field.message, field.descriptor.name
+    if message_type.full_name == TIMESTAMP:
+        return lambda message, value: getattr(message, attribute).FromDatetime(_in_utc(value))
     fill = _tagged_filler(message_type) if is_tagged(message_type) else _filler(message_type)
     if field.descriptor.is_repeated:
 
@@ -364,6 +371,14 @@ def _message_setter(field: JsonField) -> Setter:
         fill(inner, value)
 
     return put
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        # Near the ends of the calendar a time does not exist in UTC.
+        return moment.replace(tzinfo=UTC)
 
 
 @cache

@@ -22,6 +22,7 @@ from parley.api.chat.v1 import (
     file_pb2,
     file_service_pb2,
     model_service_pb2,
+    schedule_service_pb2,
     settings_service_pb2,
     usage_service_pb2,
 )
@@ -159,6 +160,7 @@ class Collection:
                 "approval-rules.json",
                 lambda: self._all(lambda stubs: stubs.approvals.ListApprovalRules, rules),
             ),
+            ("schedules.json", self._schedules),
             ("secrets.json", lambda: self._all(lambda stubs: stubs.secrets.ListSecrets, secrets)),
             (
                 "workspaces.json",
@@ -191,6 +193,10 @@ class Collection:
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+    async def _schedules(self) -> Content:
+        request = schedule_service_pb2.ListSchedulesRequest()
+        return await self._all(lambda stubs: stubs.schedules.ListSchedules, request)
 
     async def _shared(self) -> Content:
         request = chat_service_pb2.ListChatsRequest(query="source:shared_with_me")

@@ -8,7 +8,8 @@ import binascii
 import difflib
 import re
 from collections.abc import Iterator
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import inspect
@@ -71,6 +72,8 @@ def _faults(value: object, kind: Any, pointer: str, about: str = "") -> Iterator
             yield from _number_faults(value, kind, pointer)
         case inspect.BytesType():
             yield from _base64_faults(value, pointer)
+        case inspect.DateTimeType():
+            yield from _moment_faults(value, pointer)
         case inspect.BoolType() if not isinstance(value, bool):
             yield _wrong_kind(value, "true or false", pointer)
         case inspect.NoneType() if value is not None:
@@ -193,6 +196,16 @@ def _number_faults(
     least, most = kind.ge, kind.le
     if (least is not None and value < least) or (most is not None and value > most):
         yield FieldError("NOT_IN_RANGE", f"Give {wanted} {_span(least, most)}.", pointer)
+
+
+def _moment_faults(value: object, pointer: str) -> Iterator[FieldError]:
+    if not isinstance(value, str):
+        yield _wrong_kind(value, "a time as a text", pointer)
+        return
+    try:
+        msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)])
+    except msgspec.ValidationError:
+        yield FieldError("WRONG_FORMAT", "Give a time like 2026-01-31T12:00:00Z.", pointer=pointer)
 
 
 def _base64_faults(value: object, pointer: str) -> Iterator[FieldError]:

@@ -19,6 +19,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.RaceService": "races",
     "parley.api.chat.v1.RetentionService": "retention",
     "parley.api.chat.v1.RevertService": "reverts",
+    "parley.api.chat.v1.ScheduleService": "schedules",
     "parley.api.chat.v1.SettingsService": "settings",
     "parley.api.chat.v1.ActionService": "actions",
     "parley.api.chat.v1.UsageService": "usage",

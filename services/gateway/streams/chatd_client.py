@@ -25,6 +25,7 @@ from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.race_service_pb2_grpc import RaceServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
+from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
@@ -66,6 +67,7 @@ class Stubs:
     races: RaceServiceStub
     retention: RetentionServiceStub
     reverts: RevertServiceStub
+    schedules: ScheduleServiceStub
     context: ContextServiceStub
     approvals: ApprovalServiceStub
     break_glass: BreakGlassServiceStub
@@ -170,6 +172,7 @@ class ChatdClient:
                 races=RaceServiceStub(channel),
                 retention=RetentionServiceStub(channel),
                 reverts=RevertServiceStub(channel),
+                schedules=ScheduleServiceStub(channel),
                 context=ContextServiceStub(channel),
                 approvals=ApprovalServiceStub(channel),
                 break_glass=BreakGlassServiceStub(channel),

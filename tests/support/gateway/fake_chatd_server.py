@@ -20,6 +20,8 @@ from parley.api.chat.v1 import (
     race_service_pb2_grpc,
     revert_service_pb2,
     revert_service_pb2_grpc,
+    schedule_service_pb2,
+    schedule_service_pb2_grpc,
     settings_service_pb2,
     settings_service_pb2_grpc,
     usage_service_pb2,
@@ -97,6 +99,7 @@ def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
         (hook_service_pb2, hook_service_pb2_grpc, "HookService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
         (revert_service_pb2, revert_service_pb2_grpc, "RevertService"),
+        (schedule_service_pb2, schedule_service_pb2_grpc, "ScheduleService"),
         (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),
         (settings_service_pb2, settings_service_pb2_grpc, "SettingsService"),
         (

@@ -55,6 +55,7 @@ from chatd.primitives.domain.ids import (
     QueuedMessageId,
     RevertId,
 )
+from chatd.schedules.domain.schedule import ScheduleEnded, TooManySchedules
 from chatd.spend.domain.limits import UsageLimitReached
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.domain.groups import GroupsUnavailable
@@ -138,6 +139,8 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     (HookDenied("no"), "PERMISSION_DENIED", "HOOK_DENIED", {"reason": "no"}),
     (HookFailed("h", "late"), "ABORTED", "HOOK_FAILED", {"hook_id": "h"}),
     (TooManyRules(100), "RESOURCE_EXHAUSTED", "TOO_MANY_RULES", {"rules_max": "100"}),
+    (TooManySchedules(9), "RESOURCE_EXHAUSTED", "TOO_MANY_SCHEDULES", {"schedules_max": "9"}),
+    (ScheduleEnded("s"), "FAILED_PRECONDITION", "SCHEDULE_ENDED", {"schedule_id": "s"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (
         MediaTypeRefused("text/html", ("text/plain",)),

@@ -35,6 +35,7 @@ SELECT_OWNERS = """
     UNION SELECT user_id FROM chat.approval_rules WHERE user_id > $1
     UNION SELECT scope FROM chat.settings WHERE scope > $1
     UNION SELECT owner_id FROM chat.skills WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.schedules WHERE owner_id > $1
     ORDER BY owner_id LIMIT $2
 """
 
@@ -72,6 +73,7 @@ DELETE_REST = """
         WHERE gone.user_id IN (a.owner_id, a.administrator_id)),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
     own_skills AS (DELETE FROM chat.skills k USING gone WHERE k.owner_id = gone.user_id),
+    own_schedules AS (DELETE FROM chat.schedules p USING gone WHERE p.owner_id = gone.user_id),
     own_rules AS (DELETE FROM chat.approval_rules r USING gone WHERE r.user_id = gone.user_id),
     own_limits AS (DELETE FROM chat.spend_limits l USING gone
         WHERE l.subject_kind = 'user' AND l.subject_id = gone.user_id),

@@ -49,6 +49,12 @@ FILL = """
     settings AS (
         INSERT INTO chat.settings (scope, name, value)
         VALUES ($1, 'custom_prompt', to_json($2::text))),
+    schedules AS (
+        INSERT INTO chat.schedules (id, owner_id, owner_role, name, text, model_id,
+            reasoning_effort, mode, is_unattended, cron, time_zone, missed_runs, runs_max, state,
+            pause_reason, next_run_at, runs_count, failures_count, request_hash, created_at)
+        VALUES (gen_random_uuid(), $1, 'member', $2, $2, '', '', '', false, '0 0 1 1 *', '',
+            'skip', 0, 'active', '', now(), 0, 0, '', now())),
     limits AS (
         INSERT INTO chat.spend_limits (subject_kind, subject_id, limit_micros, period)
         VALUES ('user', $1, 5, 'day'))
@@ -101,7 +107,8 @@ def deleting(served: ServedChats) -> UserSuspension:
 async def test_no_table_has_anything_of_a_deleted_user(served: ServedChats) -> None:
     await fill(served)
     found = await tables_with(served.pool, CANARY)
-    assert {"chats", "chat_messages", "files", "secrets", "settings", "workspaces"} <= set(found)
+    kept = {"chats", "chat_messages", "files", "schedules", "secrets", "settings", "workspaces"}
+    assert kept <= set(found)
     dropped: list[tuple[str, tuple[ExecutionId, ...]]] = []
 
     async def drop(generation: str, execution_ids: Sequence[ExecutionId]) -> None:

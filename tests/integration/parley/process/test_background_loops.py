@@ -70,6 +70,7 @@ LOOPS = {
         "revocations.follow",
         "retention.run",
         "rows.expire",
+        "schedules.run",
         "search.index",
         "servers.follow",
         "streams.access",

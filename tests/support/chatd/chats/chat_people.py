@@ -16,6 +16,7 @@ from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
+from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
@@ -55,6 +56,7 @@ class Person:
     break_glass: Any
     context: Any
     hooks: Any
+    schedules: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -77,6 +79,7 @@ class Person:
             break_glass=BreakGlassServiceStub(channel),
             context=ContextServiceStub(channel),
             hooks=HookServiceStub(channel),
+            schedules=ScheduleServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -94,6 +97,7 @@ class Person:
             self.break_glass,
             self.context,
             self.hooks,
+            self.schedules,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

@@ -36,6 +36,11 @@ from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
 from chatd.reverts.rpc.servicer import RevertServicer
+from chatd.schedules.engine.running import ScheduleRuns
+from chatd.schedules.rpc.sending import ChatSender
+from chatd.schedules.rpc.servicer import SchedulePorts, ScheduleServicer
+from chatd.schedules.store.due_runs import PostgresDueRuns
+from chatd.schedules.store.schedules import PostgresSchedules
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.limits import PostgresLimits
@@ -161,6 +166,7 @@ class ServedChats:
     rules: CachedRules
     judge: Judge
     hooks: ServedHooks
+    chat_servicer: ChatServicer
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -305,24 +311,40 @@ async def served_chats(
         tree = TreeTaint(Facts(pool).chat, TreeVersions(pool).of_tree, chats.history)
         judge = Judge(rules, Workspaces(), tree)
         hooks = await stack.enter_async_context(served_hooks(pool))
+        references = References(catalogue.store, servers, grantees)
+        chat_servicer = ChatServicer(
+            stores,
+            claims=claims,
+            groups=groups,
+            tasks=tasks,
+            defaults=NoDefaults(),
+            references=references,
+            spending=spending,
+            cursor_after=cursor_after,
+            propose_title=propose_title,
+            fork_workspace=catalogue.control.fork_of_chat,
+            created=created.append,
+            hooks=hooks.chats,
+        )
+        schedule_runs = ScheduleRuns(
+            PostgresDueRuns(pool), ChatSender(chat_servicer, ERRORS), telling.clock
+        )
+        schedule_servicer = ScheduleServicer(
+            SchedulePorts(
+                PostgresSchedules(pool),
+                stores.ownership.require,
+                references,
+                NoDefaults(),
+                telling.clock.now,
+                schedule_runs.poke,
+            )
+        )
         servicers = (
             ApprovalServicer(stored_rules, servers),
             hooks.servicer,
             BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
-            ChatServicer(
-                stores,
-                claims=claims,
-                groups=groups,
-                tasks=tasks,
-                defaults=NoDefaults(),
-                references=References(catalogue.store, servers, grantees),
-                spending=spending,
-                cursor_after=cursor_after,
-                propose_title=propose_title,
-                fork_workspace=catalogue.control.fork_of_chat,
-                created=created.append,
-                hooks=hooks.chats,
-            ),
+            chat_servicer,
+            schedule_servicer,
             RevertServicer(
                 stores,
                 claims=claims,
@@ -377,6 +399,7 @@ async def served_chats(
             rules=rules,
             judge=judge,
             hooks=hooks,
+            chat_servicer=chat_servicer,
         )
 
 

@@ -1,0 +1,166 @@
+"""`parley schedule`: messages that are sent at a time or repeatedly."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
+from parley.cli.api.server import find_server
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import sanitized
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/schedules"
+COLUMNS = ("id", "state", "when", "next_run_at", "last_run", "name")
+RUNS = ("planned_at", "outcome", "chat_id", "error")
+SHOWN = (
+    "name",
+    "state",
+    "pause_reason",
+    "chat_id",
+    "workspace_id",
+    "missed_runs",
+    "ends_at",
+    "next_run_at",
+)
+
+
+@click.group(cls=HomeGroup)
+def schedule() -> None:
+    """Send messages at a time or repeatedly."""
+
+
+@schedule.command()
+@click.argument("text")
+@click.option("--cron", help='Repeatedly, such as "30 9 * * mon-fri".')
+@click.option("--zone", "time_zone", help="The time zone of --cron, such as Europe/Berlin; UTC.")
+@click.option("--at", help="Once, such as 2026-12-24T18:00; local time without an offset.")
+@click.option("--chat", "chat_id", help="Send into this chat; a new one for each run otherwise.")
+@click.option("--name", help="What to call it; also the title of new chats.")
+@click.option("--model", "model_id", help="The model that answers.")
+@click.option("--plan", is_flag=True, help="New chats are in plan mode.")
+@click.option("--workspace", "workspace_id", help="The workspace of new chats.")
+@click.option("--unattended", is_flag=True, help="New chats refuse what they would ask a person.")
+@click.option(
+    "--missed",
+    "missed_runs",
+    type=click.Choice(["skip", "run_once"]),
+    help="What happens with runs that were missed; skip.",
+)
+@click.option("--until", "ends_at", help="No runs after this time.")
+@click.option("--runs", "runs_max", type=click.IntRange(min=1), help="So many runs at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def add(
+    text: str, at: str | None, ends_at: str | None, plan: bool, as_json: bool, **given: Any
+) -> None:
+    """Send TEXT at a time or repeatedly."""
+    if (at is None) == (given["cron"] is None):
+        raise click.UsageError("Give either --cron or --at.")
+    body = {name: value for name, value in given.items() if value}
+    body |= {"text": text} | ({"mode": "plan"} if plan else {})
+    for name, value in (("at", at), ("ends_at", ends_at)):
+        if value is not None:
+            body[name] = time_of(value)
+    made = _api().call("POST", PATH, body, new_key(), needs="id")
+    if as_json:
+        click.echo(json.dumps(made, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"Made {made['id']}; it runs next at {made['next_run_at']}.")
+
+
+@schedule.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(as_json: bool) -> None:
+    """List your schedules."""
+    found = _api().call("GET", f"{PATH}?limit=200", needs="items")
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        (
+            each["id"],
+            each["state"],
+            when_of(each),
+            each["next_run_at"] or "-",
+            (each["last_run"] or {}).get("outcome", "-"),
+            sanitized(each["name"] or each["text"][:40]),
+        )
+        for each in found["items"]
+    ]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@schedule.command()
+@click.argument("schedule_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(schedule_id: str, as_json: bool) -> None:
+    """Print the schedule SCHEDULE_ID with its newest runs."""
+    api, path = _api(), _path(schedule_id)
+    found = api.call("GET", path, needs="id")
+    runs = api.call("GET", f"{path}/runs", needs="items")["items"]
+    if as_json:
+        click.echo(json.dumps({**found, "runs": runs}, indent=2, ensure_ascii=False))
+        return
+    click.echo(f"{found['id']}: {when_of(found)}")
+    for name in SHOWN:
+        if found[name]:
+            click.echo(f"{name}: {sanitized(str(found[name]))}")
+    click.echo(f"runs: {found['runs_count']}\n\n{sanitized(found['text'])}\n")
+    rows = [[sanitized(str(run[name] or "-")) for name in RUNS] for run in runs]
+    click.echo(text_table(RUNS, rows), nl=False)
+
+
+@schedule.command()
+@click.argument("schedule_id")
+def pause(schedule_id: str) -> None:
+    """Let SCHEDULE_ID not run until it is resumed."""
+    found = _api().call("POST", f"{_path(schedule_id)}/pause", {}, new_key(), needs="state")
+    click.echo(f"It is {found['state']}.")
+
+
+@schedule.command()
+@click.argument("schedule_id")
+def resume(schedule_id: str) -> None:
+    """Let SCHEDULE_ID run again, from its next time on."""
+    found = _api().call("POST", f"{_path(schedule_id)}/resume", {}, new_key(), needs="state")
+    click.echo(f"It runs next at {found['next_run_at']}.")
+
+
+@schedule.command()
+@click.argument("schedule_id")
+def rm(schedule_id: str) -> None:
+    """Delete SCHEDULE_ID and its runs; their chats stay."""
+    _api().call("DELETE", _path(schedule_id), None, new_key())
+    click.echo(f"Deleted {sanitized(schedule_id)}.")
+
+
+def time_of(text: str) -> str:
+    """Return a time as the API takes it; without an offset it is local time.
+
+    Raises:
+        click.UsageError: It is no time.
+    """
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except ValueError:
+        raise click.UsageError(f"{text} is not a time such as 2026-12-24T18:00.") from None
+
+
+def when_of(found: dict[str, Any]) -> str:
+    """Return when a schedule runs, in a few words."""
+    if found["cron"]:
+        return sanitized(f"{found['cron']} {found['time_zone'] or 'UTC'}")
+    return str(found["at"])
+
+
+def _path(schedule_id: str) -> str:
+    return f"{PATH}/{quote(schedule_id, safe='')}"
+
+
+def _api() -> Api:
+    return Api(find_server(current()))

@@ -1,0 +1,1 @@
+"""When schedules run and what a run changes, as values and rules."""

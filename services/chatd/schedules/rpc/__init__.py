@@ -1,0 +1,1 @@
+"""gRPC methods of schedules, and the requests that runs make."""

@@ -1,0 +1,111 @@
+"""Sends the messages of runs as their owners would, through the methods of ChatService.
+
+Admission, spend limits, checks of ids and idempotency are those of every other request.
+"""
+
+from typing import Any, Final, Protocol
+
+import grpc
+
+from chatd.chats.domain.errors import ChatReadOnly
+from chatd.chats.rpc.convert import MODE
+from chatd.models.rpc.convert import EFFORT
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId
+from chatd.schedules.domain.schedule import Schedule
+from chatd.schedules.domain.sending import RunPostponed, RunRefused
+from chatd.users.domain.status import UserSuspended
+from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import message_pb2
+from parley.identity import Caller, Role, ServiceName, User, UserId
+from parley.rpc import ErrorTable, Problems, serving
+
+TIMEOUT_S: Final = 30.0
+LABEL: Final = "schedule"
+SERVICE: Final = "parley.api.chat.v1.ChatService"
+#: Statuses of errors that another attempt may not get.
+PASSING: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
+
+
+class ChatMethods(Protocol):
+    """The methods of ChatService that runs call."""
+
+    async def CreateChat(self, request: api.CreateChatRequest, context: Any) -> Any:
+        """Create a chat with its first message."""
+        ...
+
+    async def SendMessage(self, request: api.SendMessageRequest, context: Any) -> Any:
+        """Send a message to a chat."""
+        ...
+
+
+class ChatSender:
+    """Sends messages for the owners of schedules.
+
+    Args:
+        chats: ChatService of this process.
+        errors: The error table of the service.
+    """
+
+    def __init__(self, chats: ChatMethods, errors: ErrorTable) -> None:
+        self._chats = chats
+        self._problems = Problems(errors)
+
+    async def send(self, schedule: Schedule, request_id: str) -> ChatId:
+        """Send the message of a run; a repeated request id sends nothing.
+
+        Raises:
+            RunRefused: It was refused.
+            RunPostponed: Something that it needs is away.
+        """
+        method = "SendMessage" if schedule.task.chat_id else "CreateChat"
+        with serving(_caller(schedule), method=f"{SERVICE}/{method}", timeout_s=TIMEOUT_S):
+            try:
+                return await self._ask(schedule, request_id)
+            except Exception as error:
+                problem = self._problems.of(error)
+                if problem is None:
+                    raise  # It is a defect, not a refusal.
+                if problem.status in PASSING or isinstance(error, UserSuspended):
+                    raise RunPostponed(problem.message) from error
+                is_lasting = isinstance(error, ChatNotFound | ChatReadOnly)
+                raise RunRefused(problem.message, is_lasting=is_lasting) from error
+
+    async def _ask(self, schedule: Schedule, request_id: str) -> ChatId:
+        task = schedule.task
+        content = [message_pb2.Part(text=message_pb2.TextPart(text=task.text))]
+        if task.chat_id:
+            sending = api.SendMessageRequest(
+                request_id=request_id,
+                chat_id=task.chat_id,
+                content=content,
+                model_id=task.model_id,
+                reasoning_effort=EFFORT[task.reasoning_effort],
+                brief=True,
+            )
+            await self._chats.SendMessage(sending, None)
+            return ChatId(task.chat_id)
+        creating = api.CreateChatRequest(
+            request_id=request_id,
+            content=content,
+            title=schedule.name,
+            model_id=task.model_id,
+            reasoning_effort=EFFORT[task.reasoning_effort],
+            mode=MODE[task.mode],
+            workspace_id=task.workspace_id,
+            unattended=task.is_unattended,
+            labels={LABEL: schedule.id},
+        )
+        created = await self._chats.CreateChat(creating, None)
+        return ChatId(created.chat.id)
+
+
+def _caller(schedule: Schedule) -> Caller:
+    owner = schedule.owner
+    return Caller(
+        service=ServiceName.CHATD,
+        user=User(UserId(owner.id), Role(owner.role)),
+        scopes=frozenset(),
+        token_id=None,
+        name=ServiceName.CHATD,
+    )

@@ -1,0 +1,138 @@
+"""ScheduleService: the schedules of the caller."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+import grpc
+
+from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.references import References
+from chatd.models.domain.profile import ModelChoice
+from chatd.models.rpc.administration import made_id, page_of
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.rpc import fields
+from chatd.schedules.domain.runs import paused, resumed
+from chatd.schedules.domain.schedule import Schedule
+from chatd.schedules.rpc.convert import new_schedule, run_to_proto, schedule_to_proto
+from chatd.schedules.store.schedules import PostgresSchedules
+from chatd.users.rpc.callers import caller_as_owner
+from parley.api.chat.v1 import schedule_pb2
+from parley.api.chat.v1 import schedule_service_pb2 as api
+from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceServicer
+
+Context = grpc.aio.ServicerContext
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePorts:
+    """The dependencies of ScheduleService.
+
+    Attributes:
+        require_owner: Raises ChatNotFound unless a user owns a chat.
+        references: Checks workspaces.
+        defaults: Finds models by their names.
+        now: Returns the current time.
+        changed: Is called when a schedule may be due sooner.
+    """
+
+    store: PostgresSchedules
+    require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
+    references: References
+    defaults: Defaults
+    now: Callable[[], datetime]
+    changed: Callable[[], None]
+
+
+class ScheduleServicer(ScheduleServiceServicer):
+    """Serves schedules; the server's error table converts errors to problems."""
+
+    def __init__(self, ports: SchedulePorts) -> None:
+        self._ports = ports
+        self._store = ports.store
+
+    async def ListSchedules(
+        self, request: api.ListSchedulesRequest, context: Context
+    ) -> api.ListSchedulesResponse:
+        """List the caller's schedules."""
+        listed = await self._store.of_owner(caller_as_owner().id)
+        page, token = page_of(listed, lambda each: each.id, request.page_size, request.page_token)
+        return api.ListSchedulesResponse(
+            schedules=map(schedule_to_proto, page), next_page_token=token
+        )
+
+    async def CreateSchedule(
+        self, request: api.CreateScheduleRequest, context: Context
+    ) -> api.CreateScheduleResponse:
+        """Make a schedule; a repeated request returns the first one."""
+        owner, now = caller_as_owner(), self._ports.now()
+        key = fields.client_key_of(request, request.request_id)
+        schedule_id = made_id(request, key.key, owner)
+        if not await self._store.find(owner.id, schedule_id, key.body_hash):
+            schedule = new_schedule(request.schedule, schedule_id, owner, now)
+            await self._store.add(await self._checked(schedule), key.body_hash)
+            self._ports.changed()
+        return api.CreateScheduleResponse(schedule=await self._shown(owner.id, schedule_id))
+
+    async def GetSchedule(
+        self, request: api.GetScheduleRequest, context: Context
+    ) -> api.GetScheduleResponse:
+        """Read a schedule."""
+        owner_id, schedule_id = caller_as_owner().id, _id_of(request.schedule_id)
+        return api.GetScheduleResponse(schedule=await self._shown(owner_id, schedule_id))
+
+    async def ListScheduleRuns(
+        self, request: api.ListScheduleRunsRequest, context: Context
+    ) -> api.ListScheduleRunsResponse:
+        """List the newest runs of a schedule."""
+        runs = await self._store.runs(caller_as_owner().id, _id_of(request.schedule_id))
+        return api.ListScheduleRunsResponse(runs=map(run_to_proto, runs))
+
+    async def PauseSchedule(
+        self, request: api.PauseScheduleRequest, context: Context
+    ) -> api.PauseScheduleResponse:
+        """Pause a schedule."""
+        owner_id, schedule_id = caller_as_owner().id, _id_of(request.schedule_id)
+        await self._store.change(owner_id, schedule_id, paused)
+        return api.PauseScheduleResponse(schedule=await self._shown(owner_id, schedule_id))
+
+    async def ResumeSchedule(
+        self, request: api.ResumeScheduleRequest, context: Context
+    ) -> api.ResumeScheduleResponse:
+        """Resume a schedule."""
+        owner_id, schedule_id = caller_as_owner().id, _id_of(request.schedule_id)
+        await self._store.change(owner_id, schedule_id, partial(resumed, now=self._ports.now()))
+        self._ports.changed()
+        return api.ResumeScheduleResponse(schedule=await self._shown(owner_id, schedule_id))
+
+    async def DeleteSchedule(
+        self, request: api.DeleteScheduleRequest, context: Context
+    ) -> api.DeleteScheduleResponse:
+        """Delete a schedule."""
+        await self._store.delete(caller_as_owner().id, _id_of(request.schedule_id))
+        return api.DeleteScheduleResponse()
+
+    async def _checked(self, schedule: Schedule) -> Schedule:
+        """Return a schedule whose chat, workspace and model exist for its owner.
+
+        Raises:
+            ChatNotFound: The owner has no such chat.
+            UnknownIds: The owner has no such workspace.
+            ModelNotFound: There is no such model.
+        """
+        task, owner_id = schedule.task, schedule.owner.id
+        if task.chat_id:
+            await self._ports.require_owner(ChatId(task.chat_id), owner_id)
+        await self._ports.references.require_workspace(
+            task.workspace_id, owner_id, "schedule.workspace_id"
+        )
+        choice = await self._ports.defaults.choice(ModelChoice(task.model_id))
+        return replace(schedule, task=replace(task, model_id=choice.model_id))
+
+    async def _shown(self, owner_id: OwnerId, schedule_id: str) -> schedule_pb2.Schedule:
+        return schedule_to_proto(await self._store.get(owner_id, schedule_id))
+
+
+def _id_of(text: str) -> str:
+    return fields.uuid_of(text, "schedule_id")
