@@ -114,6 +114,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """A hook that fails closed failed. Metadata: {"hook_id": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
     ERROR_REASON_TOO_MANY_HOOKS: _ErrorReason.ValueType  # 82
     """There are as many hooks as may be. Metadata: {"hooks_max": "10"}."""
+    ERROR_REASON_TOO_MANY_SCHEDULES: _ErrorReason.ValueType  # 85
+    """The user has as many schedules as may be. Metadata: {"schedules_max": "100"}."""
+    ERROR_REASON_SCHEDULE_ENDED: _ErrorReason.ValueType  # 86
+    """The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -210,4 +214,8 @@ ERROR_REASON_HOOK_FAILED: ErrorReason.ValueType  # 81
 """A hook that fails closed failed. Metadata: {"hook_id": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
 ERROR_REASON_TOO_MANY_HOOKS: ErrorReason.ValueType  # 82
 """There are as many hooks as may be. Metadata: {"hooks_max": "10"}."""
+ERROR_REASON_TOO_MANY_SCHEDULES: ErrorReason.ValueType  # 85
+"""The user has as many schedules as may be. Metadata: {"schedules_max": "100"}."""
+ERROR_REASON_SCHEDULE_ENDED: ErrorReason.ValueType  # 86
+"""The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
