@@ -38,6 +38,7 @@ from chatd.turns.engine.preparation import PreparedTurn
 from chatd.turns.engine.session import InterruptedContent, Session
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
 from parley.clock import Clock
+from parley.tasks import Overtaken, run_unless
 
 _log = logging.getLogger(__name__)
 
@@ -122,11 +123,12 @@ class ModelStep:
     ) -> StepEnd:
         """Commit an answer with its calls; refused calls get their result with it."""
         specs, fence = self.prepared.specs, session.fence
-        verdicts = await self.hooks.judge(
-            self.prepared.context,
-            fence.history_version,
-            callable_calls(calls, specs, self.prepared.withheld),
-        )
+        judged = callable_calls(calls, specs, self.prepared.withheld)
+        judging = self.hooks.judge(self.prepared.context, fence.history_version, judged)
+        try:
+            verdicts = await run_unless(judging, session.superseded())
+        except Overtaken:
+            return Superseded(await session.superseded())
         calls = tuple(rewritten_call(call, verdicts.get(call.tool_call_id)) for call in calls)
         message = replace(message, content=rewritten(message.content, verdicts))
         judgements = await self.approvals.judge(

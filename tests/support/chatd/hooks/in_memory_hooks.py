@@ -65,11 +65,13 @@ class ScriptedConsumer:
     answer: Answer = lambda payload: {}
     got: list[dict[str, Any]] = field(default_factory=list)
     held: asyncio.Event | None = None
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def send(self, hook: Hook, dispatch_id: str, body: bytes) -> HookAnswer:
         payload = json.loads(body)
         assert payload["dispatch_id"] == dispatch_id
         self.got.append(payload)
+        self.arrived.set()
         if self.held is not None:
             await self.held.wait()
         match self.answer(payload):

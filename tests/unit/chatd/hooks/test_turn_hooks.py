@@ -1,5 +1,6 @@
 """Turns whose events go to hooks: refused, asked about, rewritten, failed and repeated."""
 
+import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -7,12 +8,12 @@ from typing import Any
 import pytest
 
 from chatd.chats.domain.chat import Status
-from chatd.chats.domain.commands import RequestCompaction
+from chatd.chats.domain.commands import AnswerAction, Approved, RequestCompaction
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import ARGUMENTS_DEPTH_MAX
 from chatd.content.domain.messages import ErrorKind
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.hooks import FailPolicy, HookEvent
 from chatd.models.domain.language_model import (
@@ -29,6 +30,7 @@ from support.chatd.turns.turn_stage import ANN, CHAT, WORKER, Stage, calling, cl
 RM = ToolCall("a", "execute", '{"command": "rm x"}')
 LS = ToolCall("b", "execute", '{"command": "ls"}')
 COMMITS = 3  # The answer with its call, the result, the last answer.
+OTHER_ID = "00000000-0000-4000-8000-0000000000f1"
 PRE, POST = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE
 
 
@@ -244,3 +246,34 @@ async def test_a_message_is_accepted_as_hooks_decide() -> None:
         {"prompt": "hello\n\nworld", "parts": 2},
     )
     assert len({each["dispatch_id"] for each in hooks.consumer.got}) == 1
+
+
+async def test_a_user_does_not_wait_for_a_hook_to_interrupt_a_turn() -> None:
+    stage, hooks = stage_of(lambda _: {}, PRE)
+    hooks.consumer.held = asyncio.Event()
+    stage.send()
+    async with stage.running():
+        await hooks.consumer.arrived.wait()
+        stage.interrupt()
+    assert stage.tools.order == []
+    assert stage.status is Status.WAITING
+
+
+async def test_an_approved_call_runs_rewritten_and_hooks_are_not_asked_again() -> None:
+    rewriting = hook(PRE, name="rewriting")
+    asking = hook(PRE, id=OTHER_ID)
+    answers: list[object] = [{"rewrite": {"command": "ls x"}}, {"decision": "ask"}]
+    hooks = hook_stage(lambda _: answers.pop(0), rewriting, asking)
+    stage = Stage(calling(RM), tool("execute"), hooks=hooks.chats)
+    await stage.ask()
+    (waiting,) = stage.state.pending
+    assert waiting.action_id is not None
+    call = stage.chats.chats[CHAT].actions[waiting.action_id].asked.call
+    assert call.args_json == '{"command":"ls x"}'
+    message_id = next(each.id for each in stage.messages if call in each.content)
+    approved = Approved(message_id, Dispatch(waiting.action_id, call, Executor.TOOLRUNNER, "j1"))
+    stage.do(AnswerAction(waiting.action_id, approved, "{}", ANN.id, WORKER))
+    await stage.run()
+    assert stage.tools.order == ["execute"]
+    assert stage.texts[-1] == ("assistant", "done")
+    assert len(hooks.consumer.got) == 2
