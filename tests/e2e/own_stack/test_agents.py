@@ -162,7 +162,7 @@ def test_an_agent_of_a_type_of_the_workspace_has_only_its_tools(stack: LocalStac
     (agent,) = waited["agents"]
     assert agent["type"] == "reader"
     child = json.loads(stack.parley("show", "--json", agent["agent_id"]).stdout)
-    assert '"stdout": "hello' not in json.dumps(child["messages"])
+    assert '"output": "hello' not in json.dumps(child["messages"])
 
 
 def test_fifty_agents_finish_in_a_process_of_four_slots_and_the_next_is_refused(

@@ -10,6 +10,7 @@ from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.store.catalogue import StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
@@ -65,6 +66,18 @@ async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_not
     assert await agents.below(ROOT) == (REQUEST.chat_id,)
     facts = await StoredCatalogue(pool, cast(Any, None)).chat(REQUEST.chat_id)
     assert facts.fallback_model_id == "other"
+
+
+async def test_the_orders_of_an_agent_are_stored_for_its_turns_and_its_parent(
+    agents: Agents, pool: Pool
+) -> None:
+    orders = AgentOrders("reviewer", "Read it.", ("read_file",), '{"type": "object"}')
+    await agents.spawn(CLAIM, replace(REQUEST, orders=orders), AgentLimits())
+    await agents.spawn(CLAIM, OTHER, AgentLimits())
+    first, second = await agents.children(ROOT, ROOT)
+    assert (first.orders, second.orders) == (orders, NO_ORDERS)
+    facts = await StoredCatalogue(pool, cast(Any, None)).chat(REQUEST.chat_id)
+    assert facts.orders == orders
 
 
 async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_started(
