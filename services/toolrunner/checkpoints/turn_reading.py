@@ -1,6 +1,6 @@
 """Reads what a turn changed: from what is kept, and from files that are as the turn left them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from toolrunner.checkpoints.domain import Entry, Turn
@@ -20,6 +20,10 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import WorkspaceId
 
 LIMITS: Final = Limits()
+#: Of the contents of a file that are compared; longer ones are listed without a patch.
+COMPARED_BYTES_MAX: Final = 2 * 1024 * 1024
+#: Of all contents that one request reads; the workspace waits meanwhile.
+READ_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,18 @@ class TurnReader:
 
 def _with_patches(store: CheckpointStore, root: Root, files: list[TurnFile]) -> list[TurnFile]:
     listed: list[TurnFile] = []
-    room_bytes = PATCHES_BYTES_MAX
+    room_bytes, unread_bytes = PATCHES_BYTES_MAX, READ_BYTES_MAX
     for file in files:
-        shown = with_patch(file, *_contents_of(store, root, file)) if room_bytes > 0 else file
-        room_bytes -= len(shown.patch.encode(errors="replace"))
+        entries = [entry for entry in (file.before, file.after) if entry is not None]
+        is_short = sum(store.sizes(each.etag for each in entries).values()) <= COMPARED_BYTES_MAX
+        if is_short and room_bytes > 0 and unread_bytes > 0:
+            before, after = _contents_of(store, root, file)
+            shown = with_patch(file, before, after)
+            room_bytes -= len(shown.patch.encode(errors="replace"))
+            unread_bytes -= len(before or b"") + len(after or b"")
+        else:
+            is_kept = has_content(file.after) and file.after is not None and file.after.is_kept
+            shown = replace(file, is_readable=is_kept)
         listed.append(shown)
     return listed
 

@@ -1,30 +1,15 @@
 """Every screen is accessible, in both colours, on a phone and at 200 %."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from support.net.browser import Page
 from support.stack.local_stack import LocalStack
+from support.stack.page_audit import problems_of
 from support.stack.page_session import idle, written
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
-AXE = ROOT / "services" / "gateway" / "web" / "page" / "node_modules" / "axe-core" / "axe.min.js"
-AUDIT = """
-    axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
-        .then(({violations}) => JSON.stringify(violations.map(({id, nodes}) =>
-            [id, ...nodes.map((node) => node.html.slice(0, 200))])))
-"""
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
-
-
-async def problems_of(page: Page) -> list[list[str]]:
-    await page.run(f"{AXE.read_text()};0")
-    found: list[list[str]] = json.loads(await page.run(AUDIT))
-    return found
 
 
 async def test_every_screen_is_accessible_in_both_colours_and_fits_a_phone(

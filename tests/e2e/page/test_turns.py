@@ -4,6 +4,7 @@ import pytest
 
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
+from support.stack.page_audit import problems_of
 from support.stack.page_session import idle, sign_in, written
 
 pytestmark = pytest.mark.slow
@@ -36,9 +37,11 @@ async def test_the_files_of_a_turn_are_shown_as_it_found_and_left_them(
     await page.find(".dialog .preview", "second")
     await page.click(".dialog button", "After the turn", place=1)
     await page.until("document.querySelectorAll('.dialog .preview')[1]?.innerText === 'new\\n'")
+    problems = await problems_of(page)
     await page.click(".dialog button", "Close")
     await page.until("!document.querySelector('.dialog')")
 
+    assert problems == []
     assert [line.split()[:3] for line in listed] == [
         ["a.txt", "modified", "+1"],
         ["b.txt", "created", "+1"],
@@ -67,6 +70,7 @@ async def test_a_turn_is_shown_as_a_time_line_of_model_calls_and_tools(
         " return box('.turn-times .is-tool rect') / box('.turn-times .is-tool svg'); })()"
     )
 
+    assert await problems_of(page) == []
     assert [each for each in kinds if each != "is-wait"] == ["is-model", "is-tool", "is-model"]
     assert float(took.split()[0]) >= 1.2
     assert 0.3 < bar <= 1

@@ -10,6 +10,7 @@ from support.chatd.workspace_servers import stdio_server
 from support.host.conditions import until
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
+from support.stack.page_audit import problems_of
 from support.stack.page_session import call, idle, sign_in, written
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,9 @@ async def test_a_server_of_the_workspace_is_shown_exactly_and_trusted_until_it_c
     await page.click(TRUST, "Trust")
     asked = await page.run("document.querySelector('.dialog .server-pieces').innerText")
     warned = await page.run("document.querySelector('.dialog .notice')?.innerText ?? ''")
+    problems = await problems_of(page)
     await page.click(".dialog button", "Cancel")
+    problems += await problems_of(page)
     before = servers_of(stack, chat_id)[0]["state"]
     await page.click(TRUST, "Trust")
     await page.click(".dialog button", "Trust this definition")
@@ -77,6 +80,7 @@ async def test_a_server_of_the_workspace_is_shown_exactly_and_trusted_until_it_c
     await page.until("document.querySelector('.panel .badge')?.innerText === 'not trusted'")
     until(lambda: recorded(stack) >= EVENTS, "an entry of the audit log", within_s=30)
 
+    assert problems == []
     assert asked.split("\n") == [
         *("Program", "python3", "Argument 1", "server.py"),
         *("Variable GREETING", "aU+202Eb <b>c</b>"),

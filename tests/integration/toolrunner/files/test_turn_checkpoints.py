@@ -365,3 +365,19 @@ async def test_a_turn_that_was_taken_back_has_no_files_until_that_is_undone(
 
     assert [*taken_back.files] == []
     assert (await turns.read(5, "a.txt")).content == "of the turn\n"
+
+
+async def test_a_long_file_of_a_turn_is_listed_without_a_patch_and_can_be_read(
+    turns: ChatTurns,
+) -> None:
+    turns.at(5)
+    await turns.run("yes | head -c 3000000 > long.txt; seq 6000 > lines.txt")
+
+    found = await turns.changed(5)
+    read = await turns.read(5, "long.txt")
+
+    assert [(each.path, each.patch, each.readable) for each in found.files] == [
+        ("lines.txt", "", True),
+        ("long.txt", "", True),
+    ]
+    assert (len(read.content), read.size_bytes, read.truncated) == (1024 * 1024, 3000000, True)
