@@ -14,6 +14,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.ChatService": "chats",
     "parley.api.chat.v1.ContextService": "context",
     "parley.api.chat.v1.FileService": "files",
+    "parley.api.chat.v1.GoalService": "goals",
     "parley.api.chat.v1.ModelService": "models",
     "parley.api.chat.v1.RetentionService": "retention",
     "parley.api.chat.v1.RevertService": "reverts",

@@ -20,6 +20,7 @@ from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageR
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
@@ -59,6 +60,7 @@ class Stubs:
     chats: ChatServiceStub
     streams: StreamServiceStub
     files: FileServiceStub
+    goals: GoalServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
     retention: RetentionServiceStub
@@ -165,6 +167,7 @@ class ChatdClient:
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
                 retention=RetentionServiceStub(channel),
+                goals=GoalServiceStub(channel),
                 reverts=RevertServiceStub(channel),
                 schedules=ScheduleServiceStub(channel),
                 context=ContextServiceStub(channel),

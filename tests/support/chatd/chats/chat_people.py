@@ -14,6 +14,7 @@ from parley.api.chat.v1.break_glass_service_pb2_grpc import BreakGlassServiceStu
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -55,6 +56,7 @@ class Person:
     break_glass: Any
     context: Any
     schedules: Any
+    goals: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -77,6 +79,7 @@ class Person:
             break_glass=BreakGlassServiceStub(channel),
             context=ContextServiceStub(channel),
             schedules=ScheduleServiceStub(channel),
+            goals=GoalServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -94,6 +97,7 @@ class Person:
             self.break_glass,
             self.context,
             self.schedules,
+            self.goals,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)
