@@ -38,6 +38,7 @@ from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
+from chatd.goals.wiring import open_goals
 from chatd.hooks.wiring import HookComponents, open_hooks
 from chatd.housekeeping import HousekeepingLoop
 from chatd.instructions.engine.pins import InstructionPins
@@ -127,7 +128,10 @@ async def run(settings: Settings, process: Process) -> None:
         titles = components.tasks.keep("labels.generate", jobs.run)
         chat_servicer = _chat_servicer(components)
         schedules = _open_schedules(components, chat_servicer)
-        for name, loop in {**_loops(components), "schedules.run": schedules.runs.run}.items():
+        access_servicer = _access_servicer(components)
+        goals = open_goals(resources, components.chats, chat_servicer, access_servicer)
+        own_loops = {"schedules.run": schedules.runs.run, "goals.run": goals.pursuit.run}
+        for name, loop in {**_loops(components), **own_loops}.items():
             components.tasks.keep(name, loop)
         await worker.until_registered()
         worker.poke()  # Chats of the dead may wait since before this worker could claim.
@@ -138,7 +142,9 @@ async def run(settings: Settings, process: Process) -> None:
         servicers = (
             *_servicers(components, chat_servicer),
             _race_servicer(components),
+            access_servicer,
             schedules.servicer,
+            goals.servicer,
             components.streams.servicer(resources.neighbours.admission(revocations), tunnelled),
         )
         await stack.enter_async_context(
@@ -432,6 +438,16 @@ def _chat_servicer(components: Components) -> ChatServicer:
     )
 
 
+def _access_servicer(components: Components) -> WorkspaceAccessServicer:
+    """Return the servicer of WorkspaceAccessService."""
+    return WorkspaceAccessServicer(
+        components.workspaces.access,
+        components.workspaces.nodes,
+        components.resources.process.stopping,
+        components.worker.diffs.files_changed,
+    )
+
+
 def _references(components: Components) -> References:
     """Return the checks of ids in requests."""
     return References(
@@ -493,11 +509,5 @@ def _servicers(components: Components, chat_servicer: ChatServicer) -> tuple[obj
         ContextServicer(_context_ports(components)),
         WorkspaceServerServicer(_server_ports(components)),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
-        WorkspaceAccessServicer(
-            workspaces.access,
-            workspaces.nodes,
-            resources.process.stopping,
-            worker.diffs.files_changed,
-        ),
         *workspaces.servicers,
     )

@@ -4,6 +4,7 @@ import chatd.approvals.store.tables
 import chatd.chats.store.access.tables
 import chatd.chats.store.tables
 import chatd.chats.store.text_search.tables
+import chatd.goals.store.tables
 import chatd.hooks.store.tables
 import chatd.instructions.store.tables
 import chatd.models.store.tables

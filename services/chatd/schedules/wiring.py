@@ -8,7 +8,7 @@ from chatd.chats.wiring import ChatComponents
 from chatd.errors import ERRORS
 from chatd.resources import Resources
 from chatd.schedules.engine.running import ScheduleRuns
-from chatd.schedules.rpc.sending import ChatMethods, ChatSender
+from chatd.schedules.rpc.sending import ChatMethods, ChatSender, OwnerCalls
 from chatd.schedules.rpc.servicer import SchedulePorts, ScheduleServicer
 from chatd.schedules.store.due_runs import PostgresDueRuns
 from chatd.schedules.store.schedules import PostgresSchedules
@@ -37,7 +37,7 @@ def open_schedules(
 ) -> ScheduleComponents:
     """Return the components; runs are sent through the methods of ChatService."""
     pool, clock = resources.pool, resources.process.clock
-    runs = ScheduleRuns(PostgresDueRuns(pool), ChatSender(methods, ERRORS), clock)
+    runs = ScheduleRuns(PostgresDueRuns(pool), ChatSender(methods, OwnerCalls(ERRORS)), clock)
     ports = SchedulePorts(
         PostgresSchedules(pool),
         chats.stores.ownership.require,

@@ -15,6 +15,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.ContextService": "context",
     "parley.api.chat.v1.FileService": "files",
     "parley.api.chat.v1.HookService": "hooks",
+    "parley.api.chat.v1.GoalService": "goals",
     "parley.api.chat.v1.ModelService": "models",
     "parley.api.chat.v1.RaceService": "races",
     "parley.api.chat.v1.RetentionService": "retention",

@@ -20,6 +20,7 @@ from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageR
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.race_service_pb2_grpc import RaceServiceStub
@@ -62,6 +63,7 @@ class Stubs:
     streams: StreamServiceStub
     files: FileServiceStub
     hooks: HookServiceStub
+    goals: GoalServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
     races: RaceServiceStub
@@ -171,6 +173,7 @@ class ChatdClient:
                 usage=UsageServiceStub(channel),
                 races=RaceServiceStub(channel),
                 retention=RetentionServiceStub(channel),
+                goals=GoalServiceStub(channel),
                 reverts=RevertServiceStub(channel),
                 schedules=ScheduleServiceStub(channel),
                 context=ContextServiceStub(channel),

@@ -12,6 +12,7 @@ SETTINGS = (
     "Profile",
     "Instructions",
     "Skills",
+    "Schedules",
     "Display",
     "Usage",
     "Provider keys",
@@ -134,3 +135,28 @@ async def test_instructions_are_saved_and_a_key_is_shown_once(
     await page.visit(f"http://{stack.http}/settings/api-keys")
     await page.see("laptop")
     assert key not in await page.run("document.body.innerText")
+
+
+async def test_a_schedule_is_made_paused_resumed_and_deleted(stack: LocalStack, page: Page) -> None:
+    await page.visit(f"http://{stack.http}/settings/schedules")
+    await page.click("textarea")
+    await page.type("Look at the news.")
+    await page.click("label", "Cron expression")
+    await page.type("99 9 * * mon-fri")
+    await page.click("button[type=submit]", "Make the schedule")
+    await page.see("Minute: 99 is not within 0-59")
+    await page.click("label", "Cron expression")
+    await page.run("document.activeElement.select()")
+    await page.type("30 9 * * mon-fri")
+    await page.click("button[type=submit]", "Make the schedule")
+    await page.see("The schedule is made.")
+    await page.see("Look at the news.")
+    await page.click("button", "Pause")
+    await page.see("The schedule is paused.")
+    await page.find("button", "Resume")
+    await page.click("button", "Resume")
+    await page.see("The schedule is resumed.")
+    await page.find("button", "Pause")
+    await page.click("button", "Delete")
+    await page.click("dialog button", "Delete")
+    await page.see("No schedules")

@@ -3,7 +3,9 @@
 Admission, spend limits, checks of ids and idempotency are those of every other request.
 """
 
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 
@@ -11,7 +13,7 @@ from chatd.chats.domain.errors import ChatReadOnly
 from chatd.chats.rpc.convert import MODE
 from chatd.models.rpc.convert import EFFORT
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.schedules.domain.schedule import Schedule
 from chatd.schedules.domain.sending import RunPostponed, RunRefused
 from chatd.users.domain.status import UserSuspended
@@ -19,6 +21,8 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2
 from parley.identity import Caller, Role, ServiceName, User, UserId
 from parley.rpc import ErrorTable, Problems, serving
+
+T = TypeVar("T")
 
 TIMEOUT_S: Final = 30.0
 LABEL: Final = "schedule"
@@ -39,17 +43,47 @@ class ChatMethods(Protocol):
         ...
 
 
+class OwnerCalls:
+    """Calls methods of this process as a user would.
+
+    Args:
+        errors: The error table of the service.
+    """
+
+    def __init__(self, errors: ErrorTable) -> None:
+        self._problems = Problems(errors)
+
+    async def call(self, owner: Owner, method: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Call a method, named as `package.Service/Method`, for a user.
+
+        Raises:
+            RunRefused: It was refused.
+            RunPostponed: Something that it needs is away.
+        """
+        with serving(_caller(owner), method=method, timeout_s=TIMEOUT_S):
+            try:
+                return await ask()
+            except Exception as error:
+                problem = self._problems.of(error)
+                if problem is None:
+                    raise  # It is a defect, not a refusal.
+                if problem.status in PASSING or isinstance(error, UserSuspended):
+                    raise RunPostponed(problem.message) from error
+                is_lasting = isinstance(error, ChatNotFound | ChatReadOnly)
+                raise RunRefused(problem.message, is_lasting=is_lasting) from error
+
+
 class ChatSender:
     """Sends messages for the owners of schedules.
 
     Args:
         chats: ChatService of this process.
-        errors: The error table of the service.
+        calls: Calls it as the owners.
     """
 
-    def __init__(self, chats: ChatMethods, errors: ErrorTable) -> None:
+    def __init__(self, chats: ChatMethods, calls: OwnerCalls) -> None:
         self._chats = chats
-        self._problems = Problems(errors)
+        self._calls = calls
 
     async def send(self, schedule: Schedule, request_id: str) -> ChatId:
         """Send the message of a run; a repeated request id sends nothing.
@@ -59,17 +93,9 @@ class ChatSender:
             RunPostponed: Something that it needs is away.
         """
         method = "SendMessage" if schedule.task.chat_id else "CreateChat"
-        with serving(_caller(schedule), method=f"{SERVICE}/{method}", timeout_s=TIMEOUT_S):
-            try:
-                return await self._ask(schedule, request_id)
-            except Exception as error:
-                problem = self._problems.of(error)
-                if problem is None:
-                    raise  # It is a defect, not a refusal.
-                if problem.status in PASSING or isinstance(error, UserSuspended):
-                    raise RunPostponed(problem.message) from error
-                is_lasting = isinstance(error, ChatNotFound | ChatReadOnly)
-                raise RunRefused(problem.message, is_lasting=is_lasting) from error
+        return await self._calls.call(
+            schedule.owner, f"{SERVICE}/{method}", partial(self._ask, schedule, request_id)
+        )
 
     async def _ask(self, schedule: Schedule, request_id: str) -> ChatId:
         task = schedule.task
@@ -100,8 +126,7 @@ class ChatSender:
         return ChatId(created.chat.id)
 
 
-def _caller(schedule: Schedule) -> Caller:
-    owner = schedule.owner
+def _caller(owner: Owner) -> Caller:
     return Caller(
         service=ServiceName.CHATD,
         user=User(UserId(owner.id), Role(owner.role)),

@@ -14,7 +14,7 @@ from chatd.errors import ERRORS
 from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.schedule import RUNS_KEPT, SCHEDULES_MAX, Schedule
 from chatd.schedules.engine.running import OPEN_S, ScheduleRuns
-from chatd.schedules.rpc.sending import ChatSender
+from chatd.schedules.rpc.sending import ChatSender, OwnerCalls
 from chatd.schedules.store.due_runs import PostgresDueRuns
 from parley.api.chat.v1 import chat_pb2, schedule_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
@@ -63,7 +63,7 @@ class Process:
 
     @property
     def sender(self) -> ChatSender:
-        return ChatSender(self.served.chat_servicer, ERRORS)
+        return ChatSender(self.served.chat_servicer, OwnerCalls(ERRORS))
 
     def runs(self, sender: Any = None) -> ScheduleRuns:
         return ScheduleRuns(PostgresDueRuns(self.served.pool), sender or self.sender, FakeClock())

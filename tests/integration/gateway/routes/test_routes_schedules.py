@@ -104,7 +104,8 @@ async def test_a_schedule_is_made_read_paused_resumed_and_deleted(stack: Gateway
 
 
 async def test_a_time_needs_its_offset_and_is_understood_in_any(stack: GatewayStack) -> None:
-    for wrong in ("2026-01-01T01:00:00", "tomorrow", 5, {}):
+    wrongs: tuple[object, ...] = ("2026-01-01T01:00:00", "tomorrow", 5, {})
+    for wrong in wrongs:
         refused = await stack.owner.request("POST", PATH, {**BODY, "ends_at": wrong}, headers=KEY)
         assert (refused.status, refused.json()["errors"][0]["pointer"]) == (422, "/ends_at")
     for moment in ("2026-01-01T01:00:00+01:00", "0001-01-01T00:00:00+01:00"):

@@ -52,6 +52,7 @@ LOOPS = {
         "executions.acknowledge",
         "executions.cancel",
         "feeds.look",
+        "goals.run",
         "groups.check",
         "groups.follow",
         "hooks.follow",

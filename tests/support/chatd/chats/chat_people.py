@@ -14,6 +14,7 @@ from parley.api.chat.v1.break_glass_service_pb2_grpc import BreakGlassServiceStu
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
@@ -57,6 +58,7 @@ class Person:
     context: Any
     hooks: Any
     schedules: Any
+    goals: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -80,6 +82,7 @@ class Person:
             context=ContextServiceStub(channel),
             hooks=HookServiceStub(channel),
             schedules=ScheduleServiceStub(channel),
+            goals=GoalServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -98,6 +101,7 @@ class Person:
             self.context,
             self.hooks,
             self.schedules,
+            self.goals,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

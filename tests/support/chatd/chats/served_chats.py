@@ -34,10 +34,12 @@ from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.errors import DOMAIN, ERRORS
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
+from chatd.goals.rpc.servicer import GoalPorts, GoalServicer
+from chatd.goals.store.goals import PostgresGoals
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
 from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.schedules.engine.running import ScheduleRuns
-from chatd.schedules.rpc.sending import ChatSender
+from chatd.schedules.rpc.sending import ChatSender, OwnerCalls
 from chatd.schedules.rpc.servicer import SchedulePorts, ScheduleServicer
 from chatd.schedules.store.due_runs import PostgresDueRuns
 from chatd.schedules.store.schedules import PostgresSchedules
@@ -327,7 +329,7 @@ async def served_chats(
             hooks=hooks.chats,
         )
         schedule_runs = ScheduleRuns(
-            PostgresDueRuns(pool), ChatSender(chat_servicer, ERRORS), telling.clock
+            PostgresDueRuns(pool), ChatSender(chat_servicer, OwnerCalls(ERRORS)), telling.clock
         )
         schedule_servicer = ScheduleServicer(
             SchedulePorts(
@@ -345,6 +347,11 @@ async def served_chats(
             BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
             chat_servicer,
             schedule_servicer,
+            GoalServicer(
+                GoalPorts(
+                    PostgresGoals(pool), stores.ownership.require, telling.clock.now, lambda: None
+                )
+            ),
             RevertServicer(
                 stores,
                 claims=claims,

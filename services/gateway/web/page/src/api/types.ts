@@ -21,6 +21,7 @@ export type QueuedMessage = Schemas["QueuedMessage"];
 export type ReasoningEffort = Schemas["ReasoningEffort"];
 export type RequiredAction = Schemas["RequiredAction"];
 export type RetryState = Schemas["RetryState"];
+export type Schedule = Schemas["Schedule"];
 export type StoredFile = Schemas["File"];
 export type ToolCallPart = Schemas["ToolCallPart"];
 export type ToolResultPart = Schemas["ToolResultPart"];

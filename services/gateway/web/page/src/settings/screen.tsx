@@ -15,6 +15,7 @@ const SECTIONS: readonly Section[] = [
   { name: "profile", title: "Profile", component: lazy(() => import("./profile.tsx")) },
   { name: "instructions", title: "Instructions", component: lazy(() => import("./instructions.tsx")) },
   { name: "skills", title: "Skills", component: lazy(() => import("./skills.tsx")) },
+  { name: "schedules", title: "Schedules", component: lazy(() => import("./schedules.tsx")) },
   { name: "display", title: "Display", component: lazy(() => import("./display.tsx")) },
   { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
   { name: "provider-keys", title: "Provider keys", component: lazy(() => import("./provider-keys.tsx")) },

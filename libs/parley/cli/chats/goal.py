@@ -1,0 +1,101 @@
+"""`parley goal`: chats that go on until a check passes, within a budget."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
+from parley.cli.api.server import find_server
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.terminal_text import sanitized
+
+MICROS = 1_000_000
+
+
+@click.group(cls=HomeGroup)
+def goal() -> None:
+    """Let a chat go on until a check passes."""
+
+
+@goal.command(name="set")
+@click.argument("chat_id")
+@click.argument("text")
+@click.option("--check", required=True, help="Command that ends with 0 when the goal is reached.")
+@click.option("--turns", type=click.IntRange(1, 1000), default=20, help="Turns at most; 20.")
+@click.option("--minutes", type=click.IntRange(1, 43_200), default=60, help="Minutes at most; 60.")
+@click.option("--dollars", type=click.FloatRange(min=0), default=0.0, help="US dollars at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def set_goal(
+    chat_id: str, text: str, check: str, turns: int, minutes: int, dollars: float, as_json: bool
+) -> None:
+    """Let CHAT_ID work on TEXT until the check passes in its workspace."""
+    body = {
+        "text": text,
+        "check_command": check,
+        "turns_max": turns,
+        "seconds_max": minutes * 60,
+        "cost_max_micros": round(dollars * MICROS),
+    }
+    _tell(_api().call("PUT", _path(chat_id), body, new_key(), needs="state"), as_json)
+
+
+@goal.command()
+@click.argument("chat_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(chat_id: str, as_json: bool) -> None:
+    """Print the goal of CHAT_ID and how far it is."""
+    _tell(_api().call("GET", _path(chat_id), needs="state"), as_json)
+
+
+@goal.command()
+@click.argument("chat_id")
+def pause(chat_id: str) -> None:
+    """Let CHAT_ID not go on until its goal is resumed."""
+    _tell(_api().call("POST", f"{_path(chat_id)}/pause", {}, new_key(), needs="state"))
+
+
+@goal.command()
+@click.argument("chat_id")
+def resume(chat_id: str) -> None:
+    """Let CHAT_ID go on, with the budget that is left."""
+    _tell(_api().call("POST", f"{_path(chat_id)}/resume", {}, new_key(), needs="state"))
+
+
+@goal.command()
+@click.argument("chat_id")
+def end(chat_id: str) -> None:
+    """Remove the goal of CHAT_ID; a turn that runs goes on."""
+    _api().call("DELETE", _path(chat_id), None, new_key())
+    click.echo("The goal is ended.")
+
+
+def lines_of(found: dict[str, Any]) -> list[str]:
+    """Return how far a goal is, in a few lines."""
+    reason = f": {found['reason']}" if found["reason"] else ""
+    spent = found["cost_micros"] / MICROS
+    lines = [
+        f"{found['state']}{reason}",
+        f"{found['turns_count']} of {found['turns_max']} turns, {spent:.2f} US dollars",
+        f"check: {found['check_command']}",
+    ]
+    return [*lines, found["check_output"]] if found["check_output"] else lines
+
+
+def _tell(found: dict[str, Any], as_json: bool = False) -> None:
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    for line in lines_of(found):
+        click.echo(sanitized(line))
+
+
+def _path(chat_id: str) -> str:
+    return f"/api/v1/chats/{quote(chat_id, safe='')}/goal"
+
+
+def _api() -> Api:
+    return Api(find_server(current()))

@@ -1,0 +1,1 @@
+"""Goals: chats that go on after each turn until a check passes, within a budget."""

@@ -1,0 +1,1 @@
+"""What a chat does about its goal after a turn, as values and rules."""

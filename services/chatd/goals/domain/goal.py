@@ -1,0 +1,161 @@
+"""A goal, and what to do about it when its chat is at rest.
+
+Every message for a goal has a request id of its number, and its number is stored after it was sent.
+A process that ends in between sends nothing twice.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from chatd.primitives.domain.ids import ChatId, Owner
+
+TURNS_MAX: Final = 20
+SECONDS_MAX: Final = 3600
+OUTPUT_CHARACTERS_MAX: Final = 4000
+INTERRUPTED: Final = "The chat was interrupted."
+
+
+class GoalState(StrEnum):
+    """What became of a goal."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    REACHED = "reached"
+    EXHAUSTED = "exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a chat works towards.
+
+    Attributes:
+        id: Of this goal; another goal of the same chat has another id.
+        cost_max_micros: 0 for no limit but those of the owner.
+        reason: Why it is paused or exhausted.
+        turns_count: How many messages were sent for it.
+        cost_micros: What the chat and its agents cost since it was set.
+        check_output: The end of what the last check printed.
+    """
+
+    id: str
+    chat_id: ChatId
+    owner: Owner
+    text: str
+    check_command: str
+    turns_max: int
+    seconds_max: int
+    cost_max_micros: int
+    state: GoalState
+    created_at: datetime
+    reason: str = ""
+    turns_count: int = 0
+    cost_micros: int = 0
+    check_output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RestingChat:
+    """A chat at rest.
+
+    Attributes:
+        history_version: The version of its history.
+        error: The error of its last turn.
+        is_interrupted: Whether somebody interrupted the last turn.
+    """
+
+    history_version: int
+    error: str = ""
+    is_interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """How the check ended."""
+
+    exit_code: int
+    output: str
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the goal is reached."""
+        return self.exit_code == 0
+
+
+def message_id(goal: Goal) -> str:
+    """Return the request id of the next message, the same in every process."""
+    return f"goal-{goal.id}-{goal.turns_count + 1}"
+
+
+def check_id(goal: Goal, chat: RestingChat) -> str:
+    """Return the request id of the check of a history, the same in every process."""
+    return f"goal-{goal.id}-check-{chat.history_version}"
+
+
+def before_check(goal: Goal, chat: RestingChat) -> Goal:
+    """Return the goal as the last turn left it; paused if the turn did not end by itself."""
+    if goal.turns_count == 0:
+        return goal  # What happened before is not about this goal.
+    if chat.error:
+        return replace(goal, state=GoalState.PAUSED, reason=chat.error)
+    if chat.is_interrupted:
+        return replace(goal, state=GoalState.PAUSED, reason=INTERRUPTED)
+    return goal
+
+
+def after_check(goal: Goal, result: CheckResult, now: datetime) -> Goal:
+    """Return the goal after a check: reached, out of budget, or still active."""
+    checked = replace(goal, check_output=result.output[-OUTPUT_CHARACTERS_MAX:])
+    if result.is_passed:
+        return replace(checked, state=GoalState.REACHED, reason="")
+    used_up = _used_up(goal, now)
+    if used_up:
+        return replace(checked, state=GoalState.EXHAUSTED, reason=used_up)
+    return checked
+
+
+def next_message(goal: Goal, result: CheckResult | None) -> str:
+    """Return the message that lets the chat go on: the goal first, then what the check said."""
+    if result is None:
+        return goal.text
+    output = result.output[-OUTPUT_CHARACTERS_MAX:].strip() or "(no output)"
+    return (
+        f"The goal is not reached: the check `{goal.check_command}` ended with exit code "
+        f"{result.exit_code}.\n\n{output}\n\nContinue until the check passes."
+    )
+
+
+def after_message(goal: Goal) -> Goal:
+    """Return the goal after a message was sent for it."""
+    return replace(goal, turns_count=goal.turns_count + 1)
+
+
+def after_refusal(goal: Goal, reason: str) -> Goal:
+    """Return the goal after a message or a check was refused."""
+    return replace(goal, state=GoalState.PAUSED, reason=reason)
+
+
+def paused(goal: Goal) -> Goal:
+    """Return the goal as its owner paused it; one that is not active stays as it is."""
+    if goal.state is not GoalState.ACTIVE:
+        return goal
+    return replace(goal, state=GoalState.PAUSED, reason="")
+
+
+def resumed(goal: Goal) -> Goal:
+    """Return the goal as its owner resumed it; one that is over stays as it is."""
+    if goal.state is not GoalState.PAUSED:
+        return goal
+    return replace(goal, state=GoalState.ACTIVE, reason="")
+
+
+def _used_up(goal: Goal, now: datetime) -> str:
+    if goal.turns_count >= goal.turns_max:
+        return f"The check did not pass within {goal.turns_max} turns."
+    if now - goal.created_at >= timedelta(seconds=goal.seconds_max):
+        return f"The check did not pass within {goal.seconds_max} seconds."
+    if goal.cost_max_micros and goal.cost_micros >= goal.cost_max_micros:
+        dollars = goal.cost_max_micros / 1_000_000
+        return f"The check did not pass for {dollars:.2f} US dollars."
+    return ""

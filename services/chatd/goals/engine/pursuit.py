@@ -1,0 +1,125 @@
+"""Lets chats go on towards their goals: checks after each turn, and sends the next message.
+
+Every process looks; a claim lets one of them work on a goal. A check that takes long is waited for
+in pieces: the request that starts it is repeated and finds the same process.
+"""
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import Final, NoReturn, Protocol
+
+from chatd.goals.domain.goal import (
+    CheckResult,
+    Goal,
+    GoalState,
+    after_check,
+    after_message,
+    after_refusal,
+    before_check,
+    check_id,
+    message_id,
+    next_message,
+)
+from chatd.goals.store.goals import ClaimedGoal, PostgresGoals
+from chatd.schedules.domain.sending import RunPostponed, RunRefused
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
+
+EVERY_S: Final = 2.0
+RARELY_S: Final = 30.0
+CLAIM_FOR: Final = timedelta(seconds=90)
+SOON: Final = timedelta(seconds=1)
+GOALS_MAX: Final = 8
+
+logger = logging.getLogger(__name__)
+
+
+class GoalActions(Protocol):
+    """What is done for the owners of goals."""
+
+    async def send(self, goal: Goal, text: str, request_id: str) -> None:
+        """Send a message to the chat once, however often it is called.
+
+        Raises:
+            RunRefused: It was refused.
+            RunPostponed: Something that it needs is away.
+        """
+        ...
+
+    async def check(self, goal: Goal, request_id: str) -> CheckResult | None:
+        """Run the check once, however often it is called; None while it still runs.
+
+        Raises:
+            RunRefused: It cannot be run.
+            RunPostponed: Something that it needs is away.
+        """
+        ...
+
+
+class GoalPursuit:
+    """Works on goals.
+
+    Args:
+        store: The goals.
+        actions: Checks and sends.
+        clock: Time between two rounds.
+    """
+
+    def __init__(self, store: PostgresGoals, actions: GoalActions, clock: Clock) -> None:
+        self._store = store
+        self._actions = actions
+        self._clock = clock
+        self._is_changed = asyncio.Event()
+
+    def poke(self) -> None:
+        """Look soon: a goal was set or resumed."""
+        self._is_changed.set()
+
+    async def run(self) -> NoReturn:
+        """Make rounds until cancelled."""
+        while True:
+            self._is_changed.clear()
+            try:
+                await self.make_round()
+                wait_s = EVERY_S if await self._store.are_there_any() else RARELY_S
+            except DatabaseUnavailable as outage:
+                logger.warning("no goals are worked on: %s", outage)
+                wait_s = RARELY_S
+            await is_set_within(self._is_changed, wait_s, self._clock)
+
+    async def make_round(self) -> None:
+        """Work on goals whose chats are at rest, some at once."""
+        claimed: list[ClaimedGoal] = []
+        while len(claimed) < GOALS_MAX:
+            found = await self._store.claim(CLAIM_FOR)
+            if found is None:
+                break
+            claimed.append(found)
+        async with asyncio.TaskGroup() as tasks:
+            for each in claimed:
+                tasks.create_task(self._advance(each))
+
+    async def _advance(self, claimed: ClaimedGoal) -> None:
+        goal = before_check(claimed.goal, claimed.chat)
+        try:
+            if goal.state is GoalState.ACTIVE:
+                goal = await self._checked_and_sent(goal, claimed)
+        except RunPostponed as postponed:
+            logger.info("a goal waits: %s", postponed, extra={"chat_id": goal.chat_id})
+        except RunRefused as refusal:
+            goal = after_refusal(goal, refusal.reason)
+        await self._store.store(claimed.goal, goal, SOON)
+
+    async def _checked_and_sent(self, goal: Goal, claimed: ClaimedGoal) -> Goal:
+        result = None
+        if goal.turns_count > 0:
+            result = await self._actions.check(goal, check_id(goal, claimed.chat))
+            if result is None:
+                return goal
+            goal = after_check(goal, result, claimed.now)
+            if goal.state is not GoalState.ACTIVE:
+                return goal
+        await self._actions.send(goal, next_message(goal, result), message_id(goal))
+        return after_message(goal)

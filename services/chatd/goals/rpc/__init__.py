@@ -1,0 +1,1 @@
+"""gRPC methods of goals, and the requests that goals make."""

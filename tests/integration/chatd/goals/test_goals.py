@@ -1,0 +1,221 @@
+"""Goals over gRPC and in PostgreSQL: one process at a time works on each, and sends once."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from chatd.errors import ERRORS
+from chatd.goals.domain.goal import CheckResult, Goal
+from chatd.goals.engine.pursuit import EVERY_S, GoalPursuit
+from chatd.goals.rpc.actions import OwnerActions
+from chatd.goals.store.goals import PostgresGoals
+from chatd.schedules.domain.sending import RunRefused
+from chatd.schedules.rpc.sending import OwnerCalls
+from parley.api.chat.v1 import chat_service_pb2 as chats_api
+from parley.api.chat.v1 import goal_pb2
+from parley.api.chat.v1 import goal_service_pb2 as api
+from parley.clock import FakeClock
+from support.chatd.chats.chat_people import ANN_ID
+from support.chatd.chats.served_chats import ServedChats
+
+END_CLAIMS = "UPDATE chat.goals SET claimed_until = clock_timestamp() - interval '1 second'"
+COUNT_MESSAGES = """
+    SELECT count(*) FROM chat.chat_messages WHERE role = 'user' AND chat_id = $1
+"""
+SUSPEND = "INSERT INTO chat.suspended_users VALUES ($1, false, now())"
+
+
+class Crash(Exception):
+    """A process ends here."""
+
+
+@dataclass
+class Checks:
+    """Sends as the real actions, and checks as a test says."""
+
+    real: OwnerActions
+    results: list[CheckResult | RunRefused | None] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    crashes: bool = False
+
+    async def send(self, goal: Goal, text: str, request_id: str) -> None:
+        await self.real.send(goal, text, request_id)
+        if self.crashes:
+            raise Crash
+
+    async def check(self, goal: Goal, request_id: str) -> CheckResult | None:
+        self.checked.append(request_id)
+        result = self.results.pop(0)
+        if isinstance(result, RunRefused):
+            raise result
+        return result
+
+
+@dataclass
+class Process:
+    """The goals of one process, and a chat of Ann."""
+
+    served: ServedChats
+    chat_id: str
+    checks: Checks
+
+    async def set(self, **given: Any) -> Any:
+        goal = goal_pb2.Goal(**{"text": "Mend it.", "check_command": "make test", **given})
+        request = api.SetGoalRequest(
+            request_id=self.served.ann.fresh(), chat_id=self.chat_id, goal=goal
+        )
+        return (await self.served.ann.ask(request)).goal
+
+    async def round(self) -> None:
+        await self.served.pool.execute(END_CLAIMS)
+        pursuit = GoalPursuit(PostgresGoals(self.served.pool), self.checks, FakeClock())
+        async with asyncio.timeout(20):
+            await pursuit.make_round()
+
+    async def read(self) -> Any:
+        return (await self.served.ann.ask(api.GetGoalRequest(chat_id=self.chat_id))).goal
+
+    async def messages(self) -> int:
+        count: int = await self.served.pool.fetchval(COUNT_MESSAGES, self.chat_id)
+        return count
+
+
+@pytest.fixture
+async def process(served: ServedChats) -> Process:
+    chat = await served.ann.create()
+    await served.finish(chat.id)
+    no_processes: Any = None
+    actions = OwnerActions(served.chat_servicer, no_processes, OwnerCalls(ERRORS))
+    return Process(served, chat.id, Checks(actions))
+
+
+async def test_a_chat_goes_on_until_the_check_passes(served: ServedChats, process: Process) -> None:
+    made = await process.set()
+    assert (made.state, made.turns_max, made.seconds_max) == (goal_pb2.GOAL_STATE_ACTIVE, 20, 3600)
+    await process.round()
+    assert (await process.read()).turns_count == 1
+    await process.round()  # The chat runs: nothing is checked.
+    assert process.checks.checked == []
+    await served.finish(process.chat_id)
+    process.checks.results = [None, CheckResult(1, "1 failed"), CheckResult(0, "fine")]
+    await process.round()  # The check takes long.
+    assert await process.messages() == 2
+    await process.round()
+    assert process.checks.checked[0] == process.checks.checked[1]
+    going = await process.read()
+    assert (going.turns_count, going.check_output) == (2, "1 failed")
+    await served.finish(process.chat_id)
+    await process.round()
+    reached = await process.read()
+    assert (reached.state, reached.check_output) == (goal_pb2.GOAL_STATE_REACHED, "fine")
+    await process.round()
+    assert await process.messages() == 3
+
+
+async def test_it_ends_when_its_turns_are_used_up(served: ServedChats, process: Process) -> None:
+    await process.set(turns_max=1)
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.results = [CheckResult(1, "")]
+    await process.round()
+    read = await process.read()
+    assert read.state == goal_pb2.GOAL_STATE_EXHAUSTED
+    assert read.reason == "The check did not pass within 1 turns."
+
+
+async def test_many_processes_send_each_message_once(served: ServedChats, process: Process) -> None:
+    await process.set()
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(5):
+            tasks.create_task(process.round())
+    assert await process.messages() == 2
+    assert (await process.read()).turns_count == 1
+
+
+async def test_a_process_that_ends_after_sending_sends_nothing_twice(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.crashes = True
+    process.checks.results = [CheckResult(1, "first")]
+    with pytest.raises(ExceptionGroup):
+        await process.round()
+    assert await process.messages() == 3
+    assert (await process.read()).turns_count == 1
+    await served.finish(process.chat_id)
+    process.checks.crashes = False
+    process.checks.results = [CheckResult(1, "second")]
+    await process.round()
+    assert await process.messages() == 3
+    assert (await process.read()).turns_count == 2
+
+
+async def test_an_interruption_or_a_refusal_pauses_it_until_it_is_resumed(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.results = [RunRefused("The check could not be started.")]
+    await process.round()
+    halted = await process.read()
+    assert (halted.state, halted.reason) == (
+        goal_pb2.GOAL_STATE_PAUSED,
+        "The check could not be started.",
+    )
+    resuming = api.ResumeGoalRequest(request_id="r", chat_id=process.chat_id)
+    assert (await served.ann.ask(resuming)).goal.state == goal_pb2.GOAL_STATE_ACTIVE
+    pausing = api.PauseGoalRequest(request_id="p", chat_id=process.chat_id)
+    assert (await served.ann.ask(pausing)).goal.state == goal_pb2.GOAL_STATE_PAUSED
+    await process.round()
+    assert await process.messages() == 2
+
+
+async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, process: Process) -> None:
+    await process.set()
+    await served.pool.execute(SUSPEND, ANN_ID)
+    await process.round()
+    assert await process.messages() == 1
+
+
+async def test_only_the_owner_sets_reads_and_ends_the_goal_of_a_root_chat(
+    served: ServedChats, process: Process
+) -> None:
+    problem = await served.ann.refusal(api.GetGoalRequest(chat_id=process.chat_id))
+    assert problem.reason == "RESOURCE_NOT_FOUND"
+    made = await process.set()
+    assert await process.set(text="Another.") != made
+    for request in (
+        api.GetGoalRequest(chat_id=process.chat_id),
+        api.EndGoalRequest(request_id="e", chat_id=process.chat_id),
+        api.PauseGoalRequest(request_id="p", chat_id=process.chat_id),
+    ):
+        assert (await served.bob.refusal(request)).reason == "CHAT_NOT_FOUND"
+    child_id = await served.add_child(process.chat_id)
+    goal = goal_pb2.Goal(text="a", check_command="b")
+    asked = api.SetGoalRequest(request_id="c", chat_id=child_id, goal=goal)
+    assert (await served.ann.refusal(asked)).reason == "INVALID_REQUEST"
+    await served.ann.ask(api.EndGoalRequest(request_id="e", chat_id=process.chat_id))
+    problem = await served.ann.refusal(api.EndGoalRequest(request_id="f", chat_id=process.chat_id))
+    assert problem.reason == "RESOURCE_NOT_FOUND"
+
+
+async def test_a_goal_goes_with_its_chat(served: ServedChats, process: Process) -> None:
+    await process.set()
+    await served.ann.ask(chats_api.DeleteChatRequest(request_id="d", chat_id=process.chat_id))
+    assert await served.pool.fetchval("SELECT count(*) FROM chat.goals") == 0
+
+
+async def test_the_loop_sends_the_first_message(served: ServedChats, process: Process) -> None:
+    await process.set()
+    clock = FakeClock()
+    pursuit = GoalPursuit(PostgresGoals(served.pool), process.checks, clock)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(pursuit.run())
+        assert await clock.until_sleeping() == EVERY_S
+        running.cancel()
+    assert await process.messages() == 2

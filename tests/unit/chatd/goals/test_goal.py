@@ -1,0 +1,91 @@
+"""What a chat does about its goal after a turn."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from chatd.goals.domain.goal import (
+    INTERRUPTED,
+    CheckResult,
+    Goal,
+    GoalState,
+    RestingChat,
+    after_check,
+    after_message,
+    after_refusal,
+    before_check,
+    check_id,
+    message_id,
+    next_message,
+    paused,
+    resumed,
+)
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+GOAL = Goal(
+    id="9a",
+    chat_id=ChatId("c"),
+    owner=Owner(OwnerId("a"), "member"),
+    text="Mend the tests.",
+    check_command="make test",
+    turns_max=3,
+    seconds_max=60,
+    cost_max_micros=2_000_000,
+    state=GoalState.ACTIVE,
+    created_at=NOON,
+    turns_count=1,
+)
+FAILED, PASSED = CheckResult(2, "1 failed"), CheckResult(0, "ok")
+
+
+def test_a_check_that_passes_reaches_the_goal_also_without_any_budget_left() -> None:
+    spent = replace(GOAL, turns_count=3, cost_micros=9_000_000)
+    reached = after_check(spent, PASSED, NOON + timedelta(days=1))
+    assert (reached.state, reached.check_output) == (GoalState.REACHED, "ok")
+
+
+def test_a_check_that_fails_lets_the_chat_go_on_with_what_it_said() -> None:
+    after = after_check(GOAL, FAILED, NOON)
+    assert after == replace(GOAL, check_output="1 failed")
+    assert next_message(after, FAILED) == (
+        "The goal is not reached: the check `make test` ended with exit code 2.\n\n1 failed\n\n"
+        "Continue until the check passes."
+    )
+    assert next_message(GOAL, None) == "Mend the tests."
+
+
+def test_each_budget_ends_it_with_a_reason() -> None:
+    for goal, at, reason in (
+        (replace(GOAL, turns_count=3), NOON, "within 3 turns"),
+        (GOAL, NOON + timedelta(seconds=60), "within 60 seconds"),
+        (replace(GOAL, cost_micros=2_000_000), NOON, "for 2.00 US dollars"),
+    ):
+        after = after_check(goal, FAILED, at)
+        assert after.state is GoalState.EXHAUSTED
+        assert reason in after.reason
+    unbounded = replace(GOAL, cost_micros=2_000_000, cost_max_micros=0)
+    assert after_check(unbounded, FAILED, NOON).state is GoalState.ACTIVE
+
+
+def test_a_turn_that_failed_or_was_interrupted_pauses_it() -> None:
+    assert before_check(GOAL, RestingChat(4)) == GOAL
+    failed = before_check(GOAL, RestingChat(4, "No key."))
+    assert (failed.state, failed.reason) == (GoalState.PAUSED, "No key.")
+    halted = before_check(GOAL, RestingChat(4, is_interrupted=True))
+    assert (halted.state, halted.reason) == (GoalState.PAUSED, INTERRUPTED)
+    fresh = replace(GOAL, turns_count=0)
+    assert before_check(fresh, RestingChat(4, "An older error.")) == fresh
+
+
+def test_messages_and_checks_have_request_ids_that_every_process_finds() -> None:
+    assert message_id(GOAL) == "goal-9a-2"
+    assert message_id(after_message(GOAL)) == "goal-9a-3"
+    assert check_id(GOAL, RestingChat(4)) == "goal-9a-check-4"
+
+
+def test_its_owner_pauses_and_resumes_it_while_it_is_not_over() -> None:
+    assert resumed(paused(GOAL)) == GOAL
+    refused = after_refusal(GOAL, "No money.")
+    assert resumed(refused) == GOAL
+    reached = replace(GOAL, state=GoalState.REACHED)
+    assert paused(reached) == resumed(reached) == reached
