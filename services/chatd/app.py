@@ -3,16 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from chatd.actions.engine.dispatching import CallDispatcher
-from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
-from chatd.actions.store.actions import Actions
-from chatd.approvals.rpc.servicer import ApprovalServicer
-from chatd.approvals.wiring import ApprovalComponents, open_approvals
-from chatd.break_glass.rpc.servicer import BreakGlassServicer
+from chatd.approvals.wiring import open_approvals
 from chatd.bus_handlers import (
     follow_approvals,
     follow_chats,
@@ -27,56 +21,39 @@ from chatd.bus_handlers import (
 )
 from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.engine.search_indexing import SearchIndexing
-from chatd.chats.rpc.admission import SuspensionCheckedSpending
-from chatd.chats.rpc.defaults import ConfiguredDefaults
-from chatd.chats.rpc.references import References
-from chatd.chats.rpc.servicer import ChatServicer
 from chatd.chats.store.cleanup.housekeeping import PostgresHousekeeping
 from chatd.chats.store.text_search.index import SearchIndex
 from chatd.chats.wiring import ChatComponents, open_chats
+from chatd.components import Components
 from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
-from chatd.files.rpc.servicer import FileServicer
-from chatd.files.store.files import StoredFiles
 from chatd.goals.wiring import open_goals
-from chatd.hooks.wiring import HookComponents, open_hooks
+from chatd.hooks.wiring import open_hooks
 from chatd.housekeeping import HousekeepingLoop
-from chatd.instructions.engine.pins import InstructionPins
-from chatd.instructions.rpc.servicer import ContextPorts, ContextServicer
-from chatd.instructions.store.skills import PostgresSkills
 from chatd.instructions.wiring import open_instructions
 from chatd.models.domain.preferences import InstallationSettings
-from chatd.models.rpc.servicer import ModelServicer
-from chatd.models.rpc.settings_servicer import SettingsServicer
-from chatd.models.store.preferences import Preferences
-from chatd.models.wiring import ModelComponents, open_models
-from chatd.offboarding.engine.suspended_users import UserSuspension
+from chatd.models.wiring import open_models
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
-from chatd.races.rpc.servicer import RaceServicer
-from chatd.races.wiring import open_races
 from chatd.resources import Resources, open_resources
-from chatd.retention.wiring import RetentionComponents, open_retention
-from chatd.reverts.clients.restores import NodeRestores
-from chatd.reverts.rpc.servicer import RevertServicer
-from chatd.schedules.wiring import ScheduleComponents, open_schedules
+from chatd.retention.wiring import open_retention
 from chatd.schema import SCHEMA
+from chatd.servicers import (
+    access_servicer_of,
+    chat_servicer_of,
+    race_servicer,
+    schedules_of,
+    servicers,
+)
 from chatd.settings import Settings
-from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
-from chatd.spend.store.usage import PostgresUsage
 from chatd.spend.wiring import SpendComponents, open_spend
 from chatd.streams.engine.flush_timer import FlushTimer
-from chatd.streams.rpc.position import cursor_after
 from chatd.streams.wiring import StreamComponents, open_streams
 from chatd.turns.wiring import WorkerComponents, open_worker
-from chatd.users.clients.existence import GatewayGrantees
 from chatd.workers.domain import WorkerEnded
 from chatd.workers.engine.instances import end_dead_workers
 from chatd.workers.engine.quarantine import until_idle
-from chatd.workers.rpc.servicer import WorkerServicer
-from chatd.workspace_servers.rpc.servicer import ServerPorts, WorkspaceServerServicer
-from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
-from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
+from chatd.workspaces.wiring import open_workspaces
 from parley.audit_log.delivery import AuditDelivery
 from parley.instance_file import InstanceFile, lock_instance_file
 from parley.process import Process
@@ -84,34 +61,6 @@ from parley.rpc import TunnelledMethods
 from parley.tasks import BackgroundTasks
 
 BILLS_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Components:
-    """The components of a chatd process.
-
-    Attributes:
-        worker: Runs the chats that this process owns.
-        streams: Streams events to readers.
-        flush_timer: Runs deferred writes periodically.
-        tasks: Background loops that run while the process serves; a failure of one does not end the
-            process.
-    """
-
-    resources: Resources
-    chats: ChatComponents
-    approvals: ApprovalComponents
-    hooks: HookComponents
-    catalogue: ModelComponents
-    spend: SpendComponents
-    suspension: UserSuspension
-    workspaces: WorkspaceComponents
-    worker: WorkerComponents
-    instructions: InstructionPins
-    streams: StreamComponents
-    retention: RetentionComponents
-    flush_timer: FlushTimer
-    tasks: BackgroundTasks
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -126,9 +75,9 @@ async def run(settings: Settings, process: Process) -> None:
             return  # Another process in quarantine runs on this machine.
         owning = components.tasks.keep("chats.run", worker.run)
         titles = components.tasks.keep("labels.generate", jobs.run)
-        chat_servicer = _chat_servicer(components)
-        schedules = _open_schedules(components, chat_servicer)
-        access_servicer = _access_servicer(components)
+        chat_servicer = chat_servicer_of(components)
+        schedules = schedules_of(components, chat_servicer)
+        access_servicer = access_servicer_of(components)
         goals = open_goals(resources, components.chats, chat_servicer, access_servicer)
         own_loops = {"schedules.run": schedules.runs.run, "goals.run": goals.pursuit.run}
         for name, loop in {**_loops(components), **own_loops}.items():
@@ -139,9 +88,9 @@ async def run(settings: Settings, process: Process) -> None:
             resources.neighbours.revocations(settings.gateway)
         )
         tunnelled = TunnelledMethods()
-        servicers = (
-            *_servicers(components, chat_servicer),
-            _race_servicer(components),
+        served = (
+            *servicers(components, chat_servicer),
+            race_servicer(components),
             access_servicer,
             schedules.servicer,
             goals.servicer,
@@ -149,7 +98,7 @@ async def run(settings: Settings, process: Process) -> None:
         )
         await stack.enter_async_context(
             resources.neighbours.serve(
-                servicers,
+                served,
                 revocations=revocations,
                 errors=ERRORS,
                 domain=DOMAIN,
@@ -357,157 +306,3 @@ async def _quarantine(components: Components) -> None:
         resources.process.stopping.set()
     else:
         await worker.quarantine.run()
-
-
-def _action_ports(components: Components) -> ActionPorts:
-    """Return the dependencies of ActionService."""
-    catalogue, worker = components.catalogue, components.worker
-    return ActionPorts(
-        Actions(components.resources.pool),
-        components.chats.stores,
-        CallDispatcher(
-            worker.tools,
-            catalogue.configuration.chat,
-            components.approvals.judge,
-            components.chats.chats.history,
-        ),
-        worker.worker,
-        components.spend.groups,
-        components.tasks,
-        changed=catalogue.chat_changed,
-        remembered=components.approvals.rules.changed,
-    )
-
-
-def _context_ports(components: Components) -> ContextPorts:
-    """Return the dependencies of ContextService."""
-    return ContextPorts(
-        components.chats.stores.ownership.require,
-        components.chats.chats.history,
-        components.catalogue.configuration.chat,
-        components.instructions,
-        components.worker.setups,
-        components.worker.tools,
-        PostgresSkills(components.catalogue.changes),
-    )
-
-
-def _server_ports(components: Components) -> ServerPorts:
-    """Return the dependencies of WorkspaceServerService."""
-    return ServerPorts(
-        components.chats.stores.ownership.require,
-        components.workspaces.locator,
-        components.worker.offered.workspace_servers,
-    )
-
-
-def _race_servicer(components: Components) -> RaceServicer:
-    """Return the servicer of races."""
-    resources, spend, worker = components.resources, components.spend, components.worker
-    workspaces = components.workspaces
-    return open_races(
-        resources,
-        components.chats,
-        components.catalogue,
-        workspaces,
-        tools=worker.tools,
-        spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
-        groups=spend.groups,
-        references=_references(components),
-        tasks=components.tasks,
-    )
-
-
-def _chat_servicer(components: Components) -> ChatServicer:
-    """Return the servicer of ChatService."""
-    spend, worker, workspaces = components.spend, components.worker, components.workspaces
-    return ChatServicer(
-        components.chats.stores,
-        claims=worker.worker,
-        groups=spend.groups,
-        tasks=components.tasks,
-        references=_references(components),
-        spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
-        created=worker.titles.title_writer.created,
-        defaults=ConfiguredDefaults(components.catalogue.configuration),
-        cursor_after=cursor_after,
-        fork_workspace=workspaces.control.fork_of_chat,
-        propose_title=worker.titles.title_writer.propose,
-        changed=components.catalogue.chat_changed,
-        hooks=components.hooks.chats,
-    )
-
-
-def _access_servicer(components: Components) -> WorkspaceAccessServicer:
-    """Return the servicer of WorkspaceAccessService."""
-    return WorkspaceAccessServicer(
-        components.workspaces.access,
-        components.workspaces.nodes,
-        components.resources.process.stopping,
-        components.worker.diffs.files_changed,
-    )
-
-
-def _references(components: Components) -> References:
-    """Return the checks of ids in requests."""
-    return References(
-        components.workspaces.control.workspaces,
-        components.worker.servers,
-        GatewayGrantees(components.resources.gateways),
-    )
-
-
-def _open_schedules(components: Components, chat_servicer: ChatServicer) -> ScheduleComponents:
-    """Return the components of schedules, whose runs call ChatService as their owners."""
-    return open_schedules(
-        components.resources,
-        components.chats,
-        chat_servicer,
-        references=_references(components),
-        defaults=ConfiguredDefaults(components.catalogue.configuration),
-    )
-
-
-def _servicers(components: Components, chat_servicer: ChatServicer) -> tuple[object, ...]:
-    """Return the servicers, except that of streams, which checks tokens itself."""
-    resources, catalogue, spend = components.resources, components.catalogue, components.spend
-    worker, workspaces = components.worker, components.workspaces
-    grantees = GatewayGrantees(resources.gateways)
-    usage = UsagePorts(
-        PostgresUsage(resources.pool),
-        spend.limits,
-        spend.spending,
-        spend.groups,
-        grantees,
-        spend.limits_changed,
-        resources.process.clock,
-    )
-    restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
-    return (
-        chat_servicer,
-        RevertServicer(
-            components.chats.stores,
-            claims=worker.worker,
-            groups=spend.groups,
-            tasks=components.tasks,
-            previews=restores,
-            changed=catalogue.chat_changed,
-        ),
-        UsageServicer(usage),
-        FileServicer(StoredFiles(resources.pool), spend.groups),
-        WorkerServicer(worker.endings),
-        ApprovalServicer(components.approvals.rules, worker.servers),
-        components.hooks.servicer,
-        components.retention.servicer,
-        BreakGlassServicer(
-            components.chats.stores.break_glass,
-            grantees,
-            components.chats.notifier.metadata_changed,
-        ),
-        ModelServicer(catalogue.ports),
-        ActionServicer(_action_ports(components)),
-        ContextServicer(_context_ports(components)),
-        WorkspaceServerServicer(_server_ports(components)),
-        SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
-        *workspaces.servicers,
-    )

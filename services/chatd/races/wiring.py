@@ -1,5 +1,6 @@
 """Wiring of the slice `races`."""
 
+from chatd.chats.domain.prompt_hooks import PromptHooks
 from chatd.chats.rpc.admission import Admission, SpendAdmission
 from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.rpc.references import References
@@ -26,6 +27,7 @@ def open_races(
     groups: Groups,
     references: References,
     tasks: Shielding,
+    hooks: PromptHooks,
 ) -> RaceServicer:
     """Return the servicer of races."""
     store = PostgresRaces(resources.pool)
@@ -49,5 +51,6 @@ def open_races(
             references=references,
             defaults=defaults,
             ownership=chats.stores.ownership,
+            hooks=hooks,
         )
     )

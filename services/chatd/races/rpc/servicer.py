@@ -1,11 +1,12 @@
 """RaceService: races, for their owners."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import grpc
 
+from chatd.chats.domain.prompt_hooks import PromptHooks
 from chatd.chats.rpc.admission import Admission
 from chatd.chats.rpc.content import title_of
 from chatd.chats.rpc.defaults import Defaults
@@ -47,6 +48,7 @@ class RaceServicerPorts:
         references: Rejects workspaces that do not exist.
         defaults: Finds models.
         ownership: The owners of chats.
+        hooks: Hooks that see the task before it is accepted.
     """
 
     races: Races
@@ -55,6 +57,7 @@ class RaceServicerPorts:
     references: References
     defaults: Defaults
     ownership: Ownership
+    hooks: PromptHooks
 
 
 class RaceServicer(RaceServiceServicer):
@@ -72,6 +75,11 @@ class RaceServicer(RaceServiceServicer):
         race_id = ChatId(str(uuid.uuid5(uuid.UUID(owner.id), f"race-{key.key}")))
         group_ids = await self._ports.admission.to_new_chat(race_id, owner, key)
         new = await self._asked(request, race_id, owner, group_ids)
+        task = (Text(new.prompt),)
+        content = await self._ports.hooks.submitted(race_id, owner, key.key, task)
+        if content != task:
+            prompt = "\n".join(part.text for part in content if isinstance(part, Text))
+            new = replace(new, prompt=prompt, title=title_of(content))
         await self._ports.races.start(new, key)
         self._ports.ownership.learn(race_id, owner.id)
         return api.CreateRaceResponse(race=await self._race(race_id, owner))
