@@ -13,6 +13,8 @@ TRIES = 20
 #: How often one is tried whose services restart, which takes longer on a busy machine.
 RESTARTING_TRIES = 120
 PAUSE_S = 0.5
+#: A failing consumer of a hook is no restart of Parley; each try would ask it again.
+HOOK_FAILED = "HOOK_FAILED"
 
 
 def post(
@@ -107,4 +109,6 @@ def _answer(
 def _tries(error: Unreachable | ApiRefused) -> int:
     if isinstance(error, Unreachable):
         return TRIES
+    if error.code == HOOK_FAILED:
+        return 1
     return RESTARTING_TRIES if error.status in (502, 503, 504) else 1

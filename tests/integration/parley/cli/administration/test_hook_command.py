@@ -68,3 +68,14 @@ def test_an_unknown_hook_and_an_empty_change_are_refused(
         assert parley(api, "rm", "other") == 1
         assert parley(api, "set", "policy") == 2
     assert "there is no hook other" in capsys.readouterr().err
+
+
+def test_a_message_that_a_failing_hook_stops_is_not_sent_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    problem = {"code": "HOOK_FAILED", "title": "no", "detail": "A hook failed.", "status": 502}
+    with fake_api(Answer(502, problem)) as api:
+        environment = {"HOME": "/", "PARLEY_URL": api.server.url, "PARLEY_API_KEY": API_KEY}
+        assert run(("run", "hello"), Invocation(environment, "parley")) == 1
+    assert "A hook failed." in capsys.readouterr().err
+    assert [each.method for each in api.requests] == ["POST"]
