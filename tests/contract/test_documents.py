@@ -72,3 +72,33 @@ def test_every_invariant_names_tests_that_exist() -> None:
     paths = re.findall(r"`(tests/[\w/.]+)`", invariants)
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_metric_of_the_table_exists() -> None:
+    table = (ROOT / "docs" / "operations.md").read_text().split("## Metrics")[1].split("\n## ")[0]
+    rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `")]
+    # Names that begin with gen_ai are those of a package with semantic conventions.
+    named = {name for row in rows for name in re.findall(r"`((?!gen_ai)[a-z_]+)`", row)}
+    sources = (path for part in ("libs", "services") for path in (ROOT / part).rglob("*.py"))
+    texts = (path.read_text() for path in sources if "node_modules" not in path.parts)
+    made = {name for text in texts for name in re.findall(r'"([a-z_]+(?:[._][a-z_]+)+)"', text)}
+    known = {name.replace(".", "_") for name in made}
+    assert len(named) > 15
+    # The suffixes of the Prometheus format: counters, and units.
+    assert sorted(
+        name
+        for name in named
+        if re.sub(r"(_seconds|_bytes)?(_total)?$", "", name) not in known and name not in known
+    ) == []
+
+
+def test_every_metric_outside_of_the_table_is_in_it() -> None:
+    operations = (ROOT / "docs" / "operations.md").read_text()
+    table = set(re.findall(r"`([a-z_]+)`", operations.split("## Metrics")[1]))
+    texts = [document.read_text() for document in DOCUMENTS]
+    named = {
+        name
+        for text in texts
+        for name in re.findall(r"`((?:parley|gateway|chatd)_[a-z_]+_(?:total|seconds|bytes))`", text)
+    }
+    assert named - table == set()

@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "logout": ("parley.cli.accounts.login", "Sign out of it."),
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
     "share": ("parley.cli.accounts.share", "Let others read a chat."),
-    "users": ("parley.cli.accounts.users", "List, invite, export and delete users."),
+    "users": ("parley.cli.accounts.users", "List, invite, lock out, export and delete users."),
     "account": ("parley.cli.accounts.account", "Export all that is one's own."),
     "break-glass": (
         "parley.cli.accounts.break_glass",

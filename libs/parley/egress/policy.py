@@ -38,7 +38,7 @@ class AddressBlocked(httpx2.TransportError):
         host_port: str,
         problem: str,
         *,
-        remedy: str = "; the operator can name it in ALLOWED_HOSTS of the service",
+        remedy: str = "; the operator can name it in MCPGATEWAY_ALLOWED_HOSTS",
     ) -> None:
         super().__init__(f"{host_port} {problem}{remedy}")
         self.host_port = host_port

@@ -294,7 +294,7 @@ def _report(server: api.ServerOutcome) -> ServerReport:
     is_ready = server.state == server_pb2.SERVER_STATE_READY
     problem = "" if is_ready else (server.message or "it does not answer").rstrip(".") + "."
     if server.is_stale and not is_ready:
-        problem += " Its tools are those of its last answer."
+        problem += " Its tools stay listed as it last listed them, and calls of them may fail."
     searched = {server_pb2.TOOL_SEARCH_ALWAYS: True, server_pb2.TOOL_SEARCH_NEVER: False}
     return ServerReport(
         server.server_id,

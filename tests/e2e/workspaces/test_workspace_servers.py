@@ -56,7 +56,7 @@ def test_a_server_of_a_workspace_is_trusted_called_and_stopped(stack: LocalStack
         ["server.py"],
     )
     assert listed["environment"] == {"GREETING": "hello"}
-    assert succeeded(stack, "mcp", "workspace", "trust", chat_id, "plain") == "trusted\n"
+    assert succeeded(stack, "mcp", "workspace", "trust", chat_id, "plain", "--yes") == "trusted\n"
     succeeded(stack, "approvals", "add", "allow", "ws_plain__*", "--chat", chat_id)
     call = 'call: ws_plain__echo {"text": "from inside"}'
     succeeded(stack, "send", chat_id, call)
@@ -70,4 +70,4 @@ def test_a_server_of_a_workspace_is_trusted_called_and_stopped(stack: LocalStack
     assert stopped["state"] == "untrusted"
     succeeded(stack, "send", chat_id, 'call: ws_plain__echo {"text": "not any more"}')
     assert "ws_plain__echo" in results_of(stack, chat_id)
-    assert stack.parley("mcp", "workspace", "trust", chat_id, "other").returncode != 0
+    assert stack.parley("mcp", "workspace", "trust", chat_id, "other", "--yes").returncode == 1

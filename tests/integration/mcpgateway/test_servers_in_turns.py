@@ -72,7 +72,7 @@ async def test_a_server_that_fails_is_named_to_the_person_and_to_the_model(
     assert {name.partition("__")[0] for name in names} == {"well"}
     assert [report.slug for report in reports] == ["dead", "well"]
     [notice] = server_notices(reports)
-    assert notice.startswith("The MCP server The Dead was left out: the server cannot be reached")
+    assert notice.startswith("The MCP server The Dead cannot be used now: the server cannot be")
     text = servers_text(reports)
     assert "The MCP server The Dead (tools dead__*) cannot be used now" in text
     assert "Use echo to repeat." in text

@@ -1,6 +1,8 @@
 """`parley audit log`: reads, exports and verifies the audit log."""
 
 import json
+from contextlib import suppress
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -23,14 +25,33 @@ INTACT = 0
 FOUND = 1
 
 
+def _moment(_: click.Context, option: click.Parameter, text: str) -> str:
+    """Return a moment as RFC 3339; a date alone is the start of that day in UTC."""
+    if not text:
+        return ""
+    with suppress(ValueError):
+        return f"{date.fromisoformat(text).isoformat()}T00:00:00Z"
+    with suppress(ValueError):
+        if datetime.fromisoformat(text).tzinfo is not None:
+            return text
+    raise click.BadParameter(
+        f"{text!r} is no time: write a date such as 2026-07-01, or a time with its zone such as "
+        "2026-07-01T08:30:00Z",
+        param=option,
+    )
+
+
 @click.command(cls=HomeCommand)
 @click.option("--user", "login", metavar="LOGIN", help="What this user did, or what concerns them.")
 @click.option("--action", default="", help="Such as user.created, or user for all of that type.")
 @click.option(
     "--object", "object_id", default="", metavar="ID", help="What was done to this object."
 )
-@click.option("--since", default="", metavar="TIME", help="Only from this time on, RFC 3339.")
-@click.option("--until", default="", metavar="TIME", help="Only before this time.")
+@click.option("--since", default="", metavar="TIME", callback=_moment,
+              help="Only from this time on, RFC 3339; a date is the start of that day, UTC.")  # fmt: skip
+@click.option(
+    "--until", default="", metavar="TIME", callback=_moment, help="Only before this time."
+)
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--export", "export_to", type=click.Path(path_type=Path), metavar="FILE",

@@ -28,7 +28,7 @@ NAME_CHARACTERS_MAX = 64
 @click.option(
     "--password-stdin",
     is_flag=True,
-    help="Read the password, and the code after it, from standard input.",
+    help="Read the password, and the code after it, from standard input; needs --login.",
 )
 def login(
     address: str | None,
@@ -46,6 +46,10 @@ def login(
     link = None if address is None else one_time_link(address)
     url = default_url(invocation) if address is None else link.url if link else address.rstrip("/")
     check_url(url, "ADDRESS")
+    if password_stdin and link is None and login_name is None:
+        raise click.UsageError(
+            "--password-stdin needs --login NAME: standard input contains the password only."
+        )
     sign_in = SignIn(url, lambda: _code(password_stdin))
     if link is not None:
         who = sign_in.login_of_link(link.token)

@@ -8,10 +8,10 @@ from urllib.parse import quote
 import click
 
 from parley.cli.accounts.exports import save_export
-from parley.cli.api.client import Api
+from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
-from parley.cli.errors import CliError
+from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
@@ -19,11 +19,14 @@ from parley.cli.text_table import text_table
 PATH = "/api/v1/users"
 COLUMNS = ("login", "role", "state", "kind", "display_name")
 ROLES = ("member", "admin", "auditor", "owner")
+#: Codes of problems that another command of this group mends.
+STILL_ACTIVE = "USER_STILL_ACTIVE"
+DEACTIVATED = "USER_DEACTIVATED"
 
 
 @click.group(cls=HomeGroup)
 def users() -> None:
-    """List users, let them in, export what is theirs and delete them."""
+    """List users, let them in, lock them out, export what is theirs and delete them."""
 
 
 @users.command()
@@ -45,7 +48,10 @@ def ls(as_json: bool) -> None:
 @click.option("--email", default="", help="The address for notices.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def invite(name: str, role: str | None, display_name: str, email: str, as_json: bool) -> None:
-    """Make the user NAME, if there is none, and print a link for their first sign-in."""
+    """Make the user NAME, if there is none, and print a link for their first sign-in.
+
+    For a user who has signed in before, `parley users reset` prints a link.
+    """
     api = _api()
     user = _find(api, name)
     if user is not None and (role not in (None, user["role"]) or display_name or email):
@@ -53,7 +59,9 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
             f"there is a user {name} already, with the role {user['role']}: "
             "leave out --role, --display-name and --email to print a new link"
         )
-    if user is None:
+    if user is not None:
+        _print_new_invitation(api, user, as_json)
+    else:
         body = {
             "login": name,
             "role": role or ROLES[0],
@@ -63,7 +71,7 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
         user = api.call(
             "POST", PATH, {key: text for key, text in body.items() if text}, new_key(), needs="id"
         )
-    _print_link(api, user, "invitation", as_json)
+        _print_link(_new_link(api, user, "invitation"), as_json)
 
 
 @users.command()
@@ -72,7 +80,26 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
 def reset(name: str, as_json: bool) -> None:
     """Print a link by which the user NAME sets a new password."""
     api = _api()
-    _print_link(api, _known(api, name), "password_reset", as_json)
+    _print_link(_new_link(api, _known(api, name), "password_reset"), as_json)
+
+
+@users.command()
+@click.argument("name")
+def deactivate(name: str) -> None:
+    """Lock the user NAME out and end their turns; their chats and files stay."""
+    api = _api()
+    api.call("POST", f"{PATH}/{_known(api, name)['id']}/deactivate", None, new_key())
+    back = current().hint(f"users reactivate {name}")
+    click.echo(f"Deactivated {name}; `{back}` lets them in again.")
+
+
+@users.command()
+@click.argument("name")
+def reactivate(name: str) -> None:
+    """Let the deactivated user NAME in again; revoked API keys stay revoked."""
+    api = _api()
+    api.call("POST", f"{PATH}/{_known(api, name)['id']}/reactivate", None, new_key())
+    click.echo(f"Reactivated {name}.")
 
 
 @users.command()
@@ -81,7 +108,13 @@ def reset(name: str, as_json: bool) -> None:
 def export(name: str, path: Path) -> None:
     """Write all that belongs to the deactivated user NAME to the ZIP file PATH."""
     api = _api()
-    save_export(api, f"{PATH}/{_known(api, name)['id']}/exports", path)
+    try:
+        save_export(api, f"{PATH}/{_known(api, name)['id']}/exports", path)
+    except ApiRefused as error:
+        if error.code != STILL_ACTIVE:
+            raise
+        first = current().hint(f"users deactivate {name}")
+        raise CliError(f"{name} is active: deactivate them first with `{first}`") from error
 
 
 @users.command()
@@ -107,9 +140,41 @@ def _known(api: Api, name: str) -> Any:
     return user
 
 
-def _print_link(api: Api, user: Any, purpose: str, as_json: bool) -> None:
+def _print_new_invitation(api: Api, user: Any, as_json: bool) -> None:
+    """Print another link for a user who has not signed in yet.
+
+    Raises:
+        ConfigurationProblem: They have.
+    """
+    name = user["login"]
+    links = api.call("GET", f"{PATH}/{user['id']}/sign-in-links", needs="items")["items"]
+    if any(link.get("used_at") for link in links):
+        raise ConfigurationProblem(
+            f"there is a user {name} already, who has signed in before: "
+            f"`{current().hint(f'users reset {name}')}` prints a link for a new password"
+        )
+    made = _new_link(api, user, "invitation")
+    click.echo(
+        f"There is a user {name} already, who has used no link yet: this link takes the place of "
+        "earlier ones, and sets their password.",
+        err=True,
+    )
+    _print_link(made, as_json)
+
+
+def _new_link(api: Api, user: Any, purpose: str) -> Any:
     path = f"{PATH}/{user['id']}/sign-in-links"
-    made = api.call("POST", path, {"purpose": purpose}, new_key(), needs="url")
+    try:
+        return api.call("POST", path, {"purpose": purpose}, new_key(), needs="url")
+    except ApiRefused as error:
+        if error.code != DEACTIVATED:
+            raise
+        name = user["login"]
+        first = current().hint(f"users reactivate {name}")
+        raise CliError(f"{name} is deactivated: let them in with `{first}` first") from error
+
+
+def _print_link(made: Any, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(made, indent=2))
         return

@@ -11,6 +11,7 @@ from parley.cli.options import HomeGroup
 
 SETTINGS = "/api/v1/settings"
 FIELD = "fallback_model_id"
+NO_MODEL = "none"
 
 of_chat = click.option(
     "--chat", "chat_id", metavar="CHAT", help="Of this chat, instead of all that name none."
@@ -35,6 +36,9 @@ def show(chat_id: str | None) -> None:
 @of_chat
 def set_model(model_id: str, chat_id: str | None) -> None:
     """Let MODEL continue; with --chat, `none` for no model at all."""
+    if model_id == NO_MODEL and chat_id is None:
+        clear_command = current().hint("fallback clear")
+        raise click.UsageError(f"`none` is for --chat: `{clear_command}` lets no model continue.")
     _change(model_id, chat_id)
 
 

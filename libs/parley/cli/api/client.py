@@ -210,7 +210,7 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
     said = [str(problem[key]) for key in ("title", "detail") if problem.get(key)]
     message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
     if status == 401 and code != SIGN_IN_REFUSED:
-        message += " (check PARLEY_API_KEY, the file api_key in the home, or sign in again)"
+        message += " (check PARLEY_API_KEY, the file api_key in the home, or use `parley login`)"
     if status >= 500 and problem.get("trace_id"):
         message += f" trace_id: {problem['trace_id']}"
     after_ms = problem.get("retry_after_ms")

@@ -107,6 +107,7 @@ def _local(invocation: Invocation, api_key: str) -> Server:
     except FileNotFoundError as error:
         raise CliError(
             f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`, "
+            f"sign in to a server with `{invocation.program} login URL`, "
             "or set PARLEY_URL and PARLEY_API_KEY"
         ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -127,6 +127,10 @@ class Answer:
             shown += self._end_line()
         for part in parts:
             shown += self._take_tool(part, is_committed=True)
+        notices = [str(part.get("text", "")) for part in parts if part.get("type") == "notice"]
+        if notices:
+            lines = [line for text in notices for line in text.splitlines()]
+            shown += [*self._end_line(), *(Note(f"! {line}") for line in lines)]
         if (cut := cut_words(message)) is not None:
             shown += [*self._end_line(), Note(cut)]
         return shown

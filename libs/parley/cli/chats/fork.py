@@ -20,7 +20,7 @@ WAIT_S = 60.0
 
 @click.command(cls=HomeCommand)
 @click.argument("chat_id", metavar="CHAT")
-@click.argument("message_id", metavar="MESSAGE", type=click.IntRange(min=1), required=False)
+@click.argument("message_id", metavar="[MESSAGE]", type=click.IntRange(min=1), required=False)
 @click.option(
     "--workspace", type=click.Choice(("none", "same", "copy")), default="none", show_default=True,
     help="Work without its files, in the same ones, or in a copy of them as they are now.",

@@ -58,7 +58,8 @@ def _show(findings: tuple[machine.Finding, ...], as_json: bool, **more: object) 
             click.echo(f"{mark} {finding.name:<16} {finding.detail}{cost}")
     broken = [found for found in findings if found.is_required and not found.is_there]
     if broken:
-        raise ConfigurationProblem(*(f"{found.name}: {found.cost}" for found in broken))
+        names = ", ".join(found.name for found in broken)
+        raise ConfigurationProblem(f"not ready: {names}; the lines with ✗ say what to do")
 
 
 def _installation(url: str | None) -> Installation:

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import grpc
@@ -10,10 +11,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.options import HomeCommand
 from parley.cli.stack.plan import Readiness, Sign
-from parley.cli.supervision.readiness import NetworkProbe
+from parley.cli.supervision.readiness import reason_not_ready
 from parley.identity import CertificateFiles, CertificateUnreadable, ServiceName, server_name
 
 ANSWER_S_MAX = 3.0
+HEALTH_PATH = "/healthz"
 
 
 @click.command(cls=HomeCommand)
@@ -36,7 +38,8 @@ def health(
 ) -> None:
     """Ask each TARGET whether it is well; exit code 1 when one is not.
 
-    A target is an address of gRPC (unix:, tcp: or tls:) or an http:// URL.
+    A target is an address of gRPC (unix:, tcp: or tls:) or an http:// URL, whose path is /healthz
+    unless it has one.
     """
     for target in targets:
         if not target.startswith(("http://", "unix:", "tcp:", "tls:")):
@@ -45,25 +48,37 @@ def health(
                 "http:// URL. For processes of this machine use `parley status`"
             )
         if is_accepting_enough:
-            is_well = _shows(Sign.ACCEPTS, target)
+            problem = _problem(Sign.ACCEPTS, target)
         elif target.startswith("http://"):
-            is_well = _shows(Sign.HTTP_OK, target)
+            problem = _problem(Sign.HTTP_OK, _with_path(target))
         elif not target.startswith("tls:"):
-            is_well = _shows(Sign.GRPC_HEALTH, target)
+            problem = _problem(Sign.GRPC_HEALTH, target)
         elif service is None or tls_directory is None:
             raise ConfigurationProblem(f"{target} needs --service NAME and --tls DIR")
         else:
-            is_well = asyncio.run(_serves(target, ServiceName(service), tls_directory))
-        if not is_well:
-            raise CliError(f"{target} is not well")
+            problem = asyncio.run(_tls_problem(target, ServiceName(service), tls_directory))
+        if problem is not None:
+            raise CliError(f"{target} is not well: {problem}")
         click.echo(f"{target} is well")
 
 
-def _shows(sign: Sign, target: str) -> bool:
-    return asyncio.run(NetworkProbe().is_ready((Readiness(sign, target),)))
+def _with_path(url: str) -> str:
+    parts = urlsplit(url)
+    return url if parts.path.strip("/") else parts._replace(path=HEALTH_PATH).geturl()
 
 
-async def _serves(target: str, service: ServiceName, tls_directory: Path) -> bool:
+def _problem(sign: Sign, target: str) -> str | None:
+    async def found() -> str | None:
+        async with asyncio.timeout(ANSWER_S_MAX):
+            return await reason_not_ready(Readiness(sign, target))
+
+    try:
+        return asyncio.run(found())
+    except TimeoutError:
+        return f"it does not answer within {ANSWER_S_MAX:g} s"
+
+
+async def _tls_problem(target: str, service: ServiceName, tls_directory: Path) -> str | None:
     try:
         files = CertificateFiles.read(tls_directory)
     except CertificateUnreadable as error:
@@ -81,6 +96,7 @@ async def _serves(target: str, service: ServiceName, tls_directory: Path) -> boo
             answer = await health_pb2_grpc.HealthStub(channel).Check(
                 health_pb2.HealthCheckRequest(), timeout=ANSWER_S_MAX
             )
-        except grpc.aio.AioRpcError:
-            return False
-    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+        except grpc.aio.AioRpcError as error:
+            return f"{error.code().name}: {error.details()}"
+    is_serving = answer.status == health_pb2.HealthCheckResponse.SERVING
+    return None if is_serving else "it does not serve"

@@ -27,7 +27,7 @@ COLUMNS = ("revert", "kind", "message", "state", "done", "undoable")
 
 @click.command(cls=HomeCommand)
 @click.argument("chat_id", metavar="CHAT")
-@click.argument("message_id", metavar="MESSAGE", type=click.IntRange(min=1), required=False)
+@click.argument("message_id", metavar="[MESSAGE]", type=click.IntRange(min=1), required=False)
 @click.option("--files", is_flag=True, help="Also restore the files that the chat changed since.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be deleted and restored.")
 @click.option("--undo", "undone_id", metavar="REVERT", help="Undo this revert instead.")

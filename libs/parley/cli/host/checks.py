@@ -137,9 +137,11 @@ def find_memory() -> Finding:
 
 def find_postgres(majors: Iterable[int], problem: str | None = None) -> Finding:
     """Check the PostgreSQL versions whose programs are installed."""
-    versions = ", ".join(str(major) for major in sorted(majors, reverse=True))
+    versions = [str(major) for major in sorted(majors, reverse=True)]
     if versions:
-        return Finding("PostgreSQL", True, f"embedded, version {versions}", is_required=True)
+        detail = f"embedded, version {versions[0]}"
+        detail += f" ({', '.join(versions[1:])} for older homes)" if versions[1:] else ""
+        return Finding("PostgreSQL", True, detail, is_required=True)
     cost = "`parley up` needs --database URL"
     return Finding("PostgreSQL", False, problem or "no programs found", cost, is_required=True)
 

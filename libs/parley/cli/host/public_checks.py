@@ -100,7 +100,7 @@ def check_public(installation: Installation) -> tuple[Finding, ...]:
     """Return all findings; those that need an answer are left out if there is none."""
     url = find_url(installation.url)
     certificate = find_certificate(installation)
-    if not certificate.is_there:
+    if certificate.is_required and not certificate.is_there:
         return url, certificate
     try:
         seen = installation.ask("/connection")
@@ -146,7 +146,7 @@ def find_certificate(installation: Installation) -> Finding:
     try:
         channel = connection.sock
         if not isinstance(channel, ssl.SSLSocket):
-            return Finding(name, True, "none, over http")
+            return Finding(name, False, "none, because the URL is http", "see public URL")
         expiry = str((channel.getpeercert() or {})["notAfter"])
     finally:
         connection.close()
@@ -221,11 +221,16 @@ def find_proxy(seen: Mapping[str, Any]) -> Finding:
     if seen.get("scheme") != "https":
         return _missing(
             name,
-            f"the gateway was told the scheme {seen.get('scheme')}",
+            f"the gateway gets {_scheme(seen)} from it",
             "have the proxy set X-Forwarded-Proto, -For and -Host, or set "
             "GATEWAY_FORWARDED_HEADERS if it writes Forwarded",
         )
     return Finding(name, True, f"this client is {seen.get('address')}")
+
+
+def _scheme(seen: Mapping[str, Any]) -> str:
+    scheme = seen.get("scheme")
+    return f"the scheme {scheme} and not https" if scheme else "no scheme of the client's request"
 
 
 def find_address(claimed: Mapping[str, Any]) -> Finding:

@@ -57,14 +57,23 @@ def ls(chat_id: str, as_json: bool) -> None:
 @chat_argument
 @name_argument
 @click.option("--digest", help="Trust only the definition with this digest, without a question.")
-def trust(chat_id: str, name: str, digest: str | None) -> None:
-    """Let turns of CHAT start the server NAME as it is defined now."""
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def trust(chat_id: str, name: str, digest: str | None, yes: bool) -> None:
+    """Let turns of CHAT start the server NAME as it is defined now.
+
+    It asks on the terminal; without one, --digest or --yes is needed.
+    """
     api = Api(find_server(current()))
     if digest is None:
         server = _named(_listed(api, chat_id), name)
         digest = server["digest"] or ""
         click.echo(f"{sanitized(name)}: {sanitized(command_of(server))}", err=True)
-        if sys.stdin.isatty():
+        if not yes and not sys.stdin.isatty():
+            raise click.UsageError(
+                f"There is no terminal to ask on: add --digest {digest} to trust this definition, "
+                "or --yes to trust whatever is defined now."
+            )
+        if not yes:
             click.confirm("Trust it?", abort=True, err=True)
     path = f"{_servers(chat_id)}/{quote(name, safe='')}/trust"
     trusted = api.call("PUT", path, {"digest": digest}, new_key(), needs="state")
@@ -77,7 +86,14 @@ def trust(chat_id: str, name: str, digest: str | None) -> None:
 def untrust(chat_id: str, name: str) -> None:
     """Stop the server NAME, and start it no more."""
     api = Api(find_server(current()))
+    defined = [server["name"] for server in _listed(api, chat_id)["servers"]]
+    # Also for one that is not defined any more: it must not start if it is defined again.
     api.call("DELETE", f"{_servers(chat_id)}/{quote(name, safe='')}/trust", None, new_key())
+    if name not in defined:
+        raise CliError(
+            f"the workspace defines no server {name}; "
+            f"`{current().hint(f'mcp workspace ls {chat_id}')}` lists its servers"
+        )
 
 
 def command_of(server: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Readiness checks of a process over the network."""
 
 import asyncio
+import os
 from contextlib import suppress
 from typing import Protocol, assert_never
 from urllib.parse import unquote, urlsplit
@@ -8,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from parley.cli.stack.plan import Readiness, Sign
 
 ANSWER_S_MAX = 2.0
+HTTP_PORT = 80
 #: Trailing metadata of a health check; the same as in parley.rpc, which is slow to import.
 HEALTH_REASON = "parley-health-reason"
 
@@ -28,7 +30,7 @@ class NetworkProbe:
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
                 for readiness in signs:
-                    if not await _holds(readiness):
+                    if await reason_not_ready(readiness) is not None:
                         return False
         except TimeoutError:
             return False
@@ -39,22 +41,28 @@ class NetworkProbe:
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
                 for readiness in signs:
-                    if readiness.sign is Sign.GRPC_HEALTH and await _accepts(readiness.target):
-                        return (await _health(readiness.target))[1]
+                    if readiness.sign is Sign.GRPC_HEALTH:
+                        if await _connection_problem(readiness.target) is None:
+                            return (await _health(readiness.target))[1]
         except TimeoutError:
             return f"it does not answer within {ANSWER_S_MAX:g} s"
         return ""
 
 
-async def _holds(readiness: Readiness) -> bool:
+async def reason_not_ready(readiness: Readiness) -> str | None:
+    """Return why a check fails; None if it succeeds."""
     match readiness.sign:
         case Sign.ACCEPTS:
-            return await _accepts(readiness.target)
+            return await _connection_problem(readiness.target)
         case Sign.GRPC_HEALTH:
             # A channel that finds no listener pauses before it retries; a socket does not.
-            return await _accepts(readiness.target) and (await _health(readiness.target))[0]
+            problem = await _connection_problem(readiness.target)
+            if problem is not None:
+                return problem
+            is_serving, reason = await _health(readiness.target)
+            return None if is_serving else reason or "it does not serve"
         case Sign.HTTP_OK:
-            return await _answers_ok(readiness.target)
+            return await _http_problem(readiness.target)
         case _:
             assert_never(readiness.sign)
 
@@ -67,13 +75,17 @@ async def _connect(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWr
     return await asyncio.open_connection(host.strip("[]"), int(port))
 
 
-async def _accepts(address: str) -> bool:
+async def _connection_problem(address: str) -> str | None:
     try:
         _, writer = await _connect(address)
-    except OSError:
-        return False
+    except OSError as error:
+        return _no_connection(error)
     await _close(writer)
-    return True
+    return None
+
+
+def _no_connection(error: OSError) -> str:
+    return f"no connection: {os.strerror(error.errno) if error.errno else error}"
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
@@ -105,18 +117,22 @@ async def _health(address: str) -> tuple[bool, str]:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING), reason
 
 
-async def _answers_ok(url: str) -> bool:
+async def _http_problem(url: str) -> str | None:
     parts = urlsplit(url)
     try:
-        reader, writer = await _connect(f"tcp:{parts.netloc}")
-    except OSError:
-        return False
+        reader, writer = await _connect(f"tcp:{parts.hostname}:{parts.port or HTTP_PORT}")
+    except OSError as error:
+        return _no_connection(error)
+    path = parts.path or "/"
     try:
-        head = (f"GET {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", "", "")
+        head = (f"GET {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", "", "")
         writer.write("\r\n".join(head).encode())
         status_line = await reader.readline()
-    except OSError:
-        return False
+    except OSError as error:
+        return _no_connection(error)
     finally:
         await _close(writer)
-    return status_line.split(b" ")[1:2] == [b"200"]
+    status = status_line.decode("latin-1").partition(" ")[2].strip()
+    if status.split(" ")[0] == "200":
+        return None
+    return f"GET {path} is answered {status}" if status else "the answer is not HTTP"

@@ -80,7 +80,7 @@ def servers_text(reports: Sequence[ServerReport]) -> str:
 def server_notices(reports: Sequence[ServerReport]) -> tuple[str, ...]:
     """Return what the person is told about servers that cannot be used."""
     return tuple(
-        f"The MCP server {each.name} was left out: {each.problem}"
+        f"The MCP server {each.name} cannot be used now: {each.problem}"
         for each in reports
         if each.problem
     )

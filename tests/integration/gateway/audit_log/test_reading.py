@@ -126,6 +126,16 @@ async def test_an_export_is_verified_without_the_server(stack: GatewayStack) -> 
     assert exported.body.splitlines()[-1].count(b"audit_log.exported") == 1
 
 
+async def test_the_command_accepts_dates_and_times(stack: GatewayStack, shell: Shell) -> None:
+    for text in ("2026-07-01", "2026-07-01T08:30:00Z", "2026-07-01T08:30:00+02:00"):
+        assert (await shell.as_owner(stack, "audit", "log", "--since", text))[0] == 0
+    code, printed = await shell.as_owner(stack, "audit", "log", "--since", "yesterday")
+    no_zone = await shell.as_owner(stack, "audit", "log", "--until", "2026-07-01T08:30:00")
+
+    assert (code, "Invalid value for '--since': 'yesterday' is no time" in printed) == (2, True)
+    assert (no_zone[0], "Invalid value for '--until'" in no_zone[1]) == (2, True)
+
+
 async def test_the_command_lists_exports_and_verifies(
     stack: GatewayStack, shell: Shell, tmp_path: Path
 ) -> None:

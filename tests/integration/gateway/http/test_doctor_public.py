@@ -132,6 +132,8 @@ async def test_an_installation_without_tls_is_named_and_gets_no_key(
     wrong = {finding.name: finding.detail for finding in findings if not finding.is_there}
     assert wrong["public URL"] == f"{url} is not https"
     assert {"HSTS", "cookies", "trusted proxy"} <= set(wrong)
+    assert wrong["certificate"] == "none, because the URL is http"
+    assert wrong["trusted proxy"] == "the gateway gets no scheme of the client's request from it"
     assert "event streams" not in {finding.name for finding in findings}
 
 
@@ -154,7 +156,8 @@ async def test_the_command_shows_all_findings_and_fails_if_something_is_wrong(
     assert code == 2
     assert f"✓ public URL       {nginx.url}" in shown.out
     assert "✗ trusted proxy    the headers of 127.0.0.1 are ignored" in shown.out
-    assert "GATEWAY_TRUSTED_PROXIES" in shown.err
+    assert shown.out.count("GATEWAY_TRUSTED_PROXIES") == 1
+    assert shown.err == "parley: not ready: trusted proxy; the lines with ✗ say what to do\n"
 
 
 def test_a_home_without_a_public_url_is_asked_for_one(

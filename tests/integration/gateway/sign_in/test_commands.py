@@ -55,7 +55,7 @@ async def test_a_password_signs_the_command_line_in_and_out(
     assert signed_out == (0, f"Signed out of {shell.url}.\n")
     assert keys == []
     assert again == (0, "Nobody is signed in here.\n")
-    assert nobody[0] == 1
+    assert (nobody[0], "`parley login URL`" in nobody[1]) == (1, True)
 
 
 async def test_a_wrong_password_stores_nothing(
@@ -72,6 +72,48 @@ async def test_a_wrong_password_stores_nothing(
     assert not (tmp_path / "home" / ".config").exists()
 
 
+async def test_a_piped_password_without_a_login_is_refused(shell: Shell) -> None:
+    code, printed = await shell.parley("login", shell.url, "--password-stdin", typed="secret\n")
+
+    assert (code, "--password-stdin needs --login NAME" in printed) == (2, True)
+
+
+async def test_a_user_who_has_signed_in_is_not_invited_again(
+    stack: GatewayStack, shell: Shell
+) -> None:
+    await invited(stack)
+    again = await shell.as_owner(stack, "users", "invite", "ada")
+
+    assert (again[0], "`parley users reset ada`" in again[1]) == (2, True)
+    assert "/link?token=" not in again[1]
+
+
+async def test_a_user_is_locked_out_and_let_in_again(
+    stack: GatewayStack, shell: Shell, tmp_path: Path
+) -> None:
+    await invited(stack)
+    archive = str(tmp_path / "ada.zip")
+    refused = await shell.as_owner(stack, "users", "export", "ada", archive)
+    deactivated = await shell.as_owner(stack, "users", "deactivate", "ada")
+    locked_out = await shell.as_owner(stack, "users", "ls")
+    no_link = await shell.as_owner(stack, "users", "reset", "ada")
+    reactivated = await shell.as_owner(stack, "users", "reactivate", "ada")
+    signed_in = await shell.parley(
+        "login", shell.url, "--login", "ada", "--password-stdin", typed=f"{PASSWORD}\n"
+    )
+    unknown = await shell.as_owner(stack, "users", "deactivate", "grace")
+
+    assert (refused[0], "with `parley users deactivate ada`" in refused[1]) == (1, True)
+    assert deactivated == (
+        0, "Deactivated ada; `parley users reactivate ada` lets them in again.\n",
+    )  # fmt: skip
+    assert "deactivated" in locked_out[1]
+    assert (no_link[0], "`parley users reactivate ada`" in no_link[1]) == (1, True)
+    assert reactivated == (0, "Reactivated ada.\n")
+    assert signed_in[0] == 0
+    assert unknown == (1, "parley: there is no user grace: see `parley users ls`\n")
+
+
 async def test_an_invitation_of_a_user_who_exists_changes_nothing_about_them(
     stack: GatewayStack, shell: Shell
 ) -> None:
@@ -86,6 +128,7 @@ async def test_an_invitation_of_a_user_who_exists_changes_nothing_about_them(
     )
     assert (promoted, renamed) == ((1, refusal), (1, refusal))
     assert ([first[0], again[0]], "/link?token=" in again[1]) == ([0, 0], True)
+    assert "There is a user grace already" in again[1]
 
 
 async def test_an_invited_person_signs_in_by_the_link(stack: GatewayStack, shell: Shell) -> None:

@@ -31,3 +31,9 @@ def test_the_fallback_model_is_shown_chosen_and_taken_away(
         ("PATCH", f"/api/v1/chats/{CHAT}", {"fallback_model_id": "n"}),
         ("PATCH", f"/api/v1/chats/{CHAT}", {"fallback_model_id": None}),
     ]
+
+
+def test_no_model_for_all_chats_is_another_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api() as api:
+        assert parley(api, "set", "none") == 2
+    assert "`parley fallback clear`" in capsys.readouterr().err

@@ -58,7 +58,7 @@ async def test_a_server_that_is_left_out_is_told_once_to_both() -> None:
     [(_, _), (role, content)] = stage.said
     assert (role, content) == (
         Role.ASSISTANT,
-        (Text("hello"), Notice("The MCP server Dead was left out: it does not answer.")),
+        (Text("hello"), Notice("The MCP server Dead cannot be used now: it does not answer.")),
     )
     system = [part for part in stage.model.requests[0].messages if part.role is Role.SYSTEM]
     assert "The MCP server Dead (tools dead__*) cannot be used now" in str(system)

@@ -54,6 +54,12 @@ def test_the_users_own_message_is_not_shown() -> None:
     assert shown(message(1, {"type": "text", "text": "hi"}, role="user")) == []
 
 
+def test_a_notice_of_the_first_answer_is_a_line_of_its_own() -> None:
+    notice = {"type": "notice", "text": "The MCP server notes is not used."}
+    pieces = shown(text("hello"), message(1, {"type": "text", "text": "hello"}, notice))
+    assert pieces == [Text("hello"), Text("\n"), Note("! The MCP server notes is not used.")]
+
+
 def test_a_reset_preview_is_followed_by_the_new_text_on_its_own_line() -> None:
     pieces = shown(
         text("wro"),

@@ -37,6 +37,11 @@ def test_whatever_is_missing_says_what_that_costs() -> None:
     assert all(finding.cost and not finding.is_there for finding in findings)
 
 
+def test_the_newest_postgresql_is_named_as_the_one_for_new_homes() -> None:
+    assert machine.find_postgres((16,)).detail == "embedded, version 16"
+    assert machine.find_postgres((16, 18)).detail == "embedded, version 18 (16 for older homes)"
+
+
 @pytest.mark.parametrize(("hard", "is_enough"), [(1024, False), (65_536, True)])
 def test_few_open_files_are_told_with_what_they_allow(hard: int, is_enough: bool) -> None:
     found = machine.find_open_files(hard)

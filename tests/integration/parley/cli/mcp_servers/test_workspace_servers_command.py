@@ -1,5 +1,6 @@
 """`parley mcp workspace` against a scripted gateway."""
 
+import io
 import os
 from typing import Any
 
@@ -26,17 +27,40 @@ TRUSTED = Answer(200, SERVER | {"state": "trusted"})
 SHOWN = "notes: NODE_OPTIONS='--require ./other.js' node 'a file.js' -x"
 
 
-def trust(api: FakeApi, *arguments: str) -> int:
+def parley(api: FakeApi, *arguments: str) -> int:
     environment = {"HOME": "/", "PARLEY_URL": api.server.url, "PARLEY_API_KEY": API_KEY}
-    command = ("mcp", "workspace", "trust", CHAT, "notes", *arguments)
-    return run(command, Invocation(environment, "parley"))
+    return run(("mcp", "workspace", *arguments), Invocation(environment, "parley"))
+
+
+def trust(api: FakeApi, *arguments: str) -> int:
+    return parley(api, "trust", CHAT, "notes", *arguments)
 
 
 def test_trust_shows_all_that_decides_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(LISTED, TRUSTED) as api:
-        assert trust(api) == 0
+        assert trust(api, "--yes") == 0
     assert SHOWN in capsys.readouterr().err
     assert api.requests[1].body == {"digest": "0123"}
+
+
+def test_without_a_terminal_trust_needs_an_answer_in_its_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with fake_api(LISTED) as api:
+        assert trust(api) == 2
+    assert "add --digest 0123" in capsys.readouterr().err
+    assert len(api.requests) == 1
+
+
+def test_untrusting_a_server_that_is_not_defined_is_an_error_and_forgets_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fake_api(LISTED, Answer(204), LISTED, Answer(204)) as api:
+        assert parley(api, "untrust", CHAT, "notes") == 0
+        assert parley(api, "untrust", CHAT, "other") == 1
+    assert "defines no server other" in capsys.readouterr().err
+    assert [each.method for each in api.requests] == ["GET", "DELETE", "GET", "DELETE"]
 
 
 @pytest.mark.parametrize(("typed", "requests"), [(b"n\n", 1), (b"y\n", 2)])
