@@ -9,6 +9,7 @@ import logging
 from datetime import timedelta
 from typing import Final, NoReturn, Protocol
 
+from chatd.chats.domain.owner_calls import RunPostponed, RunRefused
 from chatd.goals.domain.goal import (
     CheckResult,
     Goal,
@@ -22,7 +23,6 @@ from chatd.goals.domain.goal import (
     next_message,
 )
 from chatd.goals.store.goals import ClaimedGoal, PostgresGoals
-from chatd.schedules.domain.sending import RunPostponed, RunRefused
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.tasks import is_set_within

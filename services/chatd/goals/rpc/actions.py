@@ -3,10 +3,10 @@
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from chatd.chats.domain.owner_calls import RunRefused
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.goals.domain.goal import OUTPUT_CHARACTERS_MAX, CheckResult, Goal
 from chatd.primitives.domain.errors import RequestIdReused
-from chatd.schedules.domain.sending import RunRefused
-from chatd.schedules.rpc.sending import OwnerCalls
 from parley.api.chat.v1 import chat_service_pb2, message_pb2
 from parley.api.workspace.v1 import process_pb2, workspace_access_service_pb2
 

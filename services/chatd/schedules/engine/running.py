@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, NoReturn, Protocol
 
+from chatd.chats.domain.owner_calls import RunPostponed, RunRefused
 from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.runs import (
     SENT_UNKNOWN,
@@ -24,7 +25,6 @@ from chatd.schedules.domain.runs import (
     request_id,
 )
 from chatd.schedules.domain.schedule import Run, RunOutcome, Schedule
-from chatd.schedules.domain.sending import RunPostponed, RunRefused
 from chatd.schedules.store.due_runs import DueRun, EndedRun, PostgresDueRuns
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from chatd.chats.domain.owner_calls import RunRefused
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.errors import ERRORS
 from chatd.goals.domain.goal import CheckResult, Goal
 from chatd.goals.engine.pursuit import EVERY_S, GoalPursuit
 from chatd.goals.rpc.actions import OwnerActions
 from chatd.goals.store.goals import PostgresGoals
-from chatd.schedules.domain.sending import RunRefused
-from chatd.schedules.rpc.sending import OwnerCalls
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import goal_pb2
 from parley.api.chat.v1 import goal_service_pb2 as api
