@@ -85,11 +85,14 @@ def test_every_metric_of_the_table_exists() -> None:
     known = {name.replace(".", "_") for name in made}
     assert len(named) > 15
     # The suffixes of the Prometheus format: counters, and units.
-    assert sorted(
-        name
-        for name in named
-        if re.sub(r"(_seconds|_bytes)?(_total)?$", "", name) not in known and name not in known
-    ) == []
+    assert (
+        sorted(
+            name
+            for name in named
+            if re.sub(r"(_seconds|_bytes)?(_total)?$", "", name) not in known and name not in known
+        )
+        == []
+    )
 
 
 def test_every_metric_outside_of_the_table_is_in_it() -> None:
@@ -99,6 +102,8 @@ def test_every_metric_outside_of_the_table_is_in_it() -> None:
     named = {
         name
         for text in texts
-        for name in re.findall(r"`((?:parley|gateway|chatd)_[a-z_]+_(?:total|seconds|bytes))`", text)
+        for name in re.findall(
+            r"`((?:parley|gateway|chatd)_[a-z_]+_(?:total|seconds|bytes))`", text
+        )
     }
     assert named - table == set()

@@ -40,9 +40,7 @@ def test_a_url_without_a_path_is_asked_for_its_health(capsys: pytest.CaptureFixt
         assert health(f"{api.server.url}/readyz") == 1
     assert [each.path for each in api.requests] == ["/healthz", "/readyz", "/readyz"]
     reason = "GET /readyz is answered 503 Service Unavailable"
-    assert capsys.readouterr().err == (
-        f"parley: {api.server.url}/readyz is not well: {reason}\n"
-    )
+    assert capsys.readouterr().err == (f"parley: {api.server.url}/readyz is not well: {reason}\n")
 
 
 def test_one_of_several_that_is_not_well_is_enough(listening: str) -> None:
