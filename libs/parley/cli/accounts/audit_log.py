@@ -48,7 +48,7 @@ def _moment(_: click.Context, option: click.Parameter, text: str) -> str:
     "--object", "object_id", default="", metavar="ID", help="What was done to this object."
 )
 @click.option("--since", default="", metavar="TIME", callback=_moment,
-              help="Only from this time on, RFC 3339, or a date, from its start in UTC.")  # fmt: skip
+              help="Only from this time on, RFC 3339, or from a date on, in UTC.")  # fmt: skip
 @click.option(
     "--until", default="", metavar="TIME", callback=_moment, help="Only before this time."
 )
