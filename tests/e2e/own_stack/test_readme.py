@@ -16,6 +16,10 @@ BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOT
 # Those two are what runs this test, and what it starts in the background itself.
 LEFT_OUT = ("make run\n", "make test\n")
 EXIT_OF_CURL_CUT = 28
+PROVIDER_DEFAULT = "127.0.0.1:11434"
+(PROVIDER_EXAMPLE,) = re.findall(
+    r"```sh\n(.*?)```", (ROOT / "docs" / "provider-keys.md").read_text(), re.DOTALL
+)
 
 pytestmark = pytest.mark.slow
 
@@ -60,3 +64,22 @@ def test_an_example_runs(block: str, home: Path, http: str) -> None:
     expected = {0, EXIT_OF_CURL_CUT} if "curl" in block else {0}
     assert done.returncode in expected, done.stdout + done.stderr
     assert done.stdout
+
+
+def test_the_example_of_a_provider_runs(home: Path, http: str) -> None:
+    port = free_port()
+    mock = subprocess.Popen(
+        [".venv/bin/parley", "llm-mock", "--port", str(port)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    assert mock.stdout is not None
+    try:
+        # It prints its addresses when it serves.
+        assert mock.stdout.readline()
+        own = PROVIDER_EXAMPLE.replace(HTTP_DEFAULT, http)
+        done = shell(own.replace(PROVIDER_DEFAULT, f"127.0.0.1:{port}"), home)
+    finally:
+        mock.terminate()
+        mock.wait()
+        mock.stdout.close()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("hello\n")

@@ -47,13 +47,8 @@ def _moment(_: click.Context, option: click.Parameter, text: str) -> str:
 @click.option(
     "--object", "object_id", default="", metavar="ID", help="What was done to this object."
 )
-@click.option(
-    "--since",
-    default="",
-    metavar="TIME",
-    callback=_moment,
-    help="Only from this time on, RFC 3339; a date is the start of that day, UTC.",
-)
+@click.option("--since", default="", metavar="TIME", callback=_moment,
+              help="Only from this time on, RFC 3339, or from a date on, in UTC.")  # fmt: skip
 @click.option(
     "--until", default="", metavar="TIME", callback=_moment, help="Only before this time."
 )

@@ -41,8 +41,8 @@ class NetworkProbe:
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
                 for readiness in signs:
-                    is_rpc = readiness.sign is Sign.GRPC_HEALTH
-                    if is_rpc and await _connection_problem(readiness.target) is None:
+                    is_grpc = readiness.sign is Sign.GRPC_HEALTH
+                    if is_grpc and await _connection_problem(readiness.target) is None:
                         return (await _health(readiness.target))[1]
         except TimeoutError:
             return f"it does not answer within {ANSWER_S_MAX:g} s"
