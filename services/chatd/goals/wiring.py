@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.wiring import ChatComponents
 from chatd.errors import ERRORS
 from chatd.goals.engine.pursuit import GoalPursuit
@@ -9,7 +10,6 @@ from chatd.goals.rpc.actions import Messages, OwnerActions, Processes
 from chatd.goals.rpc.servicer import GoalPorts, GoalServicer
 from chatd.goals.store.goals import PostgresGoals
 from chatd.resources import Resources
-from chatd.schedules.rpc.sending import OwnerCalls
 
 
 @dataclass(frozen=True, slots=True)

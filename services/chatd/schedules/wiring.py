@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.rpc.references import References
 from chatd.chats.wiring import ChatComponents
 from chatd.errors import ERRORS
 from chatd.resources import Resources
 from chatd.schedules.engine.running import ScheduleRuns
-from chatd.schedules.rpc.sending import ChatMethods, ChatSender, OwnerCalls
+from chatd.schedules.rpc.sending import ChatMethods, ChatSender
 from chatd.schedules.rpc.servicer import SchedulePorts, ScheduleServicer
 from chatd.schedules.store.due_runs import PostgresDueRuns
 from chatd.schedules.store.schedules import PostgresSchedules

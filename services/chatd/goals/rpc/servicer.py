@@ -54,8 +54,10 @@ class GoalServicer(GoalServiceServicer):
         """Set the goal of a chat in place of an earlier one."""
         chat_id, owner_id = await self._chat_of(request.chat_id)
         key, given = fields.client_key_of(request, request.request_id), request.goal
-        if not given.text.strip() or not given.check_command.strip():
-            raise InvalidRequest("goal", "needs a text and a check_command")
+        if not given.text.strip():
+            raise InvalidRequest("goal.text", "is empty; say what to achieve")
+        if not given.check_command.strip():
+            raise InvalidRequest("goal.check_command", "is empty; give a command")
         owner = caller_as_owner()
         goal = Goal(
             id=made_id(request, f"{chat_id} {key.key}", owner),

@@ -3,32 +3,19 @@
 Admission, spend limits, checks of ids and idempotency are those of every other request.
 """
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
-import grpc
-
-from chatd.chats.domain.errors import ChatReadOnly
 from chatd.chats.rpc.convert import MODE
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.models.rpc.convert import EFFORT
-from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.schedule import Schedule
-from chatd.schedules.domain.sending import RunPostponed, RunRefused
-from chatd.users.domain.status import UserSuspended
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2
-from parley.identity import Caller, Role, ServiceName, User, UserId
-from parley.rpc import ErrorTable, Problems, serving
 
-T = TypeVar("T")
-
-TIMEOUT_S: Final = 30.0
 LABEL: Final = "schedule"
 SERVICE: Final = "parley.api.chat.v1.ChatService"
-#: Statuses of errors that another attempt may not get.
-PASSING: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
 
 
 class ChatMethods(Protocol):
@@ -41,36 +28,6 @@ class ChatMethods(Protocol):
     async def SendMessage(self, request: api.SendMessageRequest, context: Any) -> Any:
         """Send a message to a chat."""
         ...
-
-
-class OwnerCalls:
-    """Calls methods of this process as a user would.
-
-    Args:
-        errors: The error table of the service.
-    """
-
-    def __init__(self, errors: ErrorTable) -> None:
-        self._problems = Problems(errors)
-
-    async def call(self, owner: Owner, method: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Call a method, named as `package.Service/Method`, for a user.
-
-        Raises:
-            RunRefused: It was refused.
-            RunPostponed: Something that it needs is away.
-        """
-        with serving(_caller(owner), method=method, timeout_s=TIMEOUT_S):
-            try:
-                return await ask()
-            except Exception as error:
-                problem = self._problems.of(error)
-                if problem is None:
-                    raise  # It is a defect, not a refusal.
-                if problem.status in PASSING or isinstance(error, UserSuspended):
-                    raise RunPostponed(problem.message) from error
-                is_lasting = isinstance(error, ChatNotFound | ChatReadOnly)
-                raise RunRefused(problem.message, is_lasting=is_lasting) from error
 
 
 class ChatSender:
@@ -89,8 +46,8 @@ class ChatSender:
         """Send the message of a run; a repeated request id sends nothing.
 
         Raises:
-            RunRefused: It was refused.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It was refused.
+            CallPostponed: Something that it needs is away.
         """
         method = "SendMessage" if schedule.task.chat_id else "CreateChat"
         return await self._calls.call(
@@ -124,13 +81,3 @@ class ChatSender:
         )
         created = await self._chats.CreateChat(creating, None)
         return ChatId(created.chat.id)
-
-
-def _caller(owner: Owner) -> Caller:
-    return Caller(
-        service=ServiceName.CHATD,
-        user=User(UserId(owner.id), Role(owner.role)),
-        scopes=frozenset(),
-        token_id=None,
-        name=ServiceName.CHATD,
-    )

@@ -9,12 +9,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from chatd.chats.domain.commands import FailTurn
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.errors import ERRORS
 from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.schedule import RUNS_KEPT, SCHEDULES_MAX, Schedule
 from chatd.schedules.engine.running import OPEN_S, ScheduleRuns
-from chatd.schedules.rpc.sending import ChatSender, OwnerCalls
+from chatd.schedules.rpc.sending import ChatSender
 from chatd.schedules.store.due_runs import PostgresDueRuns
 from parley.api.chat.v1 import chat_pb2, schedule_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api

@@ -22,6 +22,7 @@ from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
 from chatd.chats.store.access.break_glass import BreakGlass
@@ -39,7 +40,7 @@ from chatd.goals.store.goals import PostgresGoals
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
 from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.schedules.engine.running import ScheduleRuns
-from chatd.schedules.rpc.sending import ChatSender, OwnerCalls
+from chatd.schedules.rpc.sending import ChatSender
 from chatd.schedules.rpc.servicer import SchedulePorts, ScheduleServicer
 from chatd.schedules.store.due_runs import PostgresDueRuns
 from chatd.schedules.store.schedules import PostgresSchedules
