@@ -94,6 +94,7 @@ async def leave_traces(ada: Person) -> str:
     await ada.ask("PATCH", "/me/settings", {"custom_prompt": f"I like {CANARY}"})
     await ada.ask("POST", "/files?name=notes.txt", CANARY.encode(), {"Content-Type": "text/plain"})
     await ada.ask("POST", "/me/approval-rules", {"effect": "ask", "tool": f"x_{CANARY}"})
+    await ada.ask("POST", "/schedules", {"text": CANARY, "cron": "0 0 1 1 *"})
     text = f"run: echo {CANARY} > note.txt && cat note.txt"
     chat = await ada.ask("POST", "/chats", {"content": [{"type": "text", "text": text}]})
     path = f"/chats/{chat['id']}"

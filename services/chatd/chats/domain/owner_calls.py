@@ -1,12 +1,12 @@
-"""Why the message of a run was not sent."""
+"""Why a call that is made for a user who is away was not successful."""
 
 
-class RunRefused(Exception):
-    """The message was refused.
+class CallRefused(Exception):
+    """The call was refused.
 
     Attributes:
-        reason: Why, in words for the owner.
-        is_lasting: Whether later runs would be refused as well.
+        reason: Why, in words for the user.
+        is_lasting: Whether later calls would be refused as well.
     """
 
     def __init__(self, reason: str, *, is_lasting: bool = False) -> None:
@@ -15,5 +15,5 @@ class RunRefused(Exception):
         self.is_lasting = is_lasting
 
 
-class RunPostponed(Exception):
-    """Something that sending needs is away; trying again later may succeed."""
+class CallPostponed(Exception):
+    """Something that the call needs is away; trying again later may succeed."""

@@ -1,4 +1,4 @@
-"""Calls methods of this process as users would; schedules and goals send their messages so.
+"""Calls methods of this process as a user would, for work that goes on without them.
 
 Admission, spend limits, checks of ids and idempotency are those of every other request.
 """
@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import grpc
 
 from chatd.chats.domain.errors import ChatReadOnly
-from chatd.chats.domain.owner_calls import RunPostponed, RunRefused
+from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import Owner
 from chatd.users.domain.status import UserSuspended
@@ -37,8 +37,8 @@ class OwnerCalls:
         """Call a method, named as `package.Service/Method`, for a user.
 
         Raises:
-            RunRefused: It was refused.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It was refused.
+            CallPostponed: Something that it needs is away.
         """
         with serving(_caller(owner), method=method, timeout_s=TIMEOUT_S):
             try:
@@ -48,9 +48,9 @@ class OwnerCalls:
                 if problem is None:
                     raise  # It is a defect, not a refusal.
                 if problem.status in PASSING or isinstance(error, UserSuspended):
-                    raise RunPostponed(problem.message) from error
+                    raise CallPostponed(problem.message) from error
                 is_lasting = isinstance(error, ChatNotFound | ChatReadOnly)
-                raise RunRefused(problem.message, is_lasting=is_lasting) from error
+                raise CallRefused(problem.message, is_lasting=is_lasting) from error
 
 
 def _caller(owner: Owner) -> Caller:

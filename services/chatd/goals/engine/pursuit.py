@@ -9,7 +9,7 @@ import logging
 from datetime import timedelta
 from typing import Final, NoReturn, Protocol
 
-from chatd.chats.domain.owner_calls import RunPostponed, RunRefused
+from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.goals.domain.goal import (
     CheckResult,
     Goal,
@@ -43,8 +43,8 @@ class GoalActions(Protocol):
         """Send a message to the chat once, however often it is called.
 
         Raises:
-            RunRefused: It was refused.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It was refused.
+            CallPostponed: Something that it needs is away.
         """
         ...
 
@@ -52,8 +52,8 @@ class GoalActions(Protocol):
         """Run the check once, however often it is called; None while it still runs.
 
         Raises:
-            RunRefused: It cannot be run.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It cannot be run.
+            CallPostponed: Something that it needs is away.
         """
         ...
 
@@ -106,9 +106,9 @@ class GoalPursuit:
         try:
             if goal.state is GoalState.ACTIVE:
                 goal = await self._checked_and_sent(goal, claimed)
-        except RunPostponed as postponed:
+        except CallPostponed as postponed:
             logger.info("a goal waits: %s", postponed, extra={"chat_id": goal.chat_id})
-        except RunRefused as refusal:
+        except CallRefused as refusal:
             goal = after_refusal(goal, refusal.reason)
         await self._store.store(claimed.goal, goal, SOON)
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from chatd.chats.domain.owner_calls import RunRefused
+from chatd.chats.domain.owner_calls import CallRefused
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.goals.domain.goal import OUTPUT_CHARACTERS_MAX, CheckResult, Goal
 from chatd.primitives.domain.errors import RequestIdReused
@@ -55,8 +55,8 @@ class OwnerActions:
         """Send a message; a repeated request id sends nothing, whatever its text.
 
         Raises:
-            RunRefused: It was refused.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It was refused.
+            CallPostponed: Something that it needs is away.
         """
         request = chat_service_pb2.SendMessageRequest(
             request_id=request_id,
@@ -76,8 +76,8 @@ class OwnerActions:
         """Run the check of a goal; None while it still runs.
 
         Raises:
-            RunRefused: It cannot be run.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It cannot be run.
+            CallPostponed: Something that it needs is away.
         """
         spec = process_pb2.ProcessSpec(command=goal.check_command, timeout_ms=CHECK_MS_MAX)
         starting = workspace_access_service_pb2.StartWorkspaceProcessRequest(
@@ -108,14 +108,14 @@ def _result_of(process: process_pb2.Process, output: str) -> CheckResult | None:
     """Return how a check ended; None while it runs.
 
     Raises:
-        RunRefused: It never ran, or nothing more is known of it.
+        CallRefused: It never ran, or nothing more is known of it.
     """
     match process.state:
         case process_pb2.PROCESS_STATE_EXITED:
             return CheckResult(process.exit.shell_exit_code, output)
         case process_pb2.PROCESS_STATE_START_FAILED:
-            raise RunRefused(f"The check could not be started: {process.start_error}")
+            raise CallRefused(f"The check could not be started: {process.start_error}")
         case process_pb2.PROCESS_STATE_LOST:
-            raise RunRefused("The check was cut off by a restart; resume the goal.")
+            raise CallRefused("The check was cut off by a restart; resume the goal.")
         case _:
             return None

@@ -55,9 +55,9 @@ class GoalServicer(GoalServiceServicer):
         chat_id, owner_id = await self._chat_of(request.chat_id)
         key, given = fields.client_key_of(request, request.request_id), request.goal
         if not given.text.strip():
-            raise InvalidRequest("text", "is blank; say what the chat should reach")
+            raise InvalidRequest("goal.text", "is empty; say what to achieve")
         if not given.check_command.strip():
-            raise InvalidRequest("check_command", "is blank; give the command that must succeed")
+            raise InvalidRequest("goal.check_command", "is empty; give a command")
         owner = caller_as_owner()
         goal = Goal(
             id=made_id(request, f"{chat_id} {key.key}", owner),

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, NoReturn, Protocol
 
-from chatd.chats.domain.owner_calls import RunPostponed, RunRefused
+from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.runs import (
     SENT_UNKNOWN,
@@ -47,8 +47,8 @@ class Sender(Protocol):
         """Send the message of a run once, however often it is called; return its chat.
 
         Raises:
-            RunRefused: It was refused.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It was refused.
+            CallPostponed: Something that it needs is away.
         """
         ...
 
@@ -106,17 +106,17 @@ class ScheduleRuns:
             case Due.MISS:
                 await self._record(found, RunOutcome.MISSED, partial(after_miss, now=now))
             case Due.GIVE_UP:
-                await self._refuse(found, RunRefused(SENT_UNKNOWN))
+                await self._refuse(found, CallRefused(SENT_UNKNOWN))
 
     async def _send(self, found: DueRun) -> None:
         try:
             chat_id = await self._sender.send(
                 found.schedule, request_id(found.schedule, found.planned_at)
             )
-        except RunPostponed as postponed:
+        except CallPostponed as postponed:
             if found.begun_at is not None and found.now - found.begun_at > TRY_FOR:
-                await self._refuse(found, RunRefused(str(postponed)))
-        except RunRefused as refusal:
+                await self._refuse(found, CallRefused(str(postponed)))
+        except CallRefused as refusal:
             await self._refuse(found, refusal)
         else:
             await self._record(
@@ -126,7 +126,7 @@ class ScheduleRuns:
                 chat_id=chat_id,
             )
 
-    async def _refuse(self, found: DueRun, refusal: RunRefused) -> None:
+    async def _refuse(self, found: DueRun, refusal: CallRefused) -> None:
         logger.warning(
             "a scheduled run failed: %s", refusal, extra={"schedule_id": found.schedule.id}
         )

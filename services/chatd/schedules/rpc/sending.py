@@ -1,4 +1,7 @@
-"""Sends the messages of runs as their owners would, through the methods of ChatService."""
+"""Sends the messages of runs as their owners would, through the methods of ChatService.
+
+Admission, spend limits, checks of ids and idempotency are those of every other request.
+"""
 
 from functools import partial
 from typing import Any, Final, Protocol
@@ -43,8 +46,8 @@ class ChatSender:
         """Send the message of a run; a repeated request id sends nothing.
 
         Raises:
-            RunRefused: It was refused.
-            RunPostponed: Something that it needs is away.
+            CallRefused: It was refused.
+            CallPostponed: Something that it needs is away.
         """
         method = "SendMessage" if schedule.task.chat_id else "CreateChat"
         return await self._calls.call(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatd.chats.domain.owner_calls import RunRefused
+from chatd.chats.domain.owner_calls import CallRefused
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.errors import ERRORS
 from chatd.goals.domain.goal import CheckResult, Goal
@@ -36,7 +36,7 @@ class Checks:
     """Sends as the real actions, and checks as a test says."""
 
     real: OwnerActions
-    results: list[CheckResult | RunRefused | None] = field(default_factory=list)
+    results: list[CheckResult | CallRefused | None] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     crashes: bool = False
 
@@ -48,7 +48,7 @@ class Checks:
     async def check(self, goal: Goal, request_id: str) -> CheckResult | None:
         self.checked.append(request_id)
         result = self.results.pop(0)
-        if isinstance(result, RunRefused):
+        if isinstance(result, CallRefused):
             raise result
         return result
 
@@ -160,7 +160,7 @@ async def test_an_interruption_or_a_refusal_pauses_it_until_it_is_resumed(
     await process.set()
     await process.round()
     await served.finish(process.chat_id)
-    process.checks.results = [RunRefused("The check could not be started.")]
+    process.checks.results = [CallRefused("The check could not be started.")]
     await process.round()
     halted = await process.read()
     assert (halted.state, halted.reason) == (
