@@ -93,7 +93,7 @@ class _Examples:
         name = items.get("$ref", "").rpartition("/")[2]
         if (name in path or len(path) >= DEPTH_MAX) and not schema.get("minItems"):
             return []
-        return [self.value(items, member, path)]
+        return [self.value(items, member, path)] * max(1, schema.get("minItems", 1))
 
 
 def _text(schema: Schema, member: str) -> str:
