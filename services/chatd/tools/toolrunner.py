@@ -38,6 +38,8 @@ from parley.rpc import Address, Channels, acting_for
 logger = logging.getLogger(__name__)
 
 JOURNALS_MAX = 1024
+# What the node of a call's journal answers to a cancellation.
+OF_JOURNAL = frozenset({"", "STALE_OWNER", "EXECUTION_ID_REUSED"})
 LIST_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
 
@@ -213,32 +215,36 @@ class WorkspaceTools:
             request_id=f"cancel-{execution.dispatch.execution_id}", key=key_of(execution)
         )
         generation = execution.dispatch.journal_generation
-        known = self._journals.get(generation)
-        unreachable: ExecutorUnreachable | None = None
         # By the journal, not by the chat, which may be deleted or use another workspace by now.
-        for address in await self._locator.node_addresses() if known is None else (known,):
+        known = self._journals.get(generation)
+        if known is not None:
             try:
-                if await self._cancel_at(address, request, execution.owner):
+                if await self._cancel_at(known, request, execution.owner) != JOURNAL_CHANGED:
+                    return
+            finally:
+                self._journals.pop(generation)  # The node may have another address or journal.
+        unreachable: ExecutorUnreachable | None = None
+        for address in await self._locator.node_addresses():
+            try:
+                if await self._cancel_at(address, request, execution.owner) in OF_JOURNAL:
                     self._journals.put(generation, address)
                     return
             except ExecutorUnreachable as error:
                 unreachable = error
-                self._journals.pop(generation)  # The node may have another address.
         if unreachable is not None:
             raise unreachable
 
     async def _cancel_at(
         self, address: str, request: execution_service_pb2.CancelExecutionRequest, owner: Owner
-    ) -> bool:
-        """Cancel a call at a node; return False if the node has another journal."""
+    ) -> str:
+        """Cancel a call at a node; return the reason if the node refuses, empty if it does it."""
         stub = ExecutionServiceStub(self._channels.also(Address.parse(address)))
         try:
             with acting_for(user_of(owner)):
                 await stub.CancelExecution(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
-            problem = certain_problem(error, Executor.TOOLRUNNER)
-            return problem.reason != JOURNAL_CHANGED
-        return True
+            return certain_problem(error, Executor.TOOLRUNNER).reason
+        return ""
 
     async def acknowledge(self, generation: str, execution_ids: Sequence[ExecutionId]) -> None:
         """Acknowledge results to the node of a journal, if this process knows it.

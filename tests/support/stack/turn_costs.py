@@ -1,9 +1,10 @@
 """What one turn of a real stack costs the database, all roles together.
 
 Aside are leases, what is written behind a turn at a pace of its own (partial answers, notifications
-and the index of words), and what the services do by themselves all the time, such as looking for
-chats without an owner. Something that they do by themselves and that turns make them do more often
-is the turns' own, and counted.
+and the index of words), the rounds of schedules and goals, which are rarer than the quiet time, and
+what the services do by themselves all the time, such as looking for chats without an owner.
+Something that they do by themselves and that turns make them do more often is the turns' own, and
+counted.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ NODES_S_MAX = 60.0
 CHATS_AT_ONCE = 8
 BURSTS_MAX = 30
 SEVERAL_TURNS = 4
-BEHIND_TURNS = ("chat.chat_partials", "chat.search_progress")
+BEHIND_TURNS = ("chat.chat_partials", "chat.search_progress", "chat.schedules", "chat.goals")
 
 
 @dataclass(frozen=True, slots=True)

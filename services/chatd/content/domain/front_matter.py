@@ -9,7 +9,6 @@ from chatd.content.domain.sanitizing import sanitized
 
 _HEAD: Final = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.M)
 _FIELD: Final = re.compile(r"^(?P<key>[\w-]+):[ \t]*(?P<value>.*(?:\n[ \t]+.*)*)", re.M)
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,15 @@ def parsed_file(content: str) -> MarkdownFile | None:
     if head is None:
         return None
     fields = {each["key"]: _value(each["value"]) for each in _FIELD.finditer(head["fields"])}
-    return MarkdownFile(fields, sanitized(_COMMENT.sub("", text[head.end() :])))
+    return MarkdownFile(fields, sanitized(_without_comments(text[head.end() :])))
+
+
+def _without_comments(text: str) -> str:
+    kept, start = "", 0
+    while (begin := text.find("<!--", start)) >= 0 and (end := text.find("-->", begin + 4)) >= 0:
+        kept += text[start:begin]
+        start = end + len("-->")
+    return kept + text[start:]
 
 
 def _value(text: str) -> str:

@@ -2,14 +2,28 @@
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 PROBLEMS_MAX: Final = 10
 PROBLEM_CHARACTERS_MAX: Final = 300
+REPORT_CHARACTERS_MAX: Final = 200_000
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 #: Keywords with which a short schema could take very long to check.
-UNSUPPORTED: Final = frozenset({"$ref", "$dynamicRef", "pattern", "patternProperties"})
+UNSUPPORTED: Final = frozenset(
+    {
+        "$ref",
+        "$dynamicRef",
+        "$recursiveRef",
+        "pattern",
+        "patternProperties",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "uniqueItems",
+    }
+)
 _DATA: Final = frozenset({"const", "default", "enum", "examples"})
 _NAMES: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 
@@ -57,7 +71,7 @@ def unsupported_keywords(schema: Any) -> Iterator[str]:
     if not isinstance(schema, dict):
         return
     for keyword, value in schema.items():
-        if keyword in UNSUPPORTED:
+        if keyword in UNSUPPORTED or (keyword == "$schema" and value != DIALECT):
             yield keyword
         elif keyword in _NAMES and isinstance(value, dict):
             for each in value.values():
@@ -71,17 +85,23 @@ def checked_report(text: str, schema_json: str) -> CheckedReport:
     # Imported lazily, because it is slow and most processes never need it.
     from jsonschema import Draft202012Validator
 
+    if len(text) > REPORT_CHARACTERS_MAX:
+        return CheckedReport(problems=(f"it has over {REPORT_CHARACTERS_MAX} characters",))
     try:
         value = json.loads(_without_fence(text))
-        errors = sorted(Draft202012Validator(json.loads(schema_json)).iter_errors(value), key=str)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # It must be storable.
+        errors = Draft202012Validator(json.loads(schema_json)).iter_errors(value)
+        problems = tuple(
+            f"{error.json_path}: {error.message}"[:PROBLEM_CHARACTERS_MAX]
+            for error in islice(errors, PROBLEMS_MAX)
+        )
     except ValueError as error:
-        return CheckedReport(problems=(f"it is not JSON: {error}",))
+        return CheckedReport(problems=(f"it is not JSON: {error}"[:PROBLEM_CHARACTERS_MAX],))
     except RecursionError:
         return CheckedReport(problems=("it is nested too deeply",))
-    problems = tuple(
-        f"{error.json_path}: {error.message}"[:PROBLEM_CHARACTERS_MAX]
-        for error in errors[:PROBLEMS_MAX]
-    )
+    except (ArithmeticError, AttributeError, TypeError) as error:
+        # Numbers and schemas that the validator itself cannot work with.
+        return CheckedReport(problems=(f"it cannot be checked ({type(error).__name__})",))
     return CheckedReport(problems=problems) if problems else CheckedReport(value)
 
 

@@ -28,7 +28,6 @@ from chatd.instructions.domain.nested import (
     is_in_prompt,
     with_instructions,
 )
-from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
 from parley.cache import BoundedCache
 
@@ -84,12 +83,12 @@ class NestedInstructionTools:
             return outcome
         try:
             files = [each for name in entered if (each := await self._unread(execution, name))]
-        except ChatError as unknown:
-            logger.info("the instruction files of a directory cannot be read: %s", unknown)
+            if not files:
+                return outcome
+            text, paths = with_instructions(outcome.result_json, files, execution.budget_bytes)
+        except Exception as unread:  # The call has run: nothing may replace its result.
+            logger.warning("instruction files of a directory cannot be read: %r", unread)
             return outcome
-        if not files:
-            return outcome
-        text, paths = with_instructions(outcome.result_json, files, execution.budget_bytes)
         for path in paths:
             self._given.put((execution.chat_id, path), execution.context.history_version)
         return replace(outcome, result_json=text)

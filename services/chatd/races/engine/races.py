@@ -15,7 +15,7 @@ from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.domain.commands import Command, Interrupt
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import Text, ToolCall
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome
 from chatd.content.domain.tools import (
     Dispatch,
     Execution,
@@ -79,6 +79,14 @@ class Forks(Protocol):
 
         Raises:
             ChatError: no copy could be made.
+        """
+        ...
+
+    async def has_files(self, agent_id: ChatId, owner_id: OwnerId) -> bool:
+        """Return whether a fork has its files.
+
+        Raises:
+            ChatError: there is no such fork.
         """
         ...
 
@@ -151,23 +159,31 @@ class Races:
             CheckUnavailable: The workspace of a candidate cannot be used now.
         """
         race = await self._ports.store.get(race_id, owner.id)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for each in race.unchecked():
-                    group.create_task(self._check(race, each, owner))
-        except ExceptionGroup as failures:
-            # Those that ended are stored; the first failure says why others are not.
-            raise failures.exceptions[0] from None
+        async with asyncio.TaskGroup() as group:
+            checks = [
+                group.create_task(self._check(race, each, owner)) for each in race.unchecked()
+            ]
+        # The others are stored; the first failure says why this one is not.
+        for failure in filter(None, (check.result() for check in checks)):
+            raise failure
         return await self._ports.store.get(race_id, owner.id)
 
-    async def _check(self, race: Race, candidate: Candidate, owner: Owner) -> None:
-        result = await self._checked(race, candidate, owner)
+    async def _check(
+        self, race: Race, candidate: Candidate, owner: Owner
+    ) -> CheckUnavailable | None:
+        try:
+            result = await self._checked(race, candidate, owner)
+        except CheckUnavailable as unavailable:
+            return unavailable
         await self._ports.store.set_check(race.id, candidate.chat_id, result)
+        return None
 
     async def _checked(self, race: Race, candidate: Candidate, owner: Owner) -> CheckResult:
         context = TurnContext(
             candidate.chat_id, owner, ancestor_ids=(race.id,), workspace_id=candidate.chat_id
         )
+        if not await self._ports.forks.has_files(candidate.chat_id, owner.id):
+            raise CheckUnavailable("workspace")  # A new copy would have none of its work.
         offered = await self._ports.tools.list_tools(context)
         spec = next((spec for spec in offered if spec.name == CHECK_TOOL), None)
         if spec is None:
@@ -180,6 +196,12 @@ class Races:
         assert isinstance(outcome, Outcome)  # Commands ask nothing.
         told = json.loads(outcome.result_json)
         exit_code, output = told.get("exit_code"), told.get("output") or told.get("error") or ""
+        if (
+            exit_code is None
+            and not told.get("running")
+            and outcome.outcome is not ToolOutcome.DONE
+        ):
+            raise CheckUnavailable("workspace")  # It did not run, and may run later.
         if told.get("running"):
             await self._ports.tools.cancel(execution)
             exit_code, output = None, f"{UNENDED}\n{output}"

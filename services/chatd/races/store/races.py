@@ -76,6 +76,10 @@ SET_CANCELLED = """
     WHERE chat_id = $1
 """
 
+# Taken while candidates are created, so that a cancellation comes before all of them or after.
+# May run: process.
+LOCK_RACE = "SELECT 1 FROM chat.races WHERE chat_id = $1 AND cancelled_at IS NULL FOR UPDATE"
+
 # May run: checked by SELECT_RACES.
 SET_APPLIED = "UPDATE chat.races SET applied_chat_id = $2 WHERE chat_id = $1"
 
@@ -105,8 +109,13 @@ class PostgresRaces:
         return state
 
     async def start(self, chats: Sequence[NewChat]) -> tuple[ChatState, ...]:
-        """Create the chats of candidates, together; return the states of those that are new."""
+        """Create the chats of candidates, together; return the states of those that are new.
+
+        None is created if their race was cancelled or deleted.
+        """
         async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(LOCK_RACE, chats[0].parent_chat_id) is None:
+                return ()
             states = [
                 await insert_chat(connection, new, claimed_by=None, client_key=None)
                 for new in chats

@@ -94,8 +94,7 @@ class AgentForks:
         )
         self._driver.poke(fork)
         made = await self._waits.settled(fork.id)
-        # One that stopped meanwhile starts again when the agent uses it.
-        if made.is_usable or (made.state is State.STOPPED and made.has_files):
+        if _has_files(made):
             return
         if not made.has_files:
             await self.discard(agent_id)
@@ -113,6 +112,14 @@ class AgentForks:
         """Remove the fork of an agent that was not started."""
         await self._workspaces.apply(agent_id, Remove())
 
+    async def has_files(self, agent_id: ChatId, owner_id: OwnerId) -> bool:
+        """Return whether the fork of an agent has its files; used without them it is copied anew.
+
+        Raises:
+            WorkspaceNotFound: the agent has no fork.
+        """
+        return _has_files(await self._workspaces.own(agent_id, owner_id))
+
     async def merge(
         self, agent_id: ChatId, owner_id: OwnerId, request: MergeRequest
     ) -> MergeReport:
@@ -123,3 +130,8 @@ class AgentForks:
             Refusal: the node refuses or does not respond.
         """
         return await self._merges.merge(agent_id, owner_id, request)
+
+
+def _has_files(fork: Workspace) -> bool:
+    # One that stopped starts again when it is used.
+    return fork.is_usable or (fork.state is State.STOPPED and fork.has_files)

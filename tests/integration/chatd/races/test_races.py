@@ -1,7 +1,7 @@
 """Races in PostgreSQL: started once, checked once for each end, applied and cancelled."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -51,11 +51,18 @@ class Forks:
         self.made: list[ChatId] = []
         self.lost: ChatId | None = None
         self.report = MergeReport(is_applied=True, merged_paths=("a",))
+        self.without_files: set[ChatId] = set()
+        self.copied: Callable[[ChatId], Awaitable[object]] | None = None
 
     async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
         if agent_id == self.lost:
             raise NodeLost("node")
         self.made.append(agent_id)
+        if self.copied is not None:
+            await self.copied(agent_id)
+
+    async def has_files(self, agent_id: ChatId, owner_id: OwnerId) -> bool:
+        return agent_id not in self.without_files
 
     async def merge(
         self, agent_id: ChatId, owner_id: OwnerId, request: MergeRequest
@@ -70,6 +77,7 @@ class Tools:
         self.ran: list[Execution] = []
         self.cancelled: list[Execution] = []
         self.result: dict[str, object] | None = {"ok": True, "exit_code": 0, "output": "fine"}
+        self.outcome = ToolOutcome.DONE
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         return (SPEC,)
@@ -78,7 +86,7 @@ class Tools:
         if self.result is None:
             raise ExecutorUnreachable(Executor.TOOLRUNNER)
         self.ran.append(execution)
-        return Outcome(ToolOutcome.DONE, json.dumps(self.result))
+        return Outcome(self.outcome, json.dumps(self.result))
 
     async def find(self, execution: Execution) -> Found:
         return NeverSeen()
@@ -184,6 +192,41 @@ async def test_a_check_whose_node_does_not_answer_can_be_repeated(stage: Stage) 
     with pytest.raises(CheckUnavailable):
         await stage.races.check(RACE, ANN)
     assert (await stage.race()).unchecked() != ()
+
+
+async def test_a_candidate_without_its_files_is_not_checked_and_holds_up_no_other(
+    stage: Stage,
+) -> None:
+    await stage.races.start(NEW, KEY)
+    await stage.end(1)
+    await stage.end(2)
+    stage.forks.without_files = {NEW.candidates[0].chat_id}
+    with pytest.raises(CheckUnavailable):
+        await stage.races.check(RACE, ANN)
+    first, second = (await stage.race()).candidates
+    assert (first.check, second.check is not None) == (None, True)
+
+
+async def test_a_check_that_was_refused_is_not_stored(stage: Stage) -> None:
+    await stage.races.start(NEW, KEY)
+    await stage.end(1)
+    stage.tools.outcome = ToolOutcome.FAILED
+    stage.tools.result = {"ok": False, "reason": "WORKSPACE_NOT_READY", "error": "not now"}
+    with pytest.raises(CheckUnavailable):
+        await stage.races.check(RACE, ANN)
+    assert (await stage.race()).unchecked() != ()
+
+
+async def test_a_race_that_is_cancelled_while_its_copies_are_made_starts_nothing(
+    stage: Stage,
+) -> None:
+    async def cancel(_: ChatId) -> None:
+        await stage.races.cancel(RACE, ANN)
+
+    stage.forks.copied = cancel
+    await stage.races.start(NEW, KEY)
+    assert stage.started == []
+    assert {each.status for each in (await stage.race()).candidates} == {CandidateStatus.STARTING}
 
 
 async def test_a_cancelled_race_stops_what_runs_and_starts_nothing(stage: Stage) -> None:

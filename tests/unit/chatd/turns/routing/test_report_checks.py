@@ -8,7 +8,12 @@ import pytest
 from chatd.chats.domain.agents import Agent
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import Visibility
-from chatd.content.domain.orders import AgentOrders, checked_report
+from chatd.content.domain.orders import (
+    DIALECT,
+    AgentOrders,
+    checked_report,
+    unsupported_keywords,
+)
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import Finished, ModelEvent, ModelRequest, TextDelta
 from chatd.primitives.domain.ids import ChatId
@@ -87,12 +92,27 @@ async def test_an_agent_has_only_the_tools_of_its_type() -> None:
         ("{}", "$: 'n' is a required property"),
         ("[" * 100_000, "it is nested too deeply"),
         ('Here it is: {"n": 1}', "it is not JSON"),
+        ('{"n": NaN}', "it is not JSON"),
+        ('{"n": 1e999}', "it is not JSON"),
+        ('{"n": 1, "m": "\\ud83d"}', "it is not JSON"),
+        (f'{{"n": 1, "m": "{"x" * 200_000}"}}', "it has over 200000 characters"),
     ],
 )
 def test_a_report_is_compared_with_its_schema(text: str, problem: str) -> None:
     checked = checked_report(text, SCHEMA)
     assert "".join(checked.problems).startswith(problem)
     assert bool(checked.problems) is bool(problem)
+
+
+def test_schemas_that_could_take_very_long_are_unsupported() -> None:
+    nested: dict[str, object] = {}
+    for _ in range(30):
+        nested = {"allOf": [nested], "unevaluatedProperties": True}
+    assert set(unsupported_keywords(nested)) == {"unevaluatedProperties"}
+    assert set(unsupported_keywords({"$schema": "http://json-schema.org/draft-07/schema#"})) == {
+        "$schema"
+    }
+    assert set(unsupported_keywords({"$schema": DIALECT, "properties": {"pattern": {}}})) == set()
 
 
 def test_a_parent_learns_that_a_report_is_invalid() -> None:
