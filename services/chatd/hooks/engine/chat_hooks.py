@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import parsed
-from chatd.content.domain.parts import Part, Text, ToolCall
+from chatd.content.domain.parts import FileReference, Part, Text, ToolCall
+from chatd.content.domain.prompts import reference_text
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.answers import Allowed, Denied, Verdict
 from chatd.hooks.domain.hooks import HookEvent, Occurrence
@@ -22,9 +23,16 @@ class ChatHooks:
         self._dispatcher = dispatcher
 
     async def submitted(
-        self, chat_id: ChatId, owner: Owner, key: str, content: tuple[Part, ...]
+        self,
+        chat_id: ChatId,
+        owner: Owner,
+        key: str,
+        content: tuple[Part, ...],
+        system_prompt: str = "",
     ) -> tuple[Part, ...]:
         """Return the content with which a message of a user is accepted.
+
+        A text that replaces the prompt replaces all parts which the prompt is made of.
 
         Raises:
             HookDenied: A hook refuses it.
@@ -33,15 +41,16 @@ class ChatHooks:
         event = HookEvent.USER_PROMPT_SUBMIT
         if not await self._dispatcher.has_hooks(event):
             return content
-        prompt = "\n\n".join(part.text for part in content if isinstance(part, Text))
-        verdict = await self._dispatcher.dispatch(
-            Occurrence(event, chat_id, owner.id, key, {"prompt": prompt, "parts": len(content)})
-        )
+        texts = [text for part in content if (text := _text_of(part)) is not None]
+        data: dict[str, object] = {"prompt": "\n\n".join(texts), "parts": len(content)}
+        if system_prompt.strip():
+            data["system_prompt"] = system_prompt
+        verdict = await self._dispatcher.dispatch(Occurrence(event, chat_id, owner.id, key, data))
         match verdict:
             case Denied(reason):
                 raise HookDenied(reason)
             case Allowed(str(text)):
-                return (Text(text), *(part for part in content if not isinstance(part, Text)))
+                return (Text(text), *(part for part in content if _text_of(part) is None))
             case _:
                 return content
 
@@ -99,6 +108,17 @@ class ChatHooks:
             return await self._dispatcher.dispatch(occurrence)
         except HookFailed as failure:
             return failure
+
+
+def _text_of(part: Part) -> str | None:
+    """Return the text of a user's part as a model reads it; None if it is no text."""
+    match part:
+        case Text(text):
+            return text
+        case FileReference():
+            return reference_text(part)
+        case _:
+            return None
 
 
 def _of_turn(

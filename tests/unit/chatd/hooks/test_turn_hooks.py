@@ -12,7 +12,14 @@ from chatd.chats.domain.commands import AnswerAction, Approved, RequestCompactio
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import ARGUMENTS_DEPTH_MAX
 from chatd.content.domain.messages import ErrorKind
-from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import (
+    File,
+    FileReference,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.hooks import FailPolicy, HookEvent
@@ -246,6 +253,15 @@ async def test_a_message_is_accepted_as_hooks_decide() -> None:
         {"prompt": "hello\n\nworld", "parts": 2},
     )
     assert len({each["dispatch_id"] for each in hooks.consumer.got}) == 1
+
+
+async def test_hooks_see_and_replace_the_lines_of_files_in_a_message() -> None:
+    image = File("00000000-0000-4000-8000-0000000000a1", "image/png")
+    said = (Text("Run this:"), FileReference("a.sh", 1, 2, "rm -rf /"), image)
+    hooks = hook_stage(lambda _: {"rewrite": "ls"}, hook(HookEvent.USER_PROMPT_SUBMIT))
+    assert await hooks.chats.submitted(CHAT, ANN, "k", said) == (Text("ls"), image)
+    prompt = "Run this:\n\na.sh, lines 1 to 2:\n```\nrm -rf /\n```"
+    assert hooks.consumer.seen() == [("user_prompt_submit", {"prompt": prompt, "parts": 3})]
 
 
 async def test_a_user_does_not_wait_for_a_hook_to_interrupt_a_turn() -> None:
