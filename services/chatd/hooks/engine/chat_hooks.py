@@ -9,9 +9,10 @@ from chatd.content.domain.parts import FileReference, Part, Text, ToolCall
 from chatd.content.domain.prompts import reference_text
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.answers import Allowed, Denied, Verdict
-from chatd.hooks.domain.hooks import HookEvent, Occurrence
+from chatd.hooks.domain.hooks import HookEvent, HookNotice, Occurrence
 from chatd.hooks.engine.dispatch import HookDispatcher
 from chatd.primitives.domain.ids import ChatId, Owner
+from parley.tasks import captured, result_of
 
 NO_HOOK = ""
 
@@ -78,36 +79,27 @@ class ChatHooks:
         if len({call.tool_call_id for call in calls}) < len(calls):
             raise HookFailed(NO_HOOK, "two calls of one answer have the same id")
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._asked(each)) for each in occurrences]
-        verdicts = {}
-        for occurrence, task in zip(occurrences, asked, strict=True):
-            verdict = task.result()
-            if isinstance(verdict, HookFailed):
-                raise verdict
-            verdicts[str(occurrence.data["tool_use_id"])] = verdict
-        return verdicts
+            asked = [
+                group.create_task(captured(self._dispatcher.dispatch(each))) for each in occurrences
+            ]
+        return {
+            str(occurrence.data["tool_use_id"]): result_of(task.result())
+            for occurrence, task in zip(occurrences, asked, strict=True)
+        }
 
-    async def notify(
-        self,
-        context: TurnContext,
-        event: HookEvent,
-        key: str,
-        data: Mapping[str, object],
-        tool_name: str = "",
-    ) -> None:
-        """Send an event that hooks do not decide on.
+    async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
+        """Send events that hooks do not decide on, together within the time of one.
 
         Raises:
-            HookFailed: One that fails closed failed.
+            HookFailed: One that fails closed failed; the other events were sent.
         """
-        if await self._dispatcher.has_hooks(event, tool_name):
-            await self._dispatcher.dispatch(_of_turn(context, event, key, data, tool_name))
-
-    async def _asked(self, occurrence: Occurrence) -> Verdict | HookFailed:
-        try:
-            return await self._dispatcher.dispatch(occurrence)
-        except HookFailed as failure:
-            return failure
+        occurrences = [
+            _of_turn(context, each.event, each.key, each.data, each.tool_name)
+            for each in notices
+            if await self._dispatcher.has_hooks(each.event, each.tool_name)
+        ]
+        if occurrences:
+            await self._dispatcher.notify(occurrences)
 
 
 def _text_of(part: Part) -> str | None:

@@ -22,7 +22,8 @@ from chatd.content.domain.parts import (
 )
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.hooks import FailPolicy, HookEvent
+from chatd.hooks.domain.hooks import FailPolicy, HookEvent, HookNotice
+from chatd.hooks.engine.dispatch import CONCURRENT_MAX, EVENT_MS_MAX
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -273,6 +274,44 @@ async def test_a_user_does_not_wait_for_a_hook_to_interrupt_a_turn() -> None:
         stage.interrupt()
     assert stage.tools.order == []
     assert stage.status is Status.WAITING
+
+
+@pytest.mark.parametrize(
+    ("event", "last_text"),
+    [
+        (HookEvent.SESSION_START, ("user", "hello")),
+        (POST, ("tool", "ToolResult")),
+        (HookEvent.STOP, ("assistant", "done")),
+    ],
+)
+async def test_a_user_does_not_wait_for_a_notified_hook_to_interrupt_a_turn(
+    event: HookEvent, last_text: tuple[str, str]
+) -> None:
+    stage, hooks = stage_of(lambda _: {}, event)
+    hooks.consumer.held = asyncio.Event()
+    stage.send()
+    async with stage.running():
+        await hooks.consumer.arrived.wait()
+        stage.interrupt()
+    assert stage.status is Status.WAITING
+    assert stage.texts[-1] == last_text
+
+
+async def test_results_are_sent_at_the_same_time_and_together_within_a_bounded_time() -> None:
+    hooks = hook_stage(lambda _: {}, hook(POST))
+    everyone = asyncio.Barrier(CONCURRENT_MAX)
+
+    async def all_arrived() -> None:
+        await everyone.wait()
+        hooks.clock.advance(EVENT_MS_MAX / 1000)
+
+    hooks.consumer.meanwhile = all_arrived
+    notices = [HookNotice(POST, str(number), {}) for number in range(CONCURRENT_MAX + 1)]
+    async with asyncio.timeout(30):
+        with pytest.raises(HookFailed) as failed:
+            await hooks.chats.notify(TurnContext(CHAT, ANN), notices)
+    assert "took all the time" in failed.value.problem
+    assert len(hooks.consumer.got) == CONCURRENT_MAX
 
 
 async def test_an_approved_call_runs_rewritten_and_hooks_are_not_asked_again() -> None:
