@@ -154,7 +154,8 @@ class ChatRun:
         except ModelError as unusable:
             await self._broken(unusable)
             return
-        await self._events.results(prepared)
+        if not session.state.pending:  # A hook that fails must not end a turn with open calls.
+            await self._events.results(prepared)
         action = next_action(session.state, session.history.messages, prepared.policy)
         match action:
             case RunTools():

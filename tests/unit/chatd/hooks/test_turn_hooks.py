@@ -160,6 +160,19 @@ async def test_results_are_stored_before_a_failing_hook_ends_the_turn() -> None:
     assert stage.status is Status.ERROR
 
 
+async def test_calls_that_are_pending_run_before_a_failing_hook_ends_the_turn() -> None:
+    def answer(payload: dict[str, Any]) -> object:
+        return 500 if payload["type"] == POST else about_rm({"decision": "deny"})(payload)
+
+    stage, hooks = stage_of(answer, PRE, POST)
+    await stage.ask()
+    assert stage.tools.order == ["execute"]
+    assert results(stage)["b"].outcome is ToolOutcome.DONE
+    assert stage.status is Status.ERROR
+    sent = {each["data"]["tool_use_id"] for each in hooks.consumer.got if each["type"] == POST}
+    assert sent == {"a", "b"}
+
+
 async def test_an_answer_is_stored_before_a_failing_hook_ends_the_turn() -> None:
     stage, _ = stage_of(lambda _: 500, HookEvent.STOP)
     await stage.ask()
