@@ -24,6 +24,7 @@ from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.hooks import FailPolicy, HookEvent, HookNotice
 from chatd.hooks.engine.dispatch import CONCURRENT_MAX, EVENT_MS_MAX
+from chatd.hooks.rpc.problems import HOOK_ERRORS
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -31,7 +32,8 @@ from chatd.models.domain.language_model import (
     TextDelta,
     UsageReported,
 )
-from support.chatd.hooks.in_memory_hooks import Answer, HookStage, hook, hook_stage
+from parley.rpc import Problems
+from support.chatd.hooks.in_memory_hooks import HOOK_ID, Answer, HookStage, hook, hook_stage
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import ANN, CHAT, WORKER, Stage, calling, client_tool, tool
 
@@ -139,10 +141,18 @@ async def test_a_hook_that_is_down_ends_the_turn_unless_it_fails_open() -> None:
     assert stage.status is Status.ERROR
     assert stage.state.last_error is not None
     assert stage.state.last_error.kind is ErrorKind.HOOK_DISPATCH_FAILED
+    assert stage.state.last_error.detail == f"hook {HOOK_ID}"
     stage, _ = stage_of(lambda _: None, PRE, fail_policy=FailPolicy.OPEN)
     await stage.ask()
     assert stage.tools.order == ["execute", "execute"]
     assert stage.status is Status.WAITING
+
+
+def test_members_do_not_read_why_a_hook_failed() -> None:
+    problem = Problems(HOOK_ERRORS).of(HookFailed(HOOK_ID, "10.0.0.7:8080 refused"))
+    assert problem is not None
+    assert "10.0.0.7" not in str(problem)
+    assert problem.metadata == {"hook_id": HOOK_ID}
 
 
 async def test_calls_with_the_same_id_are_told_apart() -> None:
