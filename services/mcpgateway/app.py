@@ -286,8 +286,9 @@ def _pruned_counter(process: Process) -> Callable[[int], None]:
 
 async def _with_demo(settings: Settings, servers: Servers, process: Process) -> Policy:
     """Create or update the demo server, and return the egress policy that allows it."""
+    policy = settings.allowed_hosts.named("MCPGATEWAY_ALLOWED_HOSTS")
     if settings.demo_server_url is None:
-        return settings.allowed_hosts
+        return policy
     url = settings.demo_server_url.text
     demo = ServerSettings(
         slug="demo",
@@ -302,4 +303,4 @@ async def _with_demo(settings: Settings, servers: Servers, process: Process) -> 
         pin_policy=PinPolicy.OFF,
     )
     await servers.ensure(ServerId(process.new_id()), demo)
-    return settings.allowed_hosts.with_url(url)
+    return policy.with_url(url)

@@ -6,7 +6,7 @@ a rule of their own. Ports of databases and the like need an exact rule.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -33,13 +33,8 @@ class AddressBlocked(httpx2.TransportError):
         host_port: The host and port.
     """
 
-    def __init__(
-        self,
-        host_port: str,
-        problem: str,
-        *,
-        remedy: str = "; the operator can name it in MCPGATEWAY_ALLOWED_HOSTS",
-    ) -> None:
+    def __init__(self, host_port: str, problem: str, setting_name: str = "") -> None:
+        remedy = f"; the operator can name it in {setting_name}" if setting_name else ""
         super().__init__(f"{host_port} {problem}{remedy}")
         self.host_port = host_port
 
@@ -52,11 +47,13 @@ class Policy:
         allowed: Exact host:port texts in lower case.
         suffixes: Domains with a leading dot whose hosts may be private or plain HTTP.
         networks: Addresses that may be private or plain HTTP.
+        setting_name: The setting that an operator adds places to; refusals name it.
     """
 
     allowed: frozenset[str] = frozenset()
     suffixes: frozenset[str] = frozenset()
     networks: frozenset[Network] = frozenset()
+    setting_name: str = field(default="", compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -86,7 +83,11 @@ class Policy:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
         allowed = self.allowed | {_host_port(parts.hostname or "", port)}
-        return Policy(allowed, self.suffixes, self.networks)
+        return replace(self, allowed=allowed)
+
+    def named(self, setting_name: str) -> "Policy":
+        """Return the policy with the name of the setting that it comes from."""
+        return replace(self, setting_name=setting_name)
 
     def check_request(self, scheme: str, host: str, port: int | None) -> None:
         """Reject ports of other protocols, and plain HTTP to a host that no rule names.
@@ -99,9 +100,9 @@ class Policy:
         if host_port in self.allowed:
             return
         if number in DENIED_PORTS or (number < 1024 and number not in DEFAULT_PORTS.values()):
-            raise AddressBlocked(host_port, "is a port of another protocol")
+            raise self._refusal(host_port, "is a port of another protocol")
         if scheme != "https" and not self._names(host):
-            raise AddressBlocked(host_port, "is reached by plain HTTP")
+            raise self._refusal(host_port, "is reached by plain HTTP")
 
     def check_addresses(self, host: str, port: int, addresses: Iterable[str]) -> None:
         """Reject a host that resolves to an address which is neither public nor allowed.
@@ -113,7 +114,10 @@ class Policy:
             return
         for address in addresses:
             if not is_public(address) and not self._covers(address):
-                raise AddressBlocked(_host_port(host, port), "is not a public address")
+                raise self._refusal(_host_port(host, port), "is not a public address")
+
+    def _refusal(self, host_port: str, problem: str) -> AddressBlocked:
+        return AddressBlocked(host_port, problem, self.setting_name)
 
     def _names(self, host: str) -> bool:
         """Return whether a rule names the host, or the address that it is written as."""

@@ -79,7 +79,7 @@ class Identity:
         """
         if _origin(request.url) != self.origin:
             where = f"{request.url.host}:{request.url.port or ''}"
-            raise AddressBlocked(where, "is not the origin of the server", remedy="")
+            raise AddressBlocked(where, "is not the origin of the server")
         request.headers.update(self.headers)
 
 

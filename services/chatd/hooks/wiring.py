@@ -45,7 +45,7 @@ async def open_hooks(resources: Resources, box: SecretBox, stack: AsyncExitStack
     cached = CachedHooks(stored, process.clock)
     guarded = await stack.enter_async_context(
         GuardedSender.open(
-            resources.settings.allowed_hosts,
+            resources.settings.allowed_hosts.named("CHATD_ALLOWED_HOSTS"),
             answer_bytes_max=ANSWER_BYTES_MAX,
             request_s_max=TIMEOUT_S_MAX,
         )

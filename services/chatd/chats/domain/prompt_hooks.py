@@ -10,9 +10,21 @@ class PromptHooks(Protocol):
     """Hooks that see messages before they are accepted."""
 
     async def submitted(
-        self, chat_id: ChatId, owner: Owner, key: str, content: tuple[Part, ...]
+        self,
+        chat_id: ChatId,
+        owner: Owner,
+        key: str,
+        content: tuple[Part, ...],
+        system_prompt: str = "",
     ) -> tuple[Part, ...]:
         """Return the content with which a message is accepted.
+
+        Args:
+            chat_id: The chat.
+            owner: Its owner.
+            key: Distinguishes the message from others of the chat.
+            content: The message.
+            system_prompt: What its author has the model read before it, in a new chat.
 
         Raises:
             HookDenied: A hook refuses it.
@@ -25,7 +37,12 @@ class NoPromptHooks:
     """No hooks."""
 
     async def submitted(
-        self, chat_id: ChatId, owner: Owner, key: str, content: tuple[Part, ...]
+        self,
+        chat_id: ChatId,
+        owner: Owner,
+        key: str,
+        content: tuple[Part, ...],
+        system_prompt: str = "",
     ) -> tuple[Part, ...]:
         """Return the content."""
         return content

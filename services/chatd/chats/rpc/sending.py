@@ -91,7 +91,7 @@ class SendMethods(ChatMethods):
 
         group_ids = await self._admission.to_new_chat(new.id, owner, key)
         new = await self._checked_chat(replace(new, owner_group_ids=group_ids), key)
-        new = await self._hooked_chat(new, key)
+        new = await self._hooked_chat(new, key, request.system_prompt)
 
         async def add() -> ChatState | None:
             with reserved(self._claims, owner) as reservation:
@@ -229,7 +229,12 @@ class SendMethods(ChatMethods):
         )
 
     async def _hooked(
-        self, chat_id: ChatId, owner: Owner, key: ClientKey, content: tuple[Part, ...]
+        self,
+        chat_id: ChatId,
+        owner: Owner,
+        key: ClientKey,
+        content: tuple[Part, ...],
+        system_prompt: str = "",
     ) -> tuple[Part, ...]:
         """Return the content as hooks accept it; a repeated request passes in any case.
 
@@ -238,15 +243,15 @@ class SendMethods(ChatMethods):
             HookFailed: One that fails closed failed.
         """
         try:
-            return await self._hooks.submitted(chat_id, owner, key.key, content)
+            return await self._hooks.submitted(chat_id, owner, key.key, content, system_prompt)
         except (HookDenied, HookFailed) as refusal:
             await self._stores.keys.require_used(chat_id, key, refusal)
             return content
 
-    async def _hooked_chat(self, new: NewChat, key: ClientKey) -> NewChat:
+    async def _hooked_chat(self, new: NewChat, key: ClientKey, system_prompt: str) -> NewChat:
         """Return a new chat with its first message, and the title from it, as hooks accept it."""
         *before, message = new.messages
-        content = await self._hooked(new.id, new.owner, key, message.content)
+        content = await self._hooked(new.id, new.owner, key, message.content, system_prompt)
         if content == message.content:
             return new
         title = new.title if new.has_own_title else title_of(content)

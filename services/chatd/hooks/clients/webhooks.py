@@ -13,6 +13,7 @@ from chatd.primitives.domain.errors import ResourceNotFound
 from parley.clock import Clock
 from parley.egress import SendFailed
 from parley.postgres import DatabaseUnavailable
+from parley.secrets import SecretsError
 from parley.settings import Secret
 
 ANSWER_BYTES_MAX = 64 * 1024
@@ -87,7 +88,7 @@ class WebhookSender:
             raise DeliveryFailed(f"it did not answer within {hook.timeout_ms} ms") from None
         except SendFailed as failure:
             raise DeliveryFailed(str(failure)) from failure
-        except (ResourceNotFound, DatabaseUnavailable) as unknown:
+        except (ResourceNotFound, DatabaseUnavailable, SecretsError) as unknown:
             raise DeliveryFailed(f"its secret cannot be read: {unknown}") from unknown
 
     async def _post(self, url: str, secret: Secret, dispatch_id: str, body: bytes) -> HookAnswer:

@@ -7,6 +7,8 @@ from typing import assert_never
 from chatd.hooks.domain.hooks import INPUTS, HookEvent
 
 REASON_CHARACTERS_MAX = 1000
+#: How deep an answer is nested at most, far below the limit of recursion.
+ANSWER_DEPTH_MAX = 200
 KEYS = frozenset({"decision", "reason", "rewrite"})
 
 
@@ -109,19 +111,27 @@ def _object(content: bytes) -> dict[str, object]:
         raise BadAnswer(f"its answer is no JSON: {error}"[:200]) from None
     if not isinstance(answer, dict):
         raise BadAnswer("its answer is no object")
-    if not _is_storable(answer):
-        raise BadAnswer("its answer has text that cannot be stored: NUL or half of a surrogate")
+    if not _is_storable(answer, ANSWER_DEPTH_MAX):
+        raise BadAnswer(
+            "its answer cannot be stored: it has NUL or half of a surrogate, or is nested"
+            f" deeper than {ANSWER_DEPTH_MAX}"
+        )
     return answer
 
 
-def _is_storable(value: object) -> bool:
+def _is_storable(value: object, depth_max: int) -> bool:
+    if depth_max < 0:
+        return False
     match value:
         case str():
             return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value)
         case dict():
-            return all(_is_storable(name) and _is_storable(each) for name, each in value.items())
+            return all(
+                _is_storable(name, depth_max) and _is_storable(each, depth_max - 1)
+                for name, each in value.items()
+            )
         case list():
-            return all(map(_is_storable, value))
+            return all(_is_storable(each, depth_max - 1) for each in value)
         case _:
             return True
 

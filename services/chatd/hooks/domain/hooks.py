@@ -71,6 +71,16 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
+class HookNotice:
+    """What a turn did, for an event that hooks do not decide on; see `Occurrence`."""
+
+    event: HookEvent
+    key: str
+    data: Mapping[str, object]
+    tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Occurrence:
     """One event of a chat.
 

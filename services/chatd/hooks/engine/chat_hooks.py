@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import parsed
-from chatd.content.domain.parts import Part, Text, ToolCall
+from chatd.content.domain.parts import FileReference, Part, Text, ToolCall
+from chatd.content.domain.prompts import reference_text
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.answers import Allowed, Denied, Verdict
-from chatd.hooks.domain.hooks import HookEvent, Occurrence
+from chatd.hooks.domain.hooks import HookEvent, HookNotice, Occurrence
 from chatd.hooks.engine.dispatch import HookDispatcher
 from chatd.primitives.domain.ids import ChatId, Owner
+from parley.tasks import captured, result_of
 
 NO_HOOK = ""
 
@@ -22,9 +24,16 @@ class ChatHooks:
         self._dispatcher = dispatcher
 
     async def submitted(
-        self, chat_id: ChatId, owner: Owner, key: str, content: tuple[Part, ...]
+        self,
+        chat_id: ChatId,
+        owner: Owner,
+        key: str,
+        content: tuple[Part, ...],
+        system_prompt: str = "",
     ) -> tuple[Part, ...]:
         """Return the content with which a message of a user is accepted.
+
+        A text that replaces the prompt replaces all parts which the prompt is made of.
 
         Raises:
             HookDenied: A hook refuses it.
@@ -33,15 +42,16 @@ class ChatHooks:
         event = HookEvent.USER_PROMPT_SUBMIT
         if not await self._dispatcher.has_hooks(event):
             return content
-        prompt = "\n\n".join(part.text for part in content if isinstance(part, Text))
-        verdict = await self._dispatcher.dispatch(
-            Occurrence(event, chat_id, owner.id, key, {"prompt": prompt, "parts": len(content)})
-        )
+        texts = [text for part in content if (text := _text_of(part)) is not None]
+        data: dict[str, object] = {"prompt": "\n\n".join(texts), "parts": len(content)}
+        if system_prompt.strip():
+            data["system_prompt"] = system_prompt
+        verdict = await self._dispatcher.dispatch(Occurrence(event, chat_id, owner.id, key, data))
         match verdict:
             case Denied(reason):
                 raise HookDenied(reason)
             case Allowed(str(text)):
-                return (Text(text), *(part for part in content if not isinstance(part, Text)))
+                return (Text(text), *(part for part in content if _text_of(part) is None))
             case _:
                 return content
 
@@ -69,36 +79,38 @@ class ChatHooks:
         if len({call.tool_call_id for call in calls}) < len(calls):
             raise HookFailed(NO_HOOK, "two calls of one answer have the same id")
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._asked(each)) for each in occurrences]
-        verdicts = {}
-        for occurrence, task in zip(occurrences, asked, strict=True):
-            verdict = task.result()
-            if isinstance(verdict, HookFailed):
-                raise verdict
-            verdicts[str(occurrence.data["tool_use_id"])] = verdict
-        return verdicts
+            asked = [
+                group.create_task(captured(self._dispatcher.dispatch(each))) for each in occurrences
+            ]
+        return {
+            str(occurrence.data["tool_use_id"]): result_of(task.result())
+            for occurrence, task in zip(occurrences, asked, strict=True)
+        }
 
-    async def notify(
-        self,
-        context: TurnContext,
-        event: HookEvent,
-        key: str,
-        data: Mapping[str, object],
-        tool_name: str = "",
-    ) -> None:
-        """Send an event that hooks do not decide on.
+    async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
+        """Send events that hooks do not decide on, together within the time of one.
 
         Raises:
-            HookFailed: One that fails closed failed.
+            HookFailed: One that fails closed failed; the other events were sent.
         """
-        if await self._dispatcher.has_hooks(event, tool_name):
-            await self._dispatcher.dispatch(_of_turn(context, event, key, data, tool_name))
+        occurrences = [
+            _of_turn(context, each.event, each.key, each.data, each.tool_name)
+            for each in notices
+            if await self._dispatcher.has_hooks(each.event, each.tool_name)
+        ]
+        if occurrences:
+            await self._dispatcher.notify(occurrences)
 
-    async def _asked(self, occurrence: Occurrence) -> Verdict | HookFailed:
-        try:
-            return await self._dispatcher.dispatch(occurrence)
-        except HookFailed as failure:
-            return failure
+
+def _text_of(part: Part) -> str | None:
+    """Return the text of a user's part as a model reads it; None if it is no text."""
+    match part:
+        case Text(text):
+            return text
+        case FileReference():
+            return reference_text(part)
+        case _:
+            return None
 
 
 def _of_turn(

@@ -4,8 +4,9 @@ The first refusal decides; an input that a hook replaces is what the next one ge
 fails ends the operation, unless the hook fails open.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatd.chats.domain.errors import HookFailed
@@ -28,7 +29,7 @@ from chatd.hooks.domain.ports import (
 )
 from chatd.hooks.engine.cached_hooks import CachedHooks
 from parley.clock import Clock
-from parley.postgres import DatabaseUnavailable
+from parley.tasks import captured, result_of
 from parley.telemetry import Durations
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ DURATION = "chatd_hook_delivery_duration_seconds"
 LABELS = ("event", "outcome")
 #: How long all hooks of one event may take together.
 EVENT_MS_MAX = 10_000
+#: How many of several events are sent at the same time.
+CONCURRENT_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,30 @@ class HookDispatcher:
         Raises:
             HookFailed: One that fails closed failed.
         """
+        return await self._dispatch(occurrence, self._until_s())
+
+    async def notify(self, occurrences: Sequence[Occurrence]) -> None:
+        """Send several events, some at a time, all together within the time of one.
+
+        Raises:
+            HookFailed: One that fails closed failed; the other events were sent.
+        """
+        until_s, few = self._until_s(), asyncio.Semaphore(CONCURRENT_MAX)
+
+        async def send(occurrence: Occurrence) -> None:
+            async with few:
+                await self._dispatch(occurrence, until_s)
+
+        async with asyncio.TaskGroup() as group:
+            sent = [group.create_task(captured(send(each))) for each in occurrences]
+        for task in sent:
+            result_of(task.result())
+
+    def _until_s(self) -> float:
+        return self._clock.monotonic() + EVENT_MS_MAX / 1000
+
+    async def _dispatch(self, occurrence: Occurrence, until_s: float) -> Verdict:
         verdict: Verdict = Allowed()
-        until_s = self._clock.monotonic() + EVENT_MS_MAX / 1000
         for hook in await self._hooks.matching(occurrence.event, occurrence.tool_name):
             left_ms = round((until_s - self._clock.monotonic()) * 1000)
             given = await self._ask(hook, occurrence, left_ms)
@@ -136,13 +161,13 @@ class HookDispatcher:
         series.record(delivery.duration_ms / 1000)
         try:
             await self._log.add(delivery)
-        except DatabaseUnavailable as error:
+        except Exception as error:  # The log must not decide; its hook may just be deleted.
             logger.warning("a delivery to a hook is not in its log: %s", error)
         return answered.verdict, delivery
 
     async def _answered(self, hook: Hook, occurrence: Occurrence, left_ms: int) -> _Answered:
         if left_ms <= 0:
-            return _Answered(None, problem="the hooks before it took all the time of the event")
+            return _Answered(None, problem="deliveries before it took all the time of the event")
         data, is_shortened = self._sendable(occurrence.data)
         body = occurrence.payload(data, is_shortened=is_shortened)
         bounded = replace(hook, timeout_ms=min(hook.timeout_ms, left_ms))

@@ -24,7 +24,8 @@ def _hook_denied(error: HookDenied) -> Problem:
 def _hook_failed(error: HookFailed) -> Problem:
     return Problem.of(
         "HOOK_FAILED",
-        f"A hook that decides on messages failed: {error.problem}",
+        "A hook that decides on messages failed. Try again; an administrator can read why in its "
+        "log with `parley hook log`.",
         {"hook_id": error.hook_id},
     )
 

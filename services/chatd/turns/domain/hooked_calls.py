@@ -70,10 +70,10 @@ def _waits_anyway(spec: ToolSpec | None) -> bool:
 
 
 def hook_error(failure: HookFailed) -> TurnError:
-    """Return the error of a turn whose hook failed."""
+    """Return the error of a turn whose hook failed; why is only in the log of the hook."""
     return TurnError(
         "A hook that decides on this chat failed. An administrator can read its log with "
         "`parley hook log`; then send the message again.",
         ErrorKind.HOOK_DISPATCH_FAILED,
-        detail=str(failure),
+        detail=f"hook {failure.hook_id}" if failure.hook_id else failure.problem,
     )

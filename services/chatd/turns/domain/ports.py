@@ -11,7 +11,7 @@ from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import StoredExecution, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.answers import Verdict
-from chatd.hooks.domain.hooks import HookEvent
+from chatd.hooks.domain.hooks import HookNotice
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
@@ -76,15 +76,8 @@ class Hooks(Protocol):
         """
         ...
 
-    async def notify(
-        self,
-        context: TurnContext,
-        event: HookEvent,
-        key: str,
-        data: Mapping[str, object],
-        tool_name: str = "",
-    ) -> None:
-        """Send an event that hooks do not decide on.
+    async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
+        """Send events that hooks do not decide on, together within the time of one.
 
         Raises:
             HookFailed: One that fails closed failed.
@@ -101,14 +94,7 @@ class NoHooks:
         """Return no verdicts."""
         return {}
 
-    async def notify(
-        self,
-        context: TurnContext,
-        event: HookEvent,
-        key: str,
-        data: Mapping[str, object],
-        tool_name: str = "",
-    ) -> None:
+    async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
         """Do nothing."""
 
 

@@ -31,7 +31,7 @@ from chatd.content.domain.parts import (
     ToolCall,
     ToolResult,
 )
-from chatd.content.domain.prompts import PromptMessage
+from chatd.content.domain.prompts import PromptMessage, reference_text
 from chatd.turns.domain.compaction import boundary_place
 from chatd.turns.domain.system_prompt import (
     SystemPrompt,
@@ -102,8 +102,8 @@ def shown(part: Part, *, is_from_user: bool) -> Part | None:
             return part if text.strip() else None
         case Reasoning(text, provider_metadata=metadata):
             return part if text.strip() or metadata else None
-        case FileReference(name, start, end, content):
-            return Text(f"{name}, lines {start} to {end}:\n```\n{content}\n```")
+        case FileReference():
+            return Text(reference_text(part))
         case ContextFile():
             return Text(context_file_text(part))
         case File():

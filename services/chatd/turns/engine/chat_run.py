@@ -60,7 +60,7 @@ from chatd.turns.engine.calls import ToolCaller
 from chatd.turns.engine.compaction import Summariser
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.history import Histories, History
-from chatd.turns.engine.hook_events import HookEvents
+from chatd.turns.engine.hook_events import EventSuperseded, HookEvents
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.metering import inherited_bill, use_of_answer
 from chatd.turns.engine.preparation import PreparedTurn, prepare
@@ -132,6 +132,8 @@ class ChatRun:
         """Execute the next action; a hook that fails closed ends the turn."""
         try:
             await self._advance()
+        except EventSuperseded as superseded:
+            self._session.follow(superseded.newest)
         except HookFailed as failure:
             await self._fail(hook_error(failure))
 
@@ -152,7 +154,8 @@ class ChatRun:
         except ModelError as unusable:
             await self._broken(unusable)
             return
-        await self._events.results(prepared)
+        if not session.state.pending:  # A hook that fails must not end a turn with open calls.
+            await self._events.results(prepared)
         action = next_action(session.state, session.history.messages, prepared.policy)
         match action:
             case RunTools():

@@ -1,23 +1,38 @@
 """Sends what the turns of a chat do to its hooks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from chatd.chats.domain.chat import Message
+from chatd.chats.domain.chat import ChatState, Message
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolResult
-from chatd.hooks.domain.hooks import HookEvent
+from chatd.hooks.domain.hooks import HookEvent, HookNotice
 from chatd.turns.domain.ports import Hooks
 from chatd.turns.domain.steps import CallModel, Compact
 from chatd.turns.engine.preparation import PreparedTurn
 from chatd.turns.engine.session import Session
+from parley.tasks import Overtaken, run_unless
+
+
+class EventSuperseded(Exception):
+    """The chat changed while an event was sent.
+
+    Attributes:
+        newest: Its state now.
+    """
+
+    def __init__(self, newest: ChatState) -> None:
+        super().__init__(newest.chat_id)
+        self.newest = newest
 
 
 class HookEvents:
     """The events of one claimed chat, each sent once.
 
-    Every method raises HookFailed if a hook failed that fails closed. The keys of events are made
-    of stored values, so that the next owner of the chat repeats an event with the same id.
+    Every method raises HookFailed if a hook failed that fails closed, and EventSuperseded if the
+    chat was interrupted or changed meanwhile, which is not kept waiting for hooks. The
+    keys of events are made of stored values, so that the next owner of the chat repeats an event
+    with the same id.
     """
 
     def __init__(self, hooks: Hooks, session: Session) -> None:
@@ -33,7 +48,7 @@ class HookEvents:
         if any(message.role is Role.ASSISTANT for message in self._session.history.messages):
             return
         key = str(prepared.turn_id)
-        await self._send(prepared, HookEvent.SESSION_START, key, {"source": "startup"})
+        await self._send(prepared, HookNotice(HookEvent.SESSION_START, key, {"source": "startup"}))
 
     async def compacted(self, prepared: PreparedTurn, action: Compact) -> None:
         """Send that the history was summarised."""
@@ -44,37 +59,39 @@ class HookEvents:
 
         A new owner sends them again, since it cannot know whether the last one did.
         """
-        for message, result in _newest_results(self._session.history.messages):
-            data = {
-                "tool_use_id": result.tool_call_id,
-                "tool_name": result.tool_name,
-                "outcome": result.outcome.value,
-                "tool_response": result.result_json,
-            }
-            key = f"{message.id} {result.tool_call_id}"
-            await self._send(prepared, HookEvent.POST_TOOL_USE, key, data, result.tool_name)
+        newest = _newest_results(self._session.history.messages)
+        await self._send(prepared, *(_notice_of(message, result) for message, result in newest))
 
     async def stopping(self, prepared: PreparedTurn | None) -> None:
         """Send that a turn ends with an answer."""
         if prepared is not None:
-            await self._send(prepared, HookEvent.STOP, str(prepared.turn_id), {})
+            await self._send(prepared, HookNotice(HookEvent.STOP, str(prepared.turn_id), {}))
 
     async def _compaction(self, event: HookEvent, prepared: PreparedTurn, action: Compact) -> None:
         key = f"{prepared.turn_id} {self._session.state.history_version}"
-        await self._send(prepared, event, key, {"source": action.source.value})
+        await self._send(prepared, HookNotice(event, key, {"source": action.source.value}))
 
-    async def _send(
-        self,
-        prepared: PreparedTurn,
-        event: HookEvent,
-        key: str,
-        data: Mapping[str, object],
-        tool_name: str = "",
-    ) -> None:
-        if (event, key) in self._sent:
+    async def _send(self, prepared: PreparedTurn, *notices: HookNotice) -> None:
+        unsent = [each for each in notices if (each.event, each.key) not in self._sent]
+        if not unsent:
             return
-        await self._hooks.notify(prepared.context, event, key, data, tool_name)
-        self._sent.add((event, key))
+        session = self._session
+        try:
+            await run_unless(self._hooks.notify(prepared.context, unsent), session.superseded())
+        except Overtaken:
+            raise EventSuperseded(await session.superseded()) from None
+        self._sent.update((each.event, each.key) for each in unsent)
+
+
+def _notice_of(message: Message, result: ToolResult) -> HookNotice:
+    data = {
+        "tool_use_id": result.tool_call_id,
+        "tool_name": result.tool_name,
+        "outcome": result.outcome.value,
+        "tool_response": result.result_json,
+    }
+    key = f"{message.id} {result.tool_call_id}"
+    return HookNotice(HookEvent.POST_TOOL_USE, key, data, result.tool_name)
 
 
 def _newest_results(messages: list[Message]) -> Iterator[tuple[Message, ToolResult]]:

@@ -142,6 +142,24 @@ async def test_messages_are_accepted_as_a_hook_decides(served: ServedChats, admi
     assert json.loads(consumer.asked[0].body)["data"] == {"prompt": "original", "parts": 1}
 
 
+async def test_a_hook_sees_the_system_prompt_of_a_new_chat(
+    served: ServedChats, admin: Person
+) -> None:
+    async with model_server(whole(b'{"decision": "deny", "reason": "No."}')) as consumer:
+        await admin.ask(creating(url=consumer.url))
+        denied = await served.ann.refusal(
+            chats.CreateChatRequest(
+                request_id="c", content=[text("hello")], system_prompt="Be a pirate."
+            )
+        )
+    assert denied.reason == "HOOK_DENIED"
+    assert json.loads(consumer.asked[0].body)["data"] == {
+        "prompt": "hello",
+        "parts": 1,
+        "system_prompt": "Be a pirate.",
+    }
+
+
 async def test_changes_and_tests_are_in_the_audit_log(served: ServedChats, admin: Person) -> None:
     hook = (await admin.ask(creating(url="http://127.0.0.1:1099/", timeout_ms=100))).hook
     await admin.ask(changing(hook.id, events=[STOP]))

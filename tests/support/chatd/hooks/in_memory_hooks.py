@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,6 +65,7 @@ class ScriptedConsumer:
     answer: Answer = lambda payload: {}
     got: list[dict[str, Any]] = field(default_factory=list)
     held: asyncio.Event | None = None
+    meanwhile: Callable[[], Awaitable[None]] | None = None
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def send(self, hook: Hook, dispatch_id: str, body: bytes) -> HookAnswer:
@@ -74,6 +75,8 @@ class ScriptedConsumer:
         self.arrived.set()
         if self.held is not None:
             await self.held.wait()
+        if self.meanwhile is not None:
+            await self.meanwhile()
         match self.answer(payload):
             case None:
                 raise DeliveryFailed("it is down")

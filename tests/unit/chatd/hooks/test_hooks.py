@@ -1,15 +1,20 @@
 """Which hooks get an event, by which id, and what is left out of it."""
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 
 from chatd.chats.domain.errors import HookFailed
+from chatd.hooks.clients.webhooks import WebhookSender
 from chatd.hooks.domain.answers import Allowed, Denied
 from chatd.hooks.domain.hooks import FailPolicy, HookEvent, Occurrence, sendable
-from chatd.hooks.domain.ports import HookOutcome
-from chatd.hooks.engine.dispatch import EVENT_MS_MAX
+from chatd.hooks.domain.ports import Delivery, DeliveryFailed, HookAnswer, HookOutcome
+from chatd.hooks.engine.dispatch import EVENT_MS_MAX, HookDispatcher
+from parley.clock import FakeClock
+from parley.secrets import KeyMissing
+from parley.settings import Secret
 from parley.telemetry.redaction import Redactor
 from support.chatd.hooks.in_memory_hooks import HOOK_ID, hook, hook_stage
 from support.chatd.turns.turn_stage import ANN, CHAT
@@ -94,6 +99,47 @@ async def test_a_failure_is_ignored_only_by_hooks_that_fail_open() -> None:
     ]
     (first,) = await closed.log.deliveries(HOOK_ID, 9)
     assert (first.outcome, first.problem) == (HookOutcome.FAILED, "it is down")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLog:
+    """A log in which nothing can be written."""
+
+    async def add(self, delivery: Delivery) -> None:
+        raise ValueError("the hook was deleted")
+
+    async def deliveries(self, hook_id: str, length: int) -> tuple[Delivery, ...]:
+        return ()
+
+
+async def test_a_log_that_cannot_be_written_changes_no_decision() -> None:
+    stage = hook_stage(lambda _: {"decision": "deny", "reason": "no"}, hook(PRE))
+    dispatcher = HookDispatcher(
+        stage.cached,
+        sender=stage.consumer,
+        log=BrokenLog(),
+        clock=stage.clock,
+        clean=Redactor().clean,
+    )
+    assert await dispatcher.dispatch(CALL) == Denied("no")
+
+
+class Unreachable:
+    """A sender that no request may reach."""
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
+    ) -> HookAnswer:
+        raise AssertionError("a request was sent")
+
+
+async def test_a_secret_that_cannot_be_opened_is_a_failed_delivery() -> None:
+    async def damaged(hook_id: str) -> Secret:
+        raise KeyMissing("k1")
+
+    sender = WebhookSender(Unreachable(), damaged, FakeClock())
+    with pytest.raises(DeliveryFailed, match="its secret cannot be read"):
+        await sender.send(hook(PRE), "id", b"{}")
 
 
 async def test_hooks_of_one_event_share_a_bounded_time() -> None:

@@ -12,10 +12,19 @@ from chatd.chats.domain.commands import AnswerAction, Approved, RequestCompactio
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import ARGUMENTS_DEPTH_MAX
 from chatd.content.domain.messages import ErrorKind
-from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import (
+    File,
+    FileReference,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.hooks import FailPolicy, HookEvent
+from chatd.hooks.domain.hooks import FailPolicy, HookEvent, HookNotice
+from chatd.hooks.engine.dispatch import CONCURRENT_MAX, EVENT_MS_MAX
+from chatd.hooks.rpc.problems import HOOK_ERRORS
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -23,7 +32,8 @@ from chatd.models.domain.language_model import (
     TextDelta,
     UsageReported,
 )
-from support.chatd.hooks.in_memory_hooks import Answer, HookStage, hook, hook_stage
+from parley.rpc import Problems
+from support.chatd.hooks.in_memory_hooks import HOOK_ID, Answer, HookStage, hook, hook_stage
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import ANN, CHAT, WORKER, Stage, calling, client_tool, tool
 
@@ -131,10 +141,18 @@ async def test_a_hook_that_is_down_ends_the_turn_unless_it_fails_open() -> None:
     assert stage.status is Status.ERROR
     assert stage.state.last_error is not None
     assert stage.state.last_error.kind is ErrorKind.HOOK_DISPATCH_FAILED
+    assert stage.state.last_error.detail == f"hook {HOOK_ID}"
     stage, _ = stage_of(lambda _: None, PRE, fail_policy=FailPolicy.OPEN)
     await stage.ask()
     assert stage.tools.order == ["execute", "execute"]
     assert stage.status is Status.WAITING
+
+
+def test_members_do_not_read_why_a_hook_failed() -> None:
+    problem = Problems(HOOK_ERRORS).of(HookFailed(HOOK_ID, "10.0.0.7:8080 refused"))
+    assert problem is not None
+    assert "10.0.0.7" not in str(problem)
+    assert problem.metadata == {"hook_id": HOOK_ID}
 
 
 async def test_calls_with_the_same_id_are_told_apart() -> None:
@@ -150,6 +168,19 @@ async def test_results_are_stored_before_a_failing_hook_ends_the_turn() -> None:
     await stage.ask()
     assert {each.outcome for each in results(stage).values()} == {ToolOutcome.DONE}
     assert stage.status is Status.ERROR
+
+
+async def test_calls_that_are_pending_run_before_a_failing_hook_ends_the_turn() -> None:
+    def answer(payload: dict[str, Any]) -> object:
+        return 500 if payload["type"] == POST else about_rm({"decision": "deny"})(payload)
+
+    stage, hooks = stage_of(answer, PRE, POST)
+    await stage.ask()
+    assert stage.tools.order == ["execute"]
+    assert results(stage)["b"].outcome is ToolOutcome.DONE
+    assert stage.status is Status.ERROR
+    sent = {each["data"]["tool_use_id"] for each in hooks.consumer.got if each["type"] == POST}
+    assert sent == {"a", "b"}
 
 
 async def test_an_answer_is_stored_before_a_failing_hook_ends_the_turn() -> None:
@@ -248,6 +279,15 @@ async def test_a_message_is_accepted_as_hooks_decide() -> None:
     assert len({each["dispatch_id"] for each in hooks.consumer.got}) == 1
 
 
+async def test_hooks_see_and_replace_the_lines_of_files_in_a_message() -> None:
+    image = File("00000000-0000-4000-8000-0000000000a1", "image/png")
+    said = (Text("Run this:"), FileReference("a.sh", 1, 2, "rm -rf /"), image)
+    hooks = hook_stage(lambda _: {"rewrite": "ls"}, hook(HookEvent.USER_PROMPT_SUBMIT))
+    assert await hooks.chats.submitted(CHAT, ANN, "k", said) == (Text("ls"), image)
+    prompt = "Run this:\n\na.sh, lines 1 to 2:\n```\nrm -rf /\n```"
+    assert hooks.consumer.seen() == [("user_prompt_submit", {"prompt": prompt, "parts": 3})]
+
+
 async def test_a_user_does_not_wait_for_a_hook_to_interrupt_a_turn() -> None:
     stage, hooks = stage_of(lambda _: {}, PRE)
     hooks.consumer.held = asyncio.Event()
@@ -257,6 +297,44 @@ async def test_a_user_does_not_wait_for_a_hook_to_interrupt_a_turn() -> None:
         stage.interrupt()
     assert stage.tools.order == []
     assert stage.status is Status.WAITING
+
+
+@pytest.mark.parametrize(
+    ("event", "last_text"),
+    [
+        (HookEvent.SESSION_START, ("user", "hello")),
+        (POST, ("tool", "ToolResult")),
+        (HookEvent.STOP, ("assistant", "done")),
+    ],
+)
+async def test_a_user_does_not_wait_for_a_notified_hook_to_interrupt_a_turn(
+    event: HookEvent, last_text: tuple[str, str]
+) -> None:
+    stage, hooks = stage_of(lambda _: {}, event)
+    hooks.consumer.held = asyncio.Event()
+    stage.send()
+    async with stage.running():
+        await hooks.consumer.arrived.wait()
+        stage.interrupt()
+    assert stage.status is Status.WAITING
+    assert stage.texts[-1] == last_text
+
+
+async def test_results_are_sent_at_the_same_time_and_together_within_a_bounded_time() -> None:
+    hooks = hook_stage(lambda _: {}, hook(POST))
+    everyone = asyncio.Barrier(CONCURRENT_MAX)
+
+    async def all_arrived() -> None:
+        await everyone.wait()
+        hooks.clock.advance(EVENT_MS_MAX / 1000)
+
+    hooks.consumer.meanwhile = all_arrived
+    notices = [HookNotice(POST, str(number), {}) for number in range(CONCURRENT_MAX + 1)]
+    async with asyncio.timeout(30):
+        with pytest.raises(HookFailed) as failed:
+            await hooks.chats.notify(TurnContext(CHAT, ANN), notices)
+    assert "took all the time" in failed.value.problem
+    assert len(hooks.consumer.got) == CONCURRENT_MAX
 
 
 async def test_an_approved_call_runs_rewritten_and_hooks_are_not_asked_again() -> None:

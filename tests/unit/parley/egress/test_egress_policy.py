@@ -86,3 +86,12 @@ def test_ports_of_other_protocols_need_an_exact_rule(port: int) -> None:
     with pytest.raises(AddressBlocked):
         Policy.parse("127.0.0.0/8").check_request("https", "127.0.0.1", port)
     Policy.parse(f"127.0.0.1:{port}").check_request("http", "127.0.0.1", port)
+
+
+def test_a_refusal_names_the_setting_of_the_service() -> None:
+    policy = Policy.parse("localhost:8000").named("CHATD_ALLOWED_HOSTS").with_url("http://a:1/")
+
+    with pytest.raises(AddressBlocked, match="name it in CHATD_ALLOWED_HOSTS"):
+        policy.check_request("http", "hooks.example", 8000)
+    with pytest.raises(AddressBlocked, match="name it in CHATD_ALLOWED_HOSTS"):
+        policy.check_addresses("hooks.example", 443, ["10.0.0.7"])
