@@ -15,6 +15,7 @@ TURNS_MAX: Final = 20
 SECONDS_MAX: Final = 3600
 OUTPUT_CHARACTERS_MAX: Final = 4000
 INTERRUPTED: Final = "The chat was interrupted."
+DEFECT: Final = "It failed for a reason that only an administrator can see; ask one of them."
 
 
 class GoalState(StrEnum):

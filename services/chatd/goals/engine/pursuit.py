@@ -11,6 +11,7 @@ from typing import Final, NoReturn, Protocol
 
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.goals.domain.goal import (
+    DEFECT,
     CheckResult,
     Goal,
     GoalState,
@@ -102,6 +103,24 @@ class GoalPursuit:
                 tasks.create_task(self._advance(each))
 
     async def _advance(self, claimed: ClaimedGoal) -> None:
+        """Work on a goal; neither a defect nor an outage ends the work on the others."""
+        goal = claimed.goal
+        try:
+            await self._store.store(goal, await self._worked_on(claimed), SOON)
+        except DatabaseUnavailable as outage:
+            logger.warning("a goal waits: %s", outage, extra={"chat_id": goal.chat_id})
+        except Exception:
+            logger.exception("a goal failed unexpectedly", extra={"chat_id": goal.chat_id})
+            await self._halt(goal)
+
+    async def _halt(self, goal: Goal) -> None:
+        """Pause a goal after a defect; if it cannot be stored, another round comes to it."""
+        try:
+            await self._store.store(goal, after_refusal(goal, DEFECT), SOON)
+        except DatabaseUnavailable as outage:
+            logger.warning("a goal is not paused: %s", outage, extra={"chat_id": goal.chat_id})
+
+    async def _worked_on(self, claimed: ClaimedGoal) -> Goal:
         goal = before_check(claimed.goal, claimed.chat)
         try:
             if goal.state is GoalState.ACTIVE:
@@ -110,7 +129,7 @@ class GoalPursuit:
             logger.info("a goal waits: %s", postponed, extra={"chat_id": goal.chat_id})
         except CallRefused as refusal:
             goal = after_refusal(goal, refusal.reason)
-        await self._store.store(claimed.goal, goal, SOON)
+        return goal
 
     async def _checked_and_sent(self, goal: Goal, claimed: ClaimedGoal) -> Goal:
         result = None

@@ -9,7 +9,7 @@ import pytest
 from chatd.chats.domain.owner_calls import CallRefused
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.errors import ERRORS
-from chatd.goals.domain.goal import CheckResult, Goal
+from chatd.goals.domain.goal import DEFECT, CheckResult, Goal
 from chatd.goals.engine.pursuit import EVERY_S, GoalPursuit
 from chatd.goals.rpc.actions import OwnerActions
 from chatd.goals.store.goals import PostgresGoals
@@ -27,7 +27,7 @@ COUNT_MESSAGES = """
 SUSPEND = "INSERT INTO chat.suspended_users VALUES ($1, false, now())"
 
 
-class Crash(Exception):
+class Crash(BaseException):
     """A process ends here."""
 
 
@@ -36,7 +36,7 @@ class Checks:
     """Sends as the real actions, and checks as a test says."""
 
     real: OwnerActions
-    results: list[CheckResult | CallRefused | None] = field(default_factory=list)
+    results: list[CheckResult | Exception | None] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     crashes: bool = False
 
@@ -48,7 +48,7 @@ class Checks:
     async def check(self, goal: Goal, request_id: str) -> CheckResult | None:
         self.checked.append(request_id)
         result = self.results.pop(0)
-        if isinstance(result, CallRefused):
+        if isinstance(result, Exception):
             raise result
         return result
 
@@ -142,7 +142,7 @@ async def test_a_process_that_ends_after_sending_sends_nothing_twice(
     await served.finish(process.chat_id)
     process.checks.crashes = True
     process.checks.results = [CheckResult(1, "first")]
-    with pytest.raises(ExceptionGroup):
+    with pytest.raises(BaseExceptionGroup):
         await process.round()
     assert await process.messages() == 3
     assert (await process.read()).turns_count == 1
@@ -173,6 +173,34 @@ async def test_an_interruption_or_a_refusal_pauses_it_until_it_is_resumed(
     assert (await served.ann.ask(pausing)).goal.state == goal_pb2.GOAL_STATE_PAUSED
     await process.round()
     assert await process.messages() == 2
+
+
+@pytest.mark.parametrize("result", [LookupError(), CheckResult(1, "\0")])
+async def test_a_goal_that_fails_unexpectedly_is_paused_and_others_go_on(
+    served: ServedChats, process: Process, result: CheckResult | Exception
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    other = await served.ann.create()
+    await served.finish(other.id)
+    sound = Process(served, other.id, process.checks)
+    await sound.set()
+    process.checks.results = [result]
+    await process.round()
+    halted = await process.read()
+    assert (halted.state, halted.reason) == (goal_pb2.GOAL_STATE_PAUSED, DEFECT)
+    assert (await sound.read()).turns_count == 1
+
+
+async def test_texts_that_cannot_be_stored_are_refused(
+    served: ServedChats, process: Process
+) -> None:
+    for name in ("text", "check_command"):
+        goal = goal_pb2.Goal(**{"text": "a", "check_command": "b", name: "a\0b"})
+        asked = api.SetGoalRequest(request_id="n", chat_id=process.chat_id, goal=goal)
+        problem = await served.ann.refusal(asked)
+        assert (problem.reason, problem.metadata["field"]) == ("INVALID_REQUEST", f"goal.{name}")
 
 
 async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, process: Process) -> None:

@@ -187,6 +187,9 @@ async def test_bad_times_and_ids_are_refused_with_their_field(process: Process) 
         ({"time_zone": "../etc/passwd"}, "schedule.time_zone"),
         ({"ends_at": past}, "schedule.ends_at"),
         ({"text": " \n"}, "schedule.text"),
+        ({"text": "a\0b"}, "schedule.text"),
+        ({"name": "a\0b"}, "schedule.name"),
+        ({"model_id": "a\0b"}, "schedule.model_id"),
         ({"chat_id": ABSENT, "unattended": True}, "schedule.unattended"),
     ):
         problem = await process.refused(**given)
