@@ -38,6 +38,8 @@ class Goal:
         turns_count: How many messages were sent for it.
         cost_micros: What the chat and its agents cost since it was set.
         check_output: The end of what the last check printed.
+        resumes_count: How often its owner resumed it.
+        resumed_version: The version of the history when it was last resumed; 0 if it was not.
     """
 
     id: str
@@ -54,6 +56,8 @@ class Goal:
     turns_count: int = 0
     cost_micros: int = 0
     check_output: str = ""
+    resumes_count: int = 0
+    resumed_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +94,19 @@ def message_id(goal: Goal) -> str:
 
 
 def check_id(goal: Goal, chat: RestingChat) -> str:
-    """Return the request id of the check of a history, the same in every process."""
-    return f"goal-{goal.id}-check-{chat.history_version}"
+    """Return the request id of the check of a history, the same in every process.
+
+    A goal that is resumed is checked again.
+    """
+    return f"goal-{goal.id}-check-{chat.history_version}-{goal.resumes_count}"
 
 
 def before_check(goal: Goal, chat: RestingChat) -> Goal:
     """Return the goal as the last turn left it; paused if the turn did not end by itself."""
     if goal.turns_count == 0:
         return goal  # What happened before is not about this goal.
+    if chat.history_version == goal.resumed_version:
+        return goal  # Its owner resumed it after this turn.
     if chat.error:
         return replace(goal, state=GoalState.PAUSED, reason=chat.error)
     if chat.is_interrupted:
@@ -144,11 +153,17 @@ def paused(goal: Goal) -> Goal:
     return replace(goal, state=GoalState.PAUSED, reason="")
 
 
-def resumed(goal: Goal) -> Goal:
+def resumed(goal: Goal, history_version: int) -> Goal:
     """Return the goal as its owner resumed it; one that is over stays as it is."""
     if goal.state is not GoalState.PAUSED:
         return goal
-    return replace(goal, state=GoalState.ACTIVE, reason="")
+    return replace(
+        goal,
+        state=GoalState.ACTIVE,
+        reason="",
+        resumes_count=goal.resumes_count + 1,
+        resumed_version=history_version,
+    )
 
 
 def _used_up(goal: Goal, now: datetime) -> str:

@@ -80,7 +80,7 @@ class GoalServicer(GoalServiceServicer):
     ) -> api.PauseGoalResponse:
         """Pause the goal of a chat."""
         chat_id, owner_id = await self._chat_of(request.chat_id)
-        await self._store.change(chat_id, owner_id, paused)
+        await self._store.change(chat_id, owner_id, lambda goal, _: paused(goal))
         return api.PauseGoalResponse(goal=await self._shown(chat_id, owner_id))
 
     async def ResumeGoal(

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from chatd.chats.domain.commands import FailTurn, FinishInterruption, Interrupt
 from chatd.chats.domain.owner_calls import CallRefused
+from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
+from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.errors import ERRORS
-from chatd.goals.domain.goal import DEFECT, CheckResult, Goal
+from chatd.goals.domain.goal import DEFECT, INTERRUPTED, CheckResult, Goal
 from chatd.goals.engine.pursuit import EVERY_S, GoalPursuit
 from chatd.goals.rpc.actions import OwnerActions
 from chatd.goals.store.goals import PostgresGoals
+from chatd.primitives.domain.ids import ChatId, MessageId
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import goal_pb2
 from parley.api.chat.v1 import goal_service_pb2 as api
@@ -66,6 +70,10 @@ class Process:
         request = api.SetGoalRequest(
             request_id=self.served.ann.fresh(), chat_id=self.chat_id, goal=goal
         )
+        return (await self.served.ann.ask(request)).goal
+
+    async def resume(self) -> Any:
+        request = api.ResumeGoalRequest(request_id=self.served.ann.fresh(), chat_id=self.chat_id)
         return (await self.served.ann.ask(request)).goal
 
     async def round(self) -> None:
@@ -167,8 +175,7 @@ async def test_an_interruption_or_a_refusal_pauses_it_until_it_is_resumed(
         goal_pb2.GOAL_STATE_PAUSED,
         "The check could not be started.",
     )
-    resuming = api.ResumeGoalRequest(request_id="r", chat_id=process.chat_id)
-    assert (await served.ann.ask(resuming)).goal.state == goal_pb2.GOAL_STATE_ACTIVE
+    assert (await process.resume()).state == goal_pb2.GOAL_STATE_ACTIVE
     pausing = api.PauseGoalRequest(request_id="p", chat_id=process.chat_id)
     assert (await served.ann.ask(pausing)).goal.state == goal_pb2.GOAL_STATE_PAUSED
     await process.round()
@@ -201,6 +208,37 @@ async def test_texts_that_cannot_be_stored_are_refused(
         asked = api.SetGoalRequest(request_id="n", chat_id=process.chat_id, goal=goal)
         problem = await served.ann.refusal(asked)
         assert (problem.reason, problem.metadata["field"]) == ("INVALID_REQUEST", f"goal.{name}")
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+async def test_a_goal_that_is_resumed_goes_on_after_the_turn_that_paused_it(
+    served: ServedChats, process: Process, is_failed: bool
+) -> None:
+    await process.set()
+    await process.round()
+    chats, chat_id = served.stores.chats, ChatId(process.chat_id)
+    error = TurnError("The provider is away.", ErrorKind.OVERLOADED)
+    if is_failed:
+        await chats.apply(chat_id, FailTurn(fence_of(await served.state(chat_id)), error))
+    else:
+        await chats.apply(chat_id, Interrupt(MessageId(0), None))
+        ending = FinishInterruption(fence_of(await served.state(chat_id)), ())
+        await chats.apply(chat_id, ending)
+    await process.round()
+    halted = await process.read()
+    reason = error.message if is_failed else INTERRUPTED
+    assert (halted.state, halted.reason) == (goal_pb2.GOAL_STATE_PAUSED, reason)
+    await process.resume()
+    process.checks.results = [CallRefused("The check was cut off by a restart.")]
+    await process.round()
+    assert (await process.read()).state == goal_pb2.GOAL_STATE_PAUSED
+    await process.resume()
+    process.checks.results = [CheckResult(1, "1 failed")]
+    await process.round()
+    going = await process.read()
+    assert (going.state, going.turns_count) == (goal_pb2.GOAL_STATE_ACTIVE, 2)
+    assert len(set(process.checks.checked)) == 2
+    assert await process.messages() == 3
 
 
 async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, process: Process) -> None:
