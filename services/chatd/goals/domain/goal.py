@@ -119,10 +119,15 @@ def after_check(goal: Goal, result: CheckResult, now: datetime) -> Goal:
     checked = replace(goal, check_output=result.output[-OUTPUT_CHARACTERS_MAX:])
     if result.is_passed:
         return replace(checked, state=GoalState.REACHED, reason="")
+    return within_budget(checked, now)
+
+
+def within_budget(goal: Goal, now: datetime) -> Goal:
+    """Return the goal before a message: exhausted if a budget is used up."""
     used_up = _used_up(goal, now)
-    if used_up:
-        return replace(checked, state=GoalState.EXHAUSTED, reason=used_up)
-    return checked
+    if not used_up:
+        return goal
+    return replace(goal, state=GoalState.EXHAUSTED, reason=used_up)
 
 
 def next_message(goal: Goal, result: CheckResult | None) -> str:
@@ -144,6 +149,14 @@ def after_message(goal: Goal) -> Goal:
 def after_refusal(goal: Goal, reason: str) -> Goal:
     """Return the goal after a message or a check was refused."""
     return replace(goal, state=GoalState.PAUSED, reason=reason)
+
+
+def after_postponement(goal: Goal, reason: str, now: datetime) -> Goal:
+    """Return the goal after something that it needs was away: still active while it has time."""
+    used_up = _time_used_up(goal, now)
+    if not used_up:
+        return goal
+    return replace(goal, state=GoalState.EXHAUSTED, reason=f"{used_up} {reason}")
 
 
 def paused(goal: Goal) -> Goal:
@@ -169,9 +182,15 @@ def resumed(goal: Goal, history_version: int) -> Goal:
 def _used_up(goal: Goal, now: datetime) -> str:
     if goal.turns_count >= goal.turns_max:
         return f"The check did not pass within {goal.turns_max} turns."
-    if now - goal.created_at >= timedelta(seconds=goal.seconds_max):
-        return f"The check did not pass within {goal.seconds_max} seconds."
+    if _time_used_up(goal, now):
+        return _time_used_up(goal, now)
     if goal.cost_max_micros and goal.cost_micros >= goal.cost_max_micros:
         dollars = goal.cost_max_micros / 1_000_000
         return f"The check did not pass for {dollars:.2f} US dollars."
     return ""
+
+
+def _time_used_up(goal: Goal, now: datetime) -> str:
+    if now - goal.created_at < timedelta(seconds=goal.seconds_max):
+        return ""
+    return f"The check did not pass within {goal.seconds_max} seconds."

@@ -17,11 +17,13 @@ from chatd.goals.domain.goal import (
     GoalState,
     after_check,
     after_message,
+    after_postponement,
     after_refusal,
     before_check,
     check_id,
     message_id,
     next_message,
+    within_budget,
 )
 from chatd.goals.store.goals import ClaimedGoal, PostgresGoals
 from parley.clock import Clock
@@ -32,6 +34,8 @@ EVERY_S: Final = 2.0
 RARELY_S: Final = 30.0
 CLAIM_FOR: Final = timedelta(seconds=90)
 SOON: Final = timedelta(seconds=1)
+#: When something that was away is asked for again.
+LATER: Final = timedelta(seconds=30)
 GOALS_MAX: Final = 8
 
 logger = logging.getLogger(__name__)
@@ -106,7 +110,8 @@ class GoalPursuit:
         """Work on a goal; neither a defect nor an outage ends the work on the others."""
         goal = claimed.goal
         try:
-            await self._store.store(goal, await self._worked_on(claimed), SOON)
+            after, again_in = await self._worked_on(claimed)
+            await self._store.store(goal, after, again_in)
         except DatabaseUnavailable as outage:
             logger.warning("a goal waits: %s", outage, extra={"chat_id": goal.chat_id})
         except Exception:
@@ -120,16 +125,18 @@ class GoalPursuit:
         except DatabaseUnavailable as outage:
             logger.warning("a goal is not paused: %s", outage, extra={"chat_id": goal.chat_id})
 
-    async def _worked_on(self, claimed: ClaimedGoal) -> Goal:
+    async def _worked_on(self, claimed: ClaimedGoal) -> tuple[Goal, timedelta]:
+        """Return what becomes of a goal, and when to look at it again."""
         goal = before_check(claimed.goal, claimed.chat)
         try:
             if goal.state is GoalState.ACTIVE:
                 goal = await self._checked_and_sent(goal, claimed)
         except CallPostponed as postponed:
             logger.info("a goal waits: %s", postponed, extra={"chat_id": goal.chat_id})
+            return after_postponement(goal, str(postponed), claimed.now), LATER
         except CallRefused as refusal:
             goal = after_refusal(goal, refusal.reason)
-        return goal
+        return goal, SOON
 
     async def _checked_and_sent(self, goal: Goal, claimed: ClaimedGoal) -> Goal:
         result = None
@@ -138,7 +145,9 @@ class GoalPursuit:
             if result is None:
                 return goal
             goal = after_check(goal, result, claimed.now)
-            if goal.state is not GoalState.ACTIVE:
-                return goal
+        else:
+            goal = within_budget(goal, claimed.now)
+        if goal.state is not GoalState.ACTIVE:
+            return goal
         await self._actions.send(goal, next_message(goal, result), message_id(goal))
         return after_message(goal)

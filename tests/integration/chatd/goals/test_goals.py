@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chatd.chats.domain.commands import FailTurn, FinishInterruption, Interrupt
-from chatd.chats.domain.owner_calls import CallRefused
+from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.content.domain.messages import ErrorKind, TurnError
@@ -28,6 +28,10 @@ END_CLAIMS = "UPDATE chat.goals SET claimed_until = clock_timestamp() - interval
 COUNT_MESSAGES = """
     SELECT count(*) FROM chat.chat_messages WHERE role = 'user' AND chat_id = $1
 """
+SELECT_WAIT_S = """
+    SELECT extract(epoch FROM claimed_until - clock_timestamp())::float8 FROM chat.goals
+"""
+SET_LONG_AGO = "UPDATE chat.goals SET created_at = created_at - interval '1 hour'"
 SUSPEND = "INSERT INTO chat.suspended_users VALUES ($1, false, now())"
 
 
@@ -131,6 +135,35 @@ async def test_it_ends_when_its_turns_are_used_up(served: ServedChats, process: 
     read = await process.read()
     assert read.state == goal_pb2.GOAL_STATE_EXHAUSTED
     assert read.reason == "The check did not pass within 1 turns."
+
+
+async def test_a_goal_that_waits_for_something_is_tried_rarely_and_not_for_ever(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set(seconds_max=600)
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.results = [CallPostponed("No node.")] * 2
+    await process.round()
+    assert (await process.read()).state == goal_pb2.GOAL_STATE_ACTIVE
+    assert await served.pool.fetchval(SELECT_WAIT_S) > 20
+    await served.pool.execute(SET_LONG_AGO)
+    await process.round()
+    read = await process.read()
+    assert (read.state, read.reason) == (
+        goal_pb2.GOAL_STATE_EXHAUSTED,
+        "The check did not pass within 600 seconds. No node.",
+    )
+
+
+async def test_nothing_is_sent_for_a_goal_whose_time_is_over(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set(seconds_max=600)
+    await served.pool.execute(SET_LONG_AGO)
+    await process.round()
+    assert (await process.read()).state == goal_pb2.GOAL_STATE_EXHAUSTED
+    assert await process.messages() == 1
 
 
 async def test_many_processes_send_each_message_once(served: ServedChats, process: Process) -> None:

@@ -11,6 +11,7 @@ from chatd.goals.domain.goal import (
     RestingChat,
     after_check,
     after_message,
+    after_postponement,
     after_refusal,
     before_check,
     check_id,
@@ -65,6 +66,14 @@ def test_each_budget_ends_it_with_a_reason() -> None:
         assert reason in after.reason
     unbounded = replace(GOAL, cost_micros=2_000_000, cost_max_micros=0)
     assert after_check(unbounded, FAILED, NOON).state is GoalState.ACTIVE
+
+
+def test_what_is_postponed_is_tried_while_there_is_time() -> None:
+    for goal in (GOAL, replace(GOAL, turns_count=0)):
+        assert after_postponement(goal, "No node.", NOON + timedelta(seconds=59)) == goal
+        late = after_postponement(goal, "No node.", NOON + timedelta(seconds=60))
+        assert late.state is GoalState.EXHAUSTED
+        assert late.reason == "The check did not pass within 60 seconds. No node."
 
 
 def test_a_turn_that_failed_or_was_interrupted_pauses_it() -> None:
