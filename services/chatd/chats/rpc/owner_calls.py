@@ -14,13 +14,23 @@ from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import Owner
 from chatd.users.domain.status import UserSuspended
 from parley.identity import Caller, Role, ServiceName, User, UserId
-from parley.rpc import ErrorTable, Problems, serving
+from parley.rpc import ErrorTable, Problem, Problems, serving
 
 T = TypeVar("T")
 
 TIMEOUT_S: Final = 30.0
 #: Statuses of errors that another attempt may not get.
-PASSING: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
+PASSING: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+    }
+)
+#: Reasons with such a status that every other attempt gets too.
+LASTING: Final = frozenset({"OUTCOME_UNKNOWN", "EXECUTION_CANCELLED"})
+#: States in which a workspace is not ready yet.
+PREPARED: Final = frozenset({"pending", "preparing"})
 
 
 class OwnerCalls:
@@ -47,10 +57,17 @@ class OwnerCalls:
                 problem = self._problems.of(error)
                 if problem is None:
                     raise  # It is a defect, not a refusal.
-                if problem.status in PASSING or isinstance(error, UserSuspended):
+                if is_passing(problem) or isinstance(error, UserSuspended):
                     raise CallPostponed(problem.message) from error
                 is_lasting = isinstance(error, ChatNotFound | ChatReadOnly)
                 raise CallRefused(problem.message, is_lasting=is_lasting) from error
+
+
+def is_passing(problem: Problem) -> bool:
+    """Return whether another attempt with the same request id may succeed."""
+    if problem.reason == "WORKSPACE_NOT_READY":
+        return problem.metadata.get("state") in PREPARED
+    return problem.status in PASSING and problem.reason not in LASTING
 
 
 def _caller(owner: Owner) -> Caller:

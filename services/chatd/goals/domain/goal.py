@@ -15,6 +15,7 @@ TURNS_MAX: Final = 20
 SECONDS_MAX: Final = 3600
 OUTPUT_CHARACTERS_MAX: Final = 4000
 INTERRUPTED: Final = "The chat was interrupted."
+DEFECT: Final = "It failed for a reason that only an administrator can see; ask one of them."
 
 
 class GoalState(StrEnum):
@@ -37,6 +38,8 @@ class Goal:
         turns_count: How many messages were sent for it.
         cost_micros: What the chat and its agents cost since it was set.
         check_output: The end of what the last check printed.
+        resumes_count: How often its owner resumed it.
+        resumed_version: The version of the history when it was last resumed; 0 if it was not.
     """
 
     id: str
@@ -53,6 +56,8 @@ class Goal:
     turns_count: int = 0
     cost_micros: int = 0
     check_output: str = ""
+    resumes_count: int = 0
+    resumed_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +94,19 @@ def message_id(goal: Goal) -> str:
 
 
 def check_id(goal: Goal, chat: RestingChat) -> str:
-    """Return the request id of the check of a history, the same in every process."""
-    return f"goal-{goal.id}-check-{chat.history_version}"
+    """Return the request id of the check of a history, the same in every process.
+
+    A goal that is resumed is checked again.
+    """
+    return f"goal-{goal.id}-check-{chat.history_version}-{goal.resumes_count}"
 
 
 def before_check(goal: Goal, chat: RestingChat) -> Goal:
     """Return the goal as the last turn left it; paused if the turn did not end by itself."""
     if goal.turns_count == 0:
         return goal  # What happened before is not about this goal.
+    if chat.history_version == goal.resumed_version:
+        return goal  # Its owner resumed it after this turn.
     if chat.error:
         return replace(goal, state=GoalState.PAUSED, reason=chat.error)
     if chat.is_interrupted:
@@ -109,10 +119,15 @@ def after_check(goal: Goal, result: CheckResult, now: datetime) -> Goal:
     checked = replace(goal, check_output=result.output[-OUTPUT_CHARACTERS_MAX:])
     if result.is_passed:
         return replace(checked, state=GoalState.REACHED, reason="")
+    return within_budget(checked, now)
+
+
+def within_budget(goal: Goal, now: datetime) -> Goal:
+    """Return the goal before a message: exhausted if a budget is used up."""
     used_up = _used_up(goal, now)
-    if used_up:
-        return replace(checked, state=GoalState.EXHAUSTED, reason=used_up)
-    return checked
+    if not used_up:
+        return goal
+    return replace(goal, state=GoalState.EXHAUSTED, reason=used_up)
 
 
 def next_message(goal: Goal, result: CheckResult | None) -> str:
@@ -136,6 +151,14 @@ def after_refusal(goal: Goal, reason: str) -> Goal:
     return replace(goal, state=GoalState.PAUSED, reason=reason)
 
 
+def after_postponement(goal: Goal, reason: str, now: datetime) -> Goal:
+    """Return the goal after something that it needs was away: still active while it has time."""
+    used_up = _time_used_up(goal, now)
+    if not used_up:
+        return goal
+    return replace(goal, state=GoalState.EXHAUSTED, reason=f"{used_up} {reason}")
+
+
 def paused(goal: Goal) -> Goal:
     """Return the goal as its owner paused it; one that is not active stays as it is."""
     if goal.state is not GoalState.ACTIVE:
@@ -143,19 +166,31 @@ def paused(goal: Goal) -> Goal:
     return replace(goal, state=GoalState.PAUSED, reason="")
 
 
-def resumed(goal: Goal) -> Goal:
+def resumed(goal: Goal, history_version: int) -> Goal:
     """Return the goal as its owner resumed it; one that is over stays as it is."""
     if goal.state is not GoalState.PAUSED:
         return goal
-    return replace(goal, state=GoalState.ACTIVE, reason="")
+    return replace(
+        goal,
+        state=GoalState.ACTIVE,
+        reason="",
+        resumes_count=goal.resumes_count + 1,
+        resumed_version=history_version,
+    )
 
 
 def _used_up(goal: Goal, now: datetime) -> str:
     if goal.turns_count >= goal.turns_max:
         return f"The check did not pass within {goal.turns_max} turns."
-    if now - goal.created_at >= timedelta(seconds=goal.seconds_max):
-        return f"The check did not pass within {goal.seconds_max} seconds."
+    if _time_used_up(goal, now):
+        return _time_used_up(goal, now)
     if goal.cost_max_micros and goal.cost_micros >= goal.cost_max_micros:
         dollars = goal.cost_max_micros / 1_000_000
         return f"The check did not pass for {dollars:.2f} US dollars."
     return ""
+
+
+def _time_used_up(goal: Goal, now: datetime) -> str:
+    if now - goal.created_at < timedelta(seconds=goal.seconds_max):
+        return ""
+    return f"The check did not pass within {goal.seconds_max} seconds."

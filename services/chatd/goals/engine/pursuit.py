@@ -11,16 +11,19 @@ from typing import Final, NoReturn, Protocol
 
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.goals.domain.goal import (
+    DEFECT,
     CheckResult,
     Goal,
     GoalState,
     after_check,
     after_message,
+    after_postponement,
     after_refusal,
     before_check,
     check_id,
     message_id,
     next_message,
+    within_budget,
 )
 from chatd.goals.store.goals import ClaimedGoal, PostgresGoals
 from parley.clock import Clock
@@ -31,6 +34,8 @@ EVERY_S: Final = 2.0
 RARELY_S: Final = 30.0
 CLAIM_FOR: Final = timedelta(seconds=90)
 SOON: Final = timedelta(seconds=1)
+#: When something that was away is asked for again.
+LATER: Final = timedelta(seconds=30)
 GOALS_MAX: Final = 8
 
 logger = logging.getLogger(__name__)
@@ -102,15 +107,36 @@ class GoalPursuit:
                 tasks.create_task(self._advance(each))
 
     async def _advance(self, claimed: ClaimedGoal) -> None:
+        """Work on a goal; neither a defect nor an outage ends the work on the others."""
+        goal = claimed.goal
+        try:
+            after, again_in = await self._worked_on(claimed)
+            await self._store.store(goal, after, again_in)
+        except DatabaseUnavailable as outage:
+            logger.warning("a goal waits: %s", outage, extra={"chat_id": goal.chat_id})
+        except Exception:
+            logger.exception("a goal failed unexpectedly", extra={"chat_id": goal.chat_id})
+            await self._halt(goal)
+
+    async def _halt(self, goal: Goal) -> None:
+        """Pause a goal after a defect; if it cannot be stored, another round comes to it."""
+        try:
+            await self._store.store(goal, after_refusal(goal, DEFECT), SOON)
+        except DatabaseUnavailable as outage:
+            logger.warning("a goal is not paused: %s", outage, extra={"chat_id": goal.chat_id})
+
+    async def _worked_on(self, claimed: ClaimedGoal) -> tuple[Goal, timedelta]:
+        """Return what becomes of a goal, and when to look at it again."""
         goal = before_check(claimed.goal, claimed.chat)
         try:
             if goal.state is GoalState.ACTIVE:
                 goal = await self._checked_and_sent(goal, claimed)
         except CallPostponed as postponed:
             logger.info("a goal waits: %s", postponed, extra={"chat_id": goal.chat_id})
+            return after_postponement(goal, str(postponed), claimed.now), LATER
         except CallRefused as refusal:
             goal = after_refusal(goal, refusal.reason)
-        await self._store.store(claimed.goal, goal, SOON)
+        return goal, SOON
 
     async def _checked_and_sent(self, goal: Goal, claimed: ClaimedGoal) -> Goal:
         result = None
@@ -119,7 +145,9 @@ class GoalPursuit:
             if result is None:
                 return goal
             goal = after_check(goal, result, claimed.now)
-            if goal.state is not GoalState.ACTIVE:
-                return goal
+        else:
+            goal = within_budget(goal, claimed.now)
+        if goal.state is not GoalState.ACTIVE:
+            return goal
         await self._actions.send(goal, next_message(goal, result), message_id(goal))
         return after_message(goal)

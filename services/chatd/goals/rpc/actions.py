@@ -101,21 +101,26 @@ class OwnerActions:
             f"{WORKSPACES}/WaitWorkspaceOutput",
             lambda: self._processes.WaitWorkspaceOutput(waiting, None),
         )
-        return _result_of(waited.process, waited.output.text)
+        return result_of(waited.process, waited.output.text)
 
 
-def _result_of(process: process_pb2.Process, output: str) -> CheckResult | None:
-    """Return how a check ended; None while it runs.
+def result_of(process: process_pb2.Process, output: str) -> CheckResult | None:
+    """Return how a check ended; None while it runs. NUL, which is not stored, is replaced.
 
     Raises:
         CallRefused: It never ran, or nothing more is known of it.
     """
     match process.state:
         case process_pb2.PROCESS_STATE_EXITED:
-            return CheckResult(process.exit.shell_exit_code, output)
+            return CheckResult(process.exit.shell_exit_code, _storable(output))
         case process_pb2.PROCESS_STATE_START_FAILED:
-            raise CallRefused(f"The check could not be started: {process.start_error}")
+            reason = _storable(process.start_error)
+            raise CallRefused(f"The check could not be started: {reason}")
         case process_pb2.PROCESS_STATE_LOST:
             raise CallRefused("The check was cut off by a restart; resume the goal.")
         case _:
             return None
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -63,8 +63,8 @@ class GoalServicer(GoalServiceServicer):
             id=made_id(request, f"{chat_id} {key.key}", owner),
             chat_id=chat_id,
             owner=owner,
-            text=given.text,
-            check_command=given.check_command,
+            text=fields.storable(given.text, "goal.text"),
+            check_command=fields.storable(given.check_command, "goal.check_command"),
             turns_max=given.turns_max or TURNS_MAX,
             seconds_max=given.seconds_max or SECONDS_MAX,
             cost_max_micros=given.cost_max_micros,
@@ -80,7 +80,7 @@ class GoalServicer(GoalServiceServicer):
     ) -> api.PauseGoalResponse:
         """Pause the goal of a chat."""
         chat_id, owner_id = await self._chat_of(request.chat_id)
-        await self._store.change(chat_id, owner_id, paused)
+        await self._store.change(chat_id, owner_id, lambda goal, _: paused(goal))
         return api.PauseGoalResponse(goal=await self._shown(chat_id, owner_id))
 
     async def ResumeGoal(

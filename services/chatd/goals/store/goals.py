@@ -15,7 +15,8 @@ RESOURCE = "goal"
 
 _COLUMNS = """g.chat_id, g.id, g.owner_id, g.owner_role, g.text, g.check_command, g.turns_max,
     g.seconds_max, g.cost_max_micros, g.state, g.reason, g.turns_count, g.check_output,
-    g.request_hash, g.created_at, (SELECT coalesce(sum(u.cost_micros), 0)::bigint
+    g.resumes_count, g.resumed_version, g.request_hash, g.created_at, (
+        SELECT coalesce(sum(u.cost_micros), 0)::bigint
         FROM chat.usage u WHERE u.root_chat_id = g.chat_id AND u.created_at >= g.created_at)
         AS cost_micros"""
 
@@ -23,21 +24,26 @@ _COLUMNS = """g.chat_id, g.id, g.owner_id, g.owner_role, g.text, g.check_command
 SELECT_GOAL = f"SELECT {_COLUMNS} FROM chat.goals g WHERE g.chat_id = $1 AND g.owner_id = $2"
 
 # May run: owner.
-LOCK_GOAL = f"{SELECT_GOAL} FOR UPDATE OF g"
+LOCK_GOAL = f"""
+    SELECT {_COLUMNS}, e.history_version FROM chat.goals g
+    JOIN chat.chat_exec e ON e.chat_id = g.chat_id
+    WHERE g.chat_id = $1 AND g.owner_id = $2 FOR UPDATE OF g
+"""
 
 # A goal takes the place of an earlier one; only root chats of the owner have goals.
 # May run: owner.
 SET_GOAL = """
     INSERT INTO chat.goals (chat_id, id, owner_id, owner_role, text, check_command, turns_max,
-        seconds_max, cost_max_micros, state, reason, turns_count, check_output, request_hash,
-        created_at)
-    SELECT c.id, $3, $2, $4, $5, $6, $7, $8, $9, 'active', '', 0, '', $10, clock_timestamp()
+        seconds_max, cost_max_micros, state, reason, turns_count, check_output, resumes_count,
+        resumed_version, request_hash, created_at)
+    SELECT c.id, $3, $2, $4, $5, $6, $7, $8, $9, 'active', '', 0, '', 0, 0, $10, clock_timestamp()
     FROM chat.chats c WHERE c.id = $1 AND c.owner_id = $2 AND c.parent_chat_id IS NULL
     ON CONFLICT (chat_id) DO UPDATE SET id = excluded.id, owner_role = excluded.owner_role,
         text = excluded.text, check_command = excluded.check_command,
         turns_max = excluded.turns_max, seconds_max = excluded.seconds_max,
         cost_max_micros = excluded.cost_max_micros, state = excluded.state, reason = '',
-        turns_count = 0, check_output = '', claimed_until = NULL,
+        turns_count = 0, check_output = '', resumes_count = 0, resumed_version = 0,
+        claimed_until = NULL,
         request_hash = excluded.request_hash, created_at = excluded.created_at
     RETURNING chat_id
 """
@@ -64,17 +70,20 @@ CLAIM = f"""
         clock_timestamp() AS now
 """
 
-# Stores what became of a goal, unless it was changed, replaced or counted meanwhile.
+# Stores what became of a goal, unless it was changed, replaced, counted or resumed meanwhile.
 # May run: process.
 UPDATE_GOAL = """
     UPDATE chat.goals SET state = $4, reason = $5, turns_count = $6, check_output = $7,
         claimed_until = clock_timestamp() + $8::interval
     WHERE chat_id = $1 AND id = $2 AND turns_count = $3 AND state = 'active'
+        AND resumes_count = $9
 """
 
 # May run: checked by LOCK_GOAL.
 CHANGE_STATE = """
-    UPDATE chat.goals SET state = $2, reason = $3, claimed_until = NULL WHERE chat_id = $1
+    UPDATE chat.goals SET state = $2, reason = $3, resumes_count = $4, resumed_version = $5,
+        claimed_until = NULL
+    WHERE chat_id = $1
 """
 
 # May run: process.
@@ -137,9 +146,9 @@ class PostgresGoals:
                 raise InvalidRequest("chat_id", "is a child; set the goal of its root chat")
 
     async def change(
-        self, chat_id: ChatId, owner_id: OwnerId, decide: Callable[[Goal], Goal]
+        self, chat_id: ChatId, owner_id: OwnerId, decide: Callable[[Goal, int], Goal]
     ) -> None:
-        """Pause or resume a goal.
+        """Pause or resume a goal, by its value and the version of the history of its chat.
 
         Raises:
             ResourceNotFound: The owner's chat has none.
@@ -148,9 +157,16 @@ class PostgresGoals:
             row = await connection.fetchrow(LOCK_GOAL, chat_id, owner_id)
             if row is None:
                 raise ResourceNotFound(RESOURCE, chat_id)
-            changed = decide(_goal_of(row))
+            changed = decide(_goal_of(row), row["history_version"])
             if changed != _goal_of(row):
-                await connection.execute(CHANGE_STATE, chat_id, changed.state, changed.reason)
+                await connection.execute(
+                    CHANGE_STATE,
+                    chat_id,
+                    changed.state,
+                    changed.reason,
+                    changed.resumes_count,
+                    changed.resumed_version,
+                )
 
     async def delete(self, chat_id: ChatId, owner_id: OwnerId) -> None:
         """Delete a goal.
@@ -181,6 +197,7 @@ class PostgresGoals:
             after.turns_count,
             after.check_output,
             again_in,
+            before.resumes_count,
         )
 
     async def are_there_any(self) -> bool:
@@ -204,4 +221,6 @@ def _goal_of(row: asyncpg.Record) -> Goal:
         turns_count=row["turns_count"],
         cost_micros=row["cost_micros"],
         check_output=row["check_output"],
+        resumes_count=row["resumes_count"],
+        resumed_version=row["resumed_version"],
     )

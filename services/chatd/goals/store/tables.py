@@ -36,6 +36,8 @@ goals = Table(
     text_column("reason"),
     count_column("turns_count"),
     text_column("check_output"),
+    count_column("resumes_count"),
+    count_column("resumed_version"),
     time_column("claimed_until", nullable=True),
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),

@@ -23,6 +23,8 @@ STATEMENTS = (
         reason text NOT NULL,
         turns_count bigint NOT NULL,
         check_output text NOT NULL,
+        resumes_count bigint NOT NULL,
+        resumed_version bigint NOT NULL,
         claimed_until timestamptz,
         request_hash bytea NOT NULL,
         created_at timestamptz NOT NULL,

@@ -34,6 +34,17 @@ def optional_uuid(text: str, field: str) -> str:
     return uuid_of(text, field) if text else ""
 
 
+def storable(text: str, field: str) -> str:
+    """Return a text that the database can store.
+
+    Raises:
+        InvalidRequest: It contains a NUL character.
+    """
+    if "\0" in text:
+        raise InvalidRequest(field, "contains a NUL character; leave it out")
+    return text
+
+
 def mcp_server_ids(texts: Sequence[str]) -> tuple[str, ...]:
     """Return ids of MCP servers without duplicates."""
     return tuple(dict.fromkeys(str(uuid.UUID(text)) for text in texts))

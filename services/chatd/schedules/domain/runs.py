@@ -25,6 +25,7 @@ REPEAT_FOR: Final = timedelta(hours=12)
 FAILURES_MAX: Final = 3
 
 SENT_UNKNOWN: Final = "It was cut off while sending, and whether it was sent is not known."
+DEFECT: Final = "It failed for a reason that only an administrator can see; ask one of them."
 
 
 class Due(StrEnum):
@@ -53,7 +54,7 @@ def due(schedule: Schedule, planned_at: datetime, begun_at: datetime | None, now
         return Due.SEND if now - begun_at <= REPEAT_FOR else Due.GIVE_UP
     if now - planned_at > LATE and schedule.missed_runs is MissedRuns.SKIP:
         return Due.MISS
-    if schedule.ends_at is not None and now > schedule.ends_at + LATE:
+    if schedule.ends_at is not None and now - schedule.ends_at > LATE:
         return Due.MISS
     return Due.SEND
 

@@ -13,6 +13,7 @@ from typing import Final, NoReturn, Protocol
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.runs import (
+    DEFECT,
     SENT_UNKNOWN,
     TRY_FOR,
     Due,
@@ -87,7 +88,7 @@ class ScheduleRuns:
     async def make_round(self) -> None:
         """Send all that is due, and record the turns that ended."""
         while (found := await self._store.claim(CLAIM_FOR)) is not None:
-            await self._settle(found)
+            await self._settle_alone(found)
         for ended in await self._store.ended(ENDED_MAX):
             await self._store.end(ended, partial(_after_turn, ended=ended))
 
@@ -95,6 +96,29 @@ class ScheduleRuns:
         outlook = await self._store.outlook()
         limit_s = OPEN_S if outlook.is_open else RARELY_S
         return limit_s if outlook.wait_s is None else min(limit_s, max(SOONEST_S, outlook.wait_s))
+
+    async def _settle_alone(self, found: DueRun) -> None:
+        """Settle a run; a defect fails this one, and others go on."""
+        try:
+            await self._settle(found)
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            logger.exception(
+                "a scheduled run failed unexpectedly", extra={"schedule_id": found.schedule.id}
+            )
+            await self._fail(found)
+
+    async def _fail(self, found: DueRun) -> None:
+        """Record that a run failed; pause its schedule if it has no next time that is known."""
+        try:
+            await self._refuse(found, CallRefused(DEFECT))
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            logger.exception("a schedule has no next run", extra={"schedule_id": found.schedule.id})
+            after = partial(after_failure, error=DEFECT, is_lasting=True)
+            await self._record(found, RunOutcome.FAILED, after, error=DEFECT)
 
     async def _settle(self, found: DueRun) -> None:
         """Send, miss or give up a run, and record it; one that is postponed keeps its claim."""

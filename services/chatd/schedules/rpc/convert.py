@@ -93,7 +93,7 @@ def new_schedule(
     schedule = Schedule(
         id=schedule_id,
         owner=owner,
-        name=given.name.strip(),
+        name=fields.storable(given.name.strip(), "schedule.name"),
         timing=timing,
         task=_task(given),
         missed_runs=MISSED_OF[given.missed_runs],
@@ -116,9 +116,9 @@ def _task(given: schedule_pb2.Schedule) -> Task:
     if not given.text.strip():
         raise InvalidRequest("schedule.text", "is empty; give the message to send")
     task = Task(
-        given.text,
+        fields.storable(given.text, "schedule.text"),
         fields.optional_uuid(given.chat_id, "schedule.chat_id"),
-        given.model_id.strip(),
+        fields.storable(given.model_id.strip(), "schedule.model_id"),
         EFFORT_OF[given.reasoning_effort],
         MODE_OF[given.mode],
         fields.optional_uuid(given.workspace_id, "schedule.workspace_id"),

@@ -13,7 +13,8 @@ from parley.postgres import Connection, Pool
 _IS_SUSPENDED = "EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = d.owner_id)"
 
 # The schedule that is due longest and that no process claimed, for some time; none of suspended
-# users. A schedule that another process claims now is passed over.
+# users. One whose claim expired counts from then on, so that it does not hold up others. A schedule
+# that another process claims now is passed over.
 # May run: process.
 CLAIM = f"""
     WITH due AS (
@@ -21,7 +22,7 @@ CLAIM = f"""
         WHERE state = 'active' AND next_run_at <= clock_timestamp()
             AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
             AND NOT {_IS_SUSPENDED}
-        ORDER BY next_run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+        ORDER BY greatest(next_run_at, claimed_until) LIMIT 1 FOR UPDATE SKIP LOCKED)
     UPDATE chat.schedules s SET claimed_until = clock_timestamp() + $1::interval
     FROM due WHERE s.id = due.id
     RETURNING {COLUMNS}, clock_timestamp() AS now, (SELECT r.begun_at FROM chat.schedule_runs r

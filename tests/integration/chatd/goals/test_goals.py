@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from chatd.chats.domain.owner_calls import CallRefused
+from chatd.chats.domain.commands import FailTurn, FinishInterruption, Interrupt
+from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
+from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
+from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.errors import ERRORS
-from chatd.goals.domain.goal import CheckResult, Goal
+from chatd.goals.domain.goal import DEFECT, INTERRUPTED, CheckResult, Goal
 from chatd.goals.engine.pursuit import EVERY_S, GoalPursuit
 from chatd.goals.rpc.actions import OwnerActions
 from chatd.goals.store.goals import PostgresGoals
+from chatd.primitives.domain.ids import ChatId, MessageId
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import goal_pb2
 from parley.api.chat.v1 import goal_service_pb2 as api
@@ -24,10 +28,14 @@ END_CLAIMS = "UPDATE chat.goals SET claimed_until = clock_timestamp() - interval
 COUNT_MESSAGES = """
     SELECT count(*) FROM chat.chat_messages WHERE role = 'user' AND chat_id = $1
 """
+SELECT_WAIT_S = """
+    SELECT extract(epoch FROM claimed_until - clock_timestamp())::float8 FROM chat.goals
+"""
+SET_LONG_AGO = "UPDATE chat.goals SET created_at = created_at - interval '1 hour'"
 SUSPEND = "INSERT INTO chat.suspended_users VALUES ($1, false, now())"
 
 
-class Crash(Exception):
+class Crash(BaseException):
     """A process ends here."""
 
 
@@ -36,7 +44,7 @@ class Checks:
     """Sends as the real actions, and checks as a test says."""
 
     real: OwnerActions
-    results: list[CheckResult | CallRefused | None] = field(default_factory=list)
+    results: list[CheckResult | Exception | None] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     crashes: bool = False
 
@@ -48,7 +56,7 @@ class Checks:
     async def check(self, goal: Goal, request_id: str) -> CheckResult | None:
         self.checked.append(request_id)
         result = self.results.pop(0)
-        if isinstance(result, CallRefused):
+        if isinstance(result, Exception):
             raise result
         return result
 
@@ -66,6 +74,10 @@ class Process:
         request = api.SetGoalRequest(
             request_id=self.served.ann.fresh(), chat_id=self.chat_id, goal=goal
         )
+        return (await self.served.ann.ask(request)).goal
+
+    async def resume(self) -> Any:
+        request = api.ResumeGoalRequest(request_id=self.served.ann.fresh(), chat_id=self.chat_id)
         return (await self.served.ann.ask(request)).goal
 
     async def round(self) -> None:
@@ -125,6 +137,35 @@ async def test_it_ends_when_its_turns_are_used_up(served: ServedChats, process: 
     assert read.reason == "The check did not pass within 1 turns."
 
 
+async def test_a_goal_that_waits_for_something_is_tried_rarely_and_not_for_ever(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set(seconds_max=600)
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.results = [CallPostponed("No node.")] * 2
+    await process.round()
+    assert (await process.read()).state == goal_pb2.GOAL_STATE_ACTIVE
+    assert await served.pool.fetchval(SELECT_WAIT_S) > 20
+    await served.pool.execute(SET_LONG_AGO)
+    await process.round()
+    read = await process.read()
+    assert (read.state, read.reason) == (
+        goal_pb2.GOAL_STATE_EXHAUSTED,
+        "The check did not pass within 600 seconds. No node.",
+    )
+
+
+async def test_nothing_is_sent_for_a_goal_whose_time_is_over(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set(seconds_max=600)
+    await served.pool.execute(SET_LONG_AGO)
+    await process.round()
+    assert (await process.read()).state == goal_pb2.GOAL_STATE_EXHAUSTED
+    assert await process.messages() == 1
+
+
 async def test_many_processes_send_each_message_once(served: ServedChats, process: Process) -> None:
     await process.set()
     async with asyncio.TaskGroup() as tasks:
@@ -142,7 +183,7 @@ async def test_a_process_that_ends_after_sending_sends_nothing_twice(
     await served.finish(process.chat_id)
     process.checks.crashes = True
     process.checks.results = [CheckResult(1, "first")]
-    with pytest.raises(ExceptionGroup):
+    with pytest.raises(BaseExceptionGroup):
         await process.round()
     assert await process.messages() == 3
     assert (await process.read()).turns_count == 1
@@ -167,12 +208,70 @@ async def test_an_interruption_or_a_refusal_pauses_it_until_it_is_resumed(
         goal_pb2.GOAL_STATE_PAUSED,
         "The check could not be started.",
     )
-    resuming = api.ResumeGoalRequest(request_id="r", chat_id=process.chat_id)
-    assert (await served.ann.ask(resuming)).goal.state == goal_pb2.GOAL_STATE_ACTIVE
+    assert (await process.resume()).state == goal_pb2.GOAL_STATE_ACTIVE
     pausing = api.PauseGoalRequest(request_id="p", chat_id=process.chat_id)
     assert (await served.ann.ask(pausing)).goal.state == goal_pb2.GOAL_STATE_PAUSED
     await process.round()
     assert await process.messages() == 2
+
+
+@pytest.mark.parametrize("result", [LookupError(), CheckResult(1, "\0")])
+async def test_a_goal_that_fails_unexpectedly_is_paused_and_others_go_on(
+    served: ServedChats, process: Process, result: CheckResult | Exception
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    other = await served.ann.create()
+    await served.finish(other.id)
+    sound = Process(served, other.id, process.checks)
+    await sound.set()
+    process.checks.results = [result]
+    await process.round()
+    halted = await process.read()
+    assert (halted.state, halted.reason) == (goal_pb2.GOAL_STATE_PAUSED, DEFECT)
+    assert (await sound.read()).turns_count == 1
+
+
+async def test_texts_that_cannot_be_stored_are_refused(
+    served: ServedChats, process: Process
+) -> None:
+    for name in ("text", "check_command"):
+        goal = goal_pb2.Goal(**{"text": "a", "check_command": "b", name: "a\0b"})
+        asked = api.SetGoalRequest(request_id="n", chat_id=process.chat_id, goal=goal)
+        problem = await served.ann.refusal(asked)
+        assert (problem.reason, problem.metadata["field"]) == ("INVALID_REQUEST", f"goal.{name}")
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+async def test_a_goal_that_is_resumed_goes_on_after_the_turn_that_paused_it(
+    served: ServedChats, process: Process, is_failed: bool
+) -> None:
+    await process.set()
+    await process.round()
+    chats, chat_id = served.stores.chats, ChatId(process.chat_id)
+    error = TurnError("The provider is away.", ErrorKind.OVERLOADED)
+    if is_failed:
+        await chats.apply(chat_id, FailTurn(fence_of(await served.state(chat_id)), error))
+    else:
+        await chats.apply(chat_id, Interrupt(MessageId(0), None))
+        ending = FinishInterruption(fence_of(await served.state(chat_id)), ())
+        await chats.apply(chat_id, ending)
+    await process.round()
+    halted = await process.read()
+    reason = error.message if is_failed else INTERRUPTED
+    assert (halted.state, halted.reason) == (goal_pb2.GOAL_STATE_PAUSED, reason)
+    await process.resume()
+    process.checks.results = [CallRefused("The check was cut off by a restart.")]
+    await process.round()
+    assert (await process.read()).state == goal_pb2.GOAL_STATE_PAUSED
+    await process.resume()
+    process.checks.results = [CheckResult(1, "1 failed")]
+    await process.round()
+    going = await process.read()
+    assert (going.state, going.turns_count) == (goal_pb2.GOAL_STATE_ACTIVE, 2)
+    assert len(set(process.checks.checked)) == 2
+    assert await process.messages() == 3
 
 
 async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, process: Process) -> None:

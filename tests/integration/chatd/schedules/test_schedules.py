@@ -13,6 +13,7 @@ from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.errors import ERRORS
 from chatd.primitives.domain.ids import ChatId
+from chatd.schedules.domain.runs import DEFECT
 from chatd.schedules.domain.schedule import RUNS_KEPT, SCHEDULES_MAX, Schedule
 from chatd.schedules.engine.running import OPEN_S, ScheduleRuns
 from chatd.schedules.rpc.sending import ChatSender
@@ -33,11 +34,13 @@ MAKE_DUE = """
     WHERE id = $1
 """
 END_CLAIMS = "UPDATE chat.schedules SET claimed_until = clock_timestamp() - interval '1 second'"
+END_CLAIM = f"{END_CLAIMS} WHERE id = $1"
+SET_ZONE = "UPDATE chat.schedules SET time_zone = $2 WHERE id = $1"
 COUNT_MESSAGES = "SELECT count(*) FROM chat.chat_messages WHERE role = 'user'"
 SUSPEND = "INSERT INTO chat.suspended_users VALUES ($1, false, now())"
 
 
-class Crash(Exception):
+class Crash(BaseException):
     """A process ends here."""
 
 
@@ -54,6 +57,21 @@ class CrashingSender:
             await self.real.send(schedule, request_id)
             self.sent.append(request_id)
         raise Crash
+
+
+@dataclass
+class DefectiveSender:
+    """Sends as the real one, except the messages of one schedule."""
+
+    real: ChatSender
+    schedule_id: str
+    tried: list[str] = field(default_factory=list)
+
+    async def send(self, schedule: Schedule, request_id: str) -> ChatId:
+        self.tried.append(schedule.id)
+        if schedule.id == self.schedule_id:
+            raise LookupError
+        return await self.real.send(schedule, request_id)
 
 
 @dataclass
@@ -169,6 +187,9 @@ async def test_bad_times_and_ids_are_refused_with_their_field(process: Process) 
         ({"time_zone": "../etc/passwd"}, "schedule.time_zone"),
         ({"ends_at": past}, "schedule.ends_at"),
         ({"text": " \n"}, "schedule.text"),
+        ({"text": "a\0b"}, "schedule.text"),
+        ({"name": "a\0b"}, "schedule.name"),
+        ({"model_id": "a\0b"}, "schedule.model_id"),
         ({"chat_id": ABSENT, "unattended": True}, "schedule.unattended"),
     ):
         problem = await process.refused(**given)
@@ -259,6 +280,34 @@ async def test_a_process_that_ends_before_or_after_sending_leaves_one_run(
     assert await process.outcomes(made.id) == ["STARTED"]
     assert await process.messages() == before + 1
     assert (await process.read(made.id)).runs_count == 1
+
+
+async def test_a_run_that_fails_unexpectedly_is_recorded_and_others_go_on(
+    served: ServedChats, process: Process
+) -> None:
+    broken, zoneless, sound = [await process.made() for _ in range(3)]
+    await served.pool.execute(SET_ZONE, zoneless.id, "Europe/Nowhere")
+    for late_s, each in ((9.0, broken), (8.0, zoneless), (1.0, sound)):
+        await process.due(each.id, late_s=late_s)
+    await process.round(DefectiveSender(process.sender, broken.id))
+    failed, halted = await process.read(broken.id), await process.read(zoneless.id)
+    assert (failed.state, failed.failures_count) == (schedule_pb2.SCHEDULE_STATE_ACTIVE, 1)
+    assert failed.next_run_at.ToDatetime() > failed.last_run.planned_at.ToDatetime()
+    assert failed.last_run.error == DEFECT
+    assert (halted.state, halted.pause_reason) == (schedule_pb2.SCHEDULE_STATE_PAUSED, DEFECT)
+    assert await process.outcomes(sound.id) == ["STARTED"]
+
+
+async def test_a_run_whose_claim_expired_comes_after_those_that_became_due_before(
+    process: Process,
+) -> None:
+    stuck, waiting = await process.made(), await process.made()
+    await process.due(stuck.id, late_s=90.0)
+    await process.due(waiting.id, late_s=60.0)
+    await process.served.pool.execute(END_CLAIM, stuck.id)
+    sender = DefectiveSender(process.sender, "")
+    await process.round(sender)
+    assert sender.tried == [waiting.id, stuck.id]
 
 
 async def test_missed_runs_are_skipped_or_made_up_for_once(

@@ -85,6 +85,18 @@ async def test_a_scoped_key_does_what_its_scopes_say_and_no_more(stack: GatewayS
     assert (renamed.status, renamed.json()["code"]) == (403, "SCOPE_MISSING")
 
 
+async def test_a_key_for_chats_alone_runs_no_checks_of_goals(stack: GatewayStack) -> None:
+    key = await made(await invited(stack), scopes=["chat:read", "chat:write"])
+    writer = client(stack, key["key"])
+    path = "/api/v1/chats/00000000-0000-0000-0000-0000000000e2/goal"
+    goal = {"text": "Mend it.", "check_command": "make test"}
+    for reply in (
+        await writer.request("PUT", path, goal),
+        await writer.request("POST", f"{path}/resume"),
+    ):
+        assert (reply.status, reply.json()["scope"]) == (403, "workspace:write")
+
+
 async def test_a_scope_gives_no_right_that_the_user_lacks(stack: GatewayStack) -> None:
     browser = await invited(stack)
     key = await made(browser, scopes=["identity:admin", "identity:read"])

@@ -11,6 +11,7 @@ from chatd.goals.domain.goal import (
     RestingChat,
     after_check,
     after_message,
+    after_postponement,
     after_refusal,
     before_check,
     check_id,
@@ -67,6 +68,14 @@ def test_each_budget_ends_it_with_a_reason() -> None:
     assert after_check(unbounded, FAILED, NOON).state is GoalState.ACTIVE
 
 
+def test_what_is_postponed_is_tried_while_there_is_time() -> None:
+    for goal in (GOAL, replace(GOAL, turns_count=0)):
+        assert after_postponement(goal, "No node.", NOON + timedelta(seconds=59)) == goal
+        late = after_postponement(goal, "No node.", NOON + timedelta(seconds=60))
+        assert late.state is GoalState.EXHAUSTED
+        assert late.reason == "The check did not pass within 60 seconds. No node."
+
+
 def test_a_turn_that_failed_or_was_interrupted_pauses_it() -> None:
     assert before_check(GOAL, RestingChat(4)) == GOAL
     failed = before_check(GOAL, RestingChat(4, "No key."))
@@ -80,12 +89,22 @@ def test_a_turn_that_failed_or_was_interrupted_pauses_it() -> None:
 def test_messages_and_checks_have_request_ids_that_every_process_finds() -> None:
     assert message_id(GOAL) == "goal-9a-2"
     assert message_id(after_message(GOAL)) == "goal-9a-3"
-    assert check_id(GOAL, RestingChat(4)) == "goal-9a-check-4"
+    assert check_id(GOAL, RestingChat(4)) == "goal-9a-check-4-0"
+    assert check_id(resumed(paused(GOAL), 4), RestingChat(4)) == "goal-9a-check-4-1"
 
 
 def test_its_owner_pauses_and_resumes_it_while_it_is_not_over() -> None:
-    assert resumed(paused(GOAL)) == GOAL
+    again = replace(GOAL, resumes_count=1, resumed_version=4)
+    assert resumed(paused(GOAL), 4) == again
     refused = after_refusal(GOAL, "No money.")
-    assert resumed(refused) == GOAL
+    assert resumed(refused, 4) == again
     reached = replace(GOAL, state=GoalState.REACHED)
-    assert paused(reached) == resumed(reached) == reached
+    assert paused(reached) == resumed(reached, 4) == reached
+
+
+def test_the_turn_after_which_it_was_resumed_does_not_pause_it_again() -> None:
+    again = resumed(before_check(GOAL, RestingChat(4, is_interrupted=True)), 4)
+    assert before_check(again, RestingChat(4, is_interrupted=True)) == again
+    assert before_check(again, RestingChat(4, "No key.")) == again
+    later = before_check(again, RestingChat(5, is_interrupted=True))
+    assert later.state is GoalState.PAUSED

@@ -58,6 +58,11 @@ def test_a_run_that_is_due_is_sent_and_a_late_one_as_the_schedule_says() -> None
     assert due(ended, NOON, None, NOON + timedelta(days=3)) is Due.MISS
 
 
+def test_a_schedule_may_end_at_the_last_time_there_is() -> None:
+    endless = replace(HOURLY, ends_at=datetime.max.replace(tzinfo=UTC))
+    assert due(endless, NOON, None, NOON) is Due.SEND
+
+
 def test_a_run_that_was_begun_is_sent_again_while_its_request_id_is_remembered() -> None:
     assert due(HOURLY, NOON, NOON, NOON + REPEAT_FOR) is Due.SEND
     assert due(HOURLY, NOON, NOON, NOON + REPEAT_FOR + SECOND) is Due.GIVE_UP
