@@ -12,7 +12,6 @@ from chatd.hooks.domain.ports import DeliveryFailed, HookAnswer
 from chatd.primitives.domain.errors import ResourceNotFound
 from parley.clock import Clock
 from parley.egress import SendFailed
-from parley.postgres import DatabaseUnavailable
 from parley.secrets import SecretsError
 from parley.settings import Secret
 
@@ -73,10 +72,11 @@ class WebhookSender:
 
         Raises:
             DeliveryFailed: There is none in time.
+            DatabaseUnavailable: The secret cannot be read now, which is no failure of the hook.
         """
         try:
+            secret = await self._secret_of(hook.id)
             async with asyncio.timeout(hook.timeout_ms / 1000):
-                secret = await self._secret_of(hook.id)
                 try:
                     return await self._post(hook.url, secret, dispatch_id, body)
                 except SendFailed as failure:
@@ -88,7 +88,7 @@ class WebhookSender:
             raise DeliveryFailed(f"it did not answer within {hook.timeout_ms} ms") from None
         except SendFailed as failure:
             raise DeliveryFailed(str(failure)) from failure
-        except (ResourceNotFound, DatabaseUnavailable, SecretsError) as unknown:
+        except (ResourceNotFound, SecretsError) as unknown:
             raise DeliveryFailed(f"its secret cannot be read: {unknown}") from unknown
 
     async def _post(self, url: str, secret: Secret, dispatch_id: str, body: bytes) -> HookAnswer:

@@ -62,6 +62,7 @@ class HookSender(Protocol):
 
         Raises:
             DeliveryFailed: There is none in time.
+            DatabaseUnavailable: What it needs cannot be read now.
         """
         ...
 

@@ -13,6 +13,7 @@ from chatd.hooks.domain.hooks import FailPolicy, HookEvent, Occurrence, sendable
 from chatd.hooks.domain.ports import Delivery, DeliveryFailed, HookAnswer, HookOutcome
 from chatd.hooks.engine.dispatch import EVENT_MS_MAX, HookDispatcher
 from parley.clock import FakeClock
+from parley.postgres import DatabaseUnavailable
 from parley.secrets import KeyMissing
 from parley.settings import Secret
 from parley.telemetry.redaction import Redactor
@@ -139,6 +140,15 @@ async def test_a_secret_that_cannot_be_opened_is_a_failed_delivery() -> None:
 
     sender = WebhookSender(Unreachable(), damaged, FakeClock())
     with pytest.raises(DeliveryFailed, match="its secret cannot be read"):
+        await sender.send(hook(PRE), "id", b"{}")
+
+
+async def test_a_database_that_is_away_is_no_failure_of_a_hook() -> None:
+    async def away(hook_id: str) -> Secret:
+        raise DatabaseUnavailable("it restarts")
+
+    sender = WebhookSender(Unreachable(), away, FakeClock())
+    with pytest.raises(DatabaseUnavailable):
         await sender.send(hook(PRE), "id", b"{}")
 
 

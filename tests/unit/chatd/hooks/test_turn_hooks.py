@@ -32,6 +32,7 @@ from chatd.models.domain.language_model import (
     TextDelta,
     UsageReported,
 )
+from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problems
 from support.chatd.hooks.in_memory_hooks import HOOK_ID, Answer, HookStage, hook, hook_stage
 from support.chatd.turns.journaling_tools import Crash
@@ -253,6 +254,24 @@ async def test_the_next_owner_repeats_events_with_the_same_ids_and_loses_no_resu
         "session_start",
         "stop",
     ]
+
+
+@pytest.mark.parametrize("event", [PRE, POST, HookEvent.STOP])
+async def test_a_turn_is_resumed_after_the_database_was_away_for_a_hook(event: HookEvent) -> None:
+    stage, hooks = stage_of(lambda _: {}, event, calls=(LS,))
+
+    def away(payload: object) -> object:
+        raise DatabaseUnavailable("it restarts")
+
+    hooks.consumer.answer = away
+    stage.send()
+    with pytest.raises(DatabaseUnavailable):
+        await stage.run()
+    assert stage.status is Status.RUNNING
+    hooks.consumer.answer = lambda _: {}
+    await stage.take_over()
+    assert stage.tools.order == ["execute"]
+    assert stage.texts[-1] == ("assistant", "done")
 
 
 async def test_two_calls_with_one_id_are_not_decided_on() -> None:
