@@ -136,8 +136,8 @@ class ScheduleRuns:
         now = found.now
         match due(found.schedule, found.planned_at, found.begun_at, now):
             case Due.SEND:
-                await self._store.begin(found)
-                await self._send(found)
+                if await self._store.begin(found):
+                    await self._send(found)
             case Due.MISS:
                 await self._record(found, RunOutcome.MISSED, partial(after_miss, now=now))
             case Due.GIVE_UP:

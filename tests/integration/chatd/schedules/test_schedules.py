@@ -28,7 +28,7 @@ from parley.api.chat.v1 import chat_pb2, schedule_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import schedule_service_pb2 as api
 from parley.clock import FakeClock
-from parley.postgres import DatabaseUnavailable
+from parley.postgres import DatabaseUnavailable, Pool
 from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
 
@@ -90,6 +90,19 @@ class MeetingSender:
     async def send(self, schedule: Schedule, request_id: str) -> ChatId:
         await self.meeting.wait()
         return await self.real.send(schedule, request_id)
+
+
+class ChangedRuns(PostgresDueRuns):
+    """Runs whose schedules are changed as soon as they are claimed."""
+
+    def __init__(self, pool: Pool, change: str) -> None:
+        super().__init__(pool)
+        self._change = change
+
+    async def claim(self, claim_for: timedelta) -> DueRun | None:
+        found = await super().claim(claim_for)
+        await self._pool.execute(self._change)
+        return found
 
 
 class AwayRuns(PostgresDueRuns):
@@ -208,6 +221,7 @@ async def test_bad_times_and_ids_are_refused_with_their_field(process: Process) 
         ({"cron": "", "at": future, "time_zone": "UTC"}, "schedule.time_zone"),
         ({"cron": "every day"}, "schedule.cron"),
         ({"cron": "0 0 30 2 *"}, "schedule.cron"),
+        ({"cron": "*/4 * * * *"}, "schedule.cron"),
         ({"time_zone": "Mars/Base"}, "schedule.time_zone"),
         ({"time_zone": "../etc/passwd"}, "schedule.time_zone"),
         ({"ends_at": past}, "schedule.ends_at"),
@@ -356,6 +370,18 @@ async def test_runs_are_sent_at_once_so_that_a_slow_one_holds_up_no_other(
     await process.round(MeetingSender(process.sender, asyncio.Barrier(SENT_AT_ONCE_MAX)))
     for each in schedules:
         assert await process.outcomes(each.id) == ["STARTED"]
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE chat.schedules SET state = 'paused'", "DELETE FROM chat.schedules"]
+)
+async def test_a_run_whose_schedule_was_paused_or_deleted_meanwhile_is_not_sent(
+    process: Process, change: str
+) -> None:
+    await process.due((await process.made()).id)
+    store = ChangedRuns(process.served.pool, change)
+    await ScheduleRuns(store, process.sender, FakeClock()).make_round()
+    assert process.served.created == []
 
 
 async def test_the_loop_goes_on_after_an_outage(process: Process) -> None:
