@@ -149,5 +149,7 @@ class GoalPursuit:
             goal = within_budget(goal, claimed.now)
         if goal.state is not GoalState.ACTIVE:
             return goal
+        if not await self._store.is_current(goal):
+            return goal  # It was paused or ended during the check; nothing of this is stored.
         await self._actions.send(goal, next_message(goal, result), message_id(goal))
         return after_message(goal)

@@ -79,6 +79,12 @@ UPDATE_GOAL = """
         AND resumes_count = $9
 """
 
+# May run: process.
+SELECT_IS_CURRENT = """
+    SELECT EXISTS (SELECT 1 FROM chat.goals WHERE chat_id = $1 AND id = $2 AND turns_count = $3
+        AND state = 'active' AND resumes_count = $4)
+"""
+
 # May run: checked by LOCK_GOAL.
 CHANGE_STATE = """
     UPDATE chat.goals SET state = $2, reason = $3, resumes_count = $4, resumed_version = $5,
@@ -184,6 +190,14 @@ class PostgresGoals:
             return None
         chat = RestingChat(row["history_version"], row["error"] or "", bool(row["is_interrupted"]))
         return ClaimedGoal(_goal_of(row), chat, row["now"])
+
+    async def is_current(self, goal: Goal) -> bool:
+        """Return whether a claimed goal was not changed, replaced or ended meanwhile."""
+        return bool(
+            await self._pool.fetchval(
+                SELECT_IS_CURRENT, goal.chat_id, goal.id, goal.turns_count, goal.resumes_count
+            )
+        )
 
     async def store(self, before: Goal, after: Goal, again_in: timedelta) -> None:
         """Store what became of a claimed goal, once; others may claim it after some time."""

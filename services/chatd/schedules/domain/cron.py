@@ -15,6 +15,7 @@ BOUNDS: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 WEEKDAYS: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 HOURS: Final = frozenset(range(24))
+DAY_MINUTES: Final = 24 * 60
 #: February 29 can be eight years away.
 DAYS_MAX: Final = 366 * 9
 
@@ -72,6 +73,12 @@ class Cron:
         if self.is_any_day or self.is_any_weekday:
             return is_day and is_weekday
         return is_day or is_weekday
+
+    def shortest_gap(self) -> timedelta:
+        """Return the time between the two matches that are closest, on days one after the other."""
+        times = sorted(hour * 60 + minute for hour in self.hours for minute in self.minutes)
+        following = [*times[1:], times[0] + DAY_MINUTES]
+        return timedelta(minutes=min(b - a for a, b in zip(times, following, strict=True)))
 
     def next_after(self, after: datetime, zone: tzinfo) -> datetime | None:
         """Return the first match after an instant, in UTC; None if there is none in nine years."""

@@ -1,7 +1,7 @@
 """A schedule and its runs, as values."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -14,6 +14,8 @@ from chatd.schedules.domain.cron import Cron
 
 SCHEDULES_MAX: Final = 100
 RUNS_KEPT: Final = 50
+#: How often a schedule may make a new chat.
+NEW_CHATS_EVERY: Final = timedelta(minutes=5)
 
 
 class TooManySchedules(ChatError):

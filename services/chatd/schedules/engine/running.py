@@ -37,6 +37,8 @@ OPEN_S: Final = 5.0
 SOONEST_S: Final = 0.2
 CLAIM_FOR: Final = timedelta(seconds=60)
 ENDED_MAX: Final = 100
+#: A run whose sending takes long does not hold up others.
+SENT_AT_ONCE_MAX: Final = 8
 
 logger = logging.getLogger(__name__)
 
@@ -80,15 +82,22 @@ class ScheduleRuns:
             try:
                 await self.make_round()
                 wait_s = await self._wait_s()
-            except DatabaseUnavailable as outage:
-                logger.warning("no schedules are run: %s", outage)
+            except* DatabaseUnavailable as outages:
+                logger.warning("no schedules are run: %s", outages.exceptions[0])
                 wait_s = RARELY_S
             await is_set_within(self._is_changed, wait_s, self._clock)
 
     async def make_round(self) -> None:
-        """Send all that is due, and record the turns that ended."""
-        while (found := await self._store.claim(CLAIM_FOR)) is not None:
-            await self._settle_alone(found)
+        """Send all that is due, some at once, and record the turns that ended."""
+        free = asyncio.Semaphore(SENT_AT_ONCE_MAX)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await free.acquire()
+                found = await self._store.claim(CLAIM_FOR)
+                if found is None:
+                    break
+                sending = tasks.create_task(self._settle_alone(found))
+                sending.add_done_callback(lambda _: free.release())
         for ended in await self._store.ended(ENDED_MAX):
             await self._store.end(ended, partial(_after_turn, ended=ended))
 
@@ -98,16 +107,18 @@ class ScheduleRuns:
         return limit_s if outlook.wait_s is None else min(limit_s, max(SOONEST_S, outlook.wait_s))
 
     async def _settle_alone(self, found: DueRun) -> None:
-        """Settle a run; a defect fails this one, and others go on."""
+        """Settle a run; neither a defect nor an outage ends the work on the others."""
+        shown = {"schedule_id": found.schedule.id}
         try:
-            await self._settle(found)
-        except DatabaseUnavailable:
-            raise
-        except Exception:
-            logger.exception(
-                "a scheduled run failed unexpectedly", extra={"schedule_id": found.schedule.id}
-            )
-            await self._fail(found)
+            try:
+                await self._settle(found)
+            except DatabaseUnavailable:
+                raise
+            except Exception:
+                logger.exception("a scheduled run failed unexpectedly", extra=shown)
+                await self._fail(found)
+        except DatabaseUnavailable as outage:
+            logger.warning("a scheduled run waits: %s", outage, extra=shown)
 
     async def _fail(self, found: DueRun) -> None:
         """Record that a run failed; pause its schedule if it has no next time that is known."""
@@ -125,8 +136,8 @@ class ScheduleRuns:
         now = found.now
         match due(found.schedule, found.planned_at, found.begun_at, now):
             case Due.SEND:
-                await self._store.begin(found)
-                await self._send(found)
+                if await self._store.begin(found):
+                    await self._send(found)
             case Due.MISS:
                 await self._record(found, RunOutcome.MISSED, partial(after_miss, now=now))
             case Due.GIVE_UP:

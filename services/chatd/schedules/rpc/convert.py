@@ -15,6 +15,7 @@ from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.schedules.domain.cron import Cron, CronInvalid
 from chatd.schedules.domain.runs import first_run_at
 from chatd.schedules.domain.schedule import (
+    NEW_CHATS_EVERY,
     MissedRuns,
     Run,
     RunOutcome,
@@ -37,6 +38,9 @@ OUTCOME = {
     each: schedule_pb2.ScheduleRunOutcome.Value(f"SCHEDULE_RUN_OUTCOME_{each.name}")
     for each in RunOutcome
 }
+TOO_OFTEN = (
+    "makes new chats more often than every 5 minutes; let it run less often, or give a chat_id"
+)
 MODE_OF = {value: mode for mode, value in MODE.items()}
 
 
@@ -89,13 +93,20 @@ def new_schedule(
     Raises:
         InvalidRequest: Its times or options are invalid.
     """
-    timing, ends_at = _timing(given), _time(given.ends_at) if given.HasField("ends_at") else None
+    timing, task = _timing(given), _task(given)
+    if (
+        timing.cron
+        and not task.chat_id
+        and Cron.parse(timing.cron).shortest_gap() < NEW_CHATS_EVERY
+    ):
+        raise InvalidRequest("schedule.cron", TOO_OFTEN)
+    ends_at = _time(given.ends_at) if given.HasField("ends_at") else None
     schedule = Schedule(
         id=schedule_id,
         owner=owner,
         name=fields.storable(given.name.strip(), "schedule.name"),
         timing=timing,
-        task=_task(given),
+        task=task,
         missed_runs=MISSED_OF[given.missed_runs],
         ends_at=ends_at,
         runs_max=given.runs_max,

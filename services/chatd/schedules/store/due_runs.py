@@ -29,12 +29,15 @@ CLAIM = f"""
         WHERE r.schedule_id = s.id AND r.planned_at = s.next_run_at) AS begun_at
 """
 
-# The run is known before it is sent, so that a process that ends meanwhile leaves a trace.
+# The run is known before it is sent, so that a process that ends meanwhile leaves a trace. There is
+# no row if the schedule was paused or deleted, or the run was recorded, since it was claimed.
 # May run: process.
 BEGIN_RUN = """
     INSERT INTO chat.schedule_runs (schedule_id, planned_at, begun_at, outcome, error)
-    SELECT id, $2, clock_timestamp(), 'sending', '' FROM chat.schedules WHERE id = $1
-    ON CONFLICT DO NOTHING
+    SELECT id, $2, clock_timestamp(), 'sending', '' FROM chat.schedules
+    WHERE id = $1 AND state = 'active' AND next_run_at = $2
+    ON CONFLICT (schedule_id, planned_at) DO UPDATE SET begun_at = schedule_runs.begun_at
+    WHERE schedule_runs.outcome = 'sending' RETURNING planned_at
 """
 
 # May run: process.
@@ -140,9 +143,10 @@ class PostgresDueRuns:
             return None
         return DueRun(schedule_of(row), row["next_run_at"], row["begun_at"], row["now"])
 
-    async def begin(self, due: DueRun) -> None:
-        """Store that a run is being sent."""
-        await self._pool.execute(BEGIN_RUN, due.schedule.id, due.planned_at)
+    async def begin(self, due: DueRun) -> bool:
+        """Store that a run is being sent; return whether it is still to be sent."""
+        begun = await self._pool.fetchval(BEGIN_RUN, due.schedule.id, due.planned_at)
+        return begun is not None
 
     async def record(self, schedule_id: str, run: Run, decide: Decide) -> None:
         """Record a run and what it changes about its schedule, once, whoever records it first."""

@@ -1,7 +1,9 @@
 """Goals over gRPC and in PostgreSQL: one process at a time works on each, and sends once."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,6 +49,7 @@ class Checks:
     results: list[CheckResult | Exception | None] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     crashes: bool = False
+    meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def send(self, goal: Goal, text: str, request_id: str) -> None:
         await self.real.send(goal, text, request_id)
@@ -55,6 +58,8 @@ class Checks:
 
     async def check(self, goal: Goal, request_id: str) -> CheckResult | None:
         self.checked.append(request_id)
+        if self.meanwhile is not None:
+            await self.meanwhile()
         result = self.results.pop(0)
         if isinstance(result, Exception):
             raise result
@@ -164,6 +169,20 @@ async def test_nothing_is_sent_for_a_goal_whose_time_is_over(
     await process.round()
     assert (await process.read()).state == goal_pb2.GOAL_STATE_EXHAUSTED
     assert await process.messages() == 1
+
+
+async def test_nothing_is_sent_for_a_goal_that_is_paused_during_its_check(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    pausing = api.PauseGoalRequest(request_id="p", chat_id=process.chat_id)
+    process.checks.meanwhile = partial(served.ann.ask, pausing)
+    process.checks.results = [CheckResult(1, "")]
+    await process.round()
+    assert (await process.read()).state == goal_pb2.GOAL_STATE_PAUSED
+    assert await process.messages() == 2
 
 
 async def test_many_processes_send_each_message_once(served: ServedChats, process: Process) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,13 +16,19 @@ from chatd.errors import ERRORS
 from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.runs import DEFECT
 from chatd.schedules.domain.schedule import RUNS_KEPT, SCHEDULES_MAX, Schedule
-from chatd.schedules.engine.running import OPEN_S, ScheduleRuns
+from chatd.schedules.engine.running import (
+    OPEN_S,
+    RARELY_S,
+    SENT_AT_ONCE_MAX,
+    ScheduleRuns,
+)
 from chatd.schedules.rpc.sending import ChatSender
-from chatd.schedules.store.due_runs import PostgresDueRuns
+from chatd.schedules.store.due_runs import DueRun, PostgresDueRuns
 from parley.api.chat.v1 import chat_pb2, schedule_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import schedule_service_pb2 as api
 from parley.clock import FakeClock
+from parley.postgres import DatabaseUnavailable, Pool
 from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
 
@@ -65,13 +72,44 @@ class DefectiveSender:
 
     real: ChatSender
     schedule_id: str
-    tried: list[str] = field(default_factory=list)
+    error: Exception
 
     async def send(self, schedule: Schedule, request_id: str) -> ChatId:
-        self.tried.append(schedule.id)
         if schedule.id == self.schedule_id:
-            raise LookupError
+            raise self.error
         return await self.real.send(schedule, request_id)
+
+
+@dataclass
+class MeetingSender:
+    """Sends as the real one, when so many messages are being sent at once."""
+
+    real: ChatSender
+    meeting: asyncio.Barrier
+
+    async def send(self, schedule: Schedule, request_id: str) -> ChatId:
+        await self.meeting.wait()
+        return await self.real.send(schedule, request_id)
+
+
+class ChangedRuns(PostgresDueRuns):
+    """Runs whose schedules are changed as soon as they are claimed."""
+
+    def __init__(self, pool: Pool, change: str) -> None:
+        super().__init__(pool)
+        self._change = change
+
+    async def claim(self, claim_for: timedelta) -> DueRun | None:
+        found = await super().claim(claim_for)
+        await self._pool.execute(self._change)
+        return found
+
+
+class AwayRuns(PostgresDueRuns):
+    """A database that does not answer."""
+
+    async def claim(self, claim_for: timedelta) -> DueRun | None:
+        raise DatabaseUnavailable("away")
 
 
 @dataclass
@@ -183,6 +221,7 @@ async def test_bad_times_and_ids_are_refused_with_their_field(process: Process) 
         ({"cron": "", "at": future, "time_zone": "UTC"}, "schedule.time_zone"),
         ({"cron": "every day"}, "schedule.cron"),
         ({"cron": "0 0 30 2 *"}, "schedule.cron"),
+        ({"cron": "*/4 * * * *"}, "schedule.cron"),
         ({"time_zone": "Mars/Base"}, "schedule.time_zone"),
         ({"time_zone": "../etc/passwd"}, "schedule.time_zone"),
         ({"ends_at": past}, "schedule.ends_at"),
@@ -269,7 +308,7 @@ async def test_a_process_that_ends_before_or_after_sending_leaves_one_run(
     made = await process.made(chat_id=chat_id)
     await process.due(made.id)
     crashing = CrashingSender(process.sender, is_sending)
-    with pytest.raises(Crash):
+    with pytest.raises(BaseExceptionGroup):
         await process.round(crashing)
     assert len(crashing.sent) == int(is_sending)
     assert await process.outcomes(made.id) == ["SENDING"]
@@ -289,7 +328,7 @@ async def test_a_run_that_fails_unexpectedly_is_recorded_and_others_go_on(
     await served.pool.execute(SET_ZONE, zoneless.id, "Europe/Nowhere")
     for late_s, each in ((9.0, broken), (8.0, zoneless), (1.0, sound)):
         await process.due(each.id, late_s=late_s)
-    await process.round(DefectiveSender(process.sender, broken.id))
+    await process.round(DefectiveSender(process.sender, broken.id, LookupError()))
     failed, halted = await process.read(broken.id), await process.read(zoneless.id)
     assert (failed.state, failed.failures_count) == (schedule_pb2.SCHEDULE_STATE_ACTIVE, 1)
     assert failed.next_run_at.ToDatetime() > failed.last_run.planned_at.ToDatetime()
@@ -305,9 +344,53 @@ async def test_a_run_whose_claim_expired_comes_after_those_that_became_due_befor
     await process.due(stuck.id, late_s=90.0)
     await process.due(waiting.id, late_s=60.0)
     await process.served.pool.execute(END_CLAIM, stuck.id)
-    sender = DefectiveSender(process.sender, "")
-    await process.round(sender)
-    assert sender.tried == [waiting.id, stuck.id]
+    store, claim_for = PostgresDueRuns(process.served.pool), timedelta(seconds=60)
+    claimed = [await store.claim(claim_for) for _ in range(2)]
+    assert [each and each.schedule.id for each in claimed] == [waiting.id, stuck.id]
+
+
+async def test_an_outage_while_sending_leaves_a_run_to_be_sent_later_and_others_go_on(
+    process: Process,
+) -> None:
+    waiting, sound = await process.made(), await process.made()
+    for each in (waiting, sound):
+        await process.due(each.id)
+    outage = DatabaseUnavailable("away")
+    await process.round(DefectiveSender(process.sender, waiting.id, outage))
+    assert await process.outcomes(waiting.id) == ["SENDING"]
+    assert await process.outcomes(sound.id) == ["STARTED"]
+
+
+async def test_runs_are_sent_at_once_so_that_a_slow_one_holds_up_no_other(
+    process: Process,
+) -> None:
+    schedules = [await process.made() for _ in range(SENT_AT_ONCE_MAX)]
+    for each in schedules:
+        await process.due(each.id)
+    await process.round(MeetingSender(process.sender, asyncio.Barrier(SENT_AT_ONCE_MAX)))
+    for each in schedules:
+        assert await process.outcomes(each.id) == ["STARTED"]
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE chat.schedules SET state = 'paused'", "DELETE FROM chat.schedules"]
+)
+async def test_a_run_whose_schedule_was_paused_or_deleted_meanwhile_is_not_sent(
+    process: Process, change: str
+) -> None:
+    await process.due((await process.made()).id)
+    store = ChangedRuns(process.served.pool, change)
+    await ScheduleRuns(store, process.sender, FakeClock()).make_round()
+    assert process.served.created == []
+
+
+async def test_the_loop_goes_on_after_an_outage(process: Process) -> None:
+    clock = FakeClock()
+    runs = ScheduleRuns(AwayRuns(process.served.pool), process.sender, clock)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(runs.run())
+        assert await clock.until_sleeping() == RARELY_S
+        running.cancel()
 
 
 async def test_missed_runs_are_skipped_or_made_up_for_once(

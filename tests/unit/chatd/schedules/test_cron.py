@@ -1,6 +1,6 @@
 """The times of cron expressions, also where clocks are set forward and back."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -23,6 +23,21 @@ def times(expression: str, after: str, count: int, zone: ZoneInfo | None = None)
         found.append(f"{match:%m-%d %H:%M}")
         at = match
     return found
+
+
+@pytest.mark.parametrize(
+    ("expression", "minutes"),
+    [
+        ("* * * * *", 1),
+        ("*/5 * * * *", 5),
+        ("0,58 * * * *", 2),
+        ("0,58 9 * * *", 58),
+        ("0 0 * * *", 24 * 60),
+        ("0,59 0,23 * * *", 1),
+    ],
+)
+def test_the_shortest_time_between_two_matches_is_known(expression: str, minutes: int) -> None:
+    assert Cron.parse(expression).shortest_gap() == timedelta(minutes=minutes)
 
 
 @pytest.mark.parametrize(
