@@ -32,6 +32,7 @@ KILL_S: Final = 5.0
 PIECE_BYTES: Final = 64 * 1024
 #: Output that waits to be read; a server that prints faster than that is ended.
 LOG_BYTES: Final = 4 * 1024 * 1024
+FELL_BEHIND: Final = workspace_pb2.STREAM_END_REASON_RESYNC
 SCRIPT: Final = (
     'exec 4>&1; { "$@" 2>&1 >&4 4>&-; printf "\\n' + EXITED + '%s\\n" "$?" >&4; } '
     "| tail -c 2000 >&4"
@@ -154,6 +155,8 @@ class _AttachedPipes:
                         return b"\n"
                     case "heartbeat":
                         continue
+                    case "closed" if answer.closed.reason == FELL_BEHIND:
+                        raise ServerFailed("it printed faster than its output was read")
                     case _:
                         return b""
         except grpc.aio.AioRpcError as error:

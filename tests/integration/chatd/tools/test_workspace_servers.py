@@ -191,7 +191,8 @@ async def test_a_server_that_prints_without_end_is_ended(
     assert (await calls.call(f"ws_plain__{tool}"))[0] is ToolOutcome.UNKNOWN
     failed = await calls.status()
     assert failed.state is ServerState.FAILED
-    assert reason in failed.reason
+    # On a slow machine more waits to be read than a node keeps, before the bound is reached.
+    assert reason in failed.reason or "it printed faster than its output was read" in failed.reason
 
 
 async def test_no_daemon_of_a_server_outlives_it(calls: ServerCalls) -> None:
