@@ -256,7 +256,8 @@ async def test_texts_that_cannot_be_stored_are_refused(
     served: ServedChats, process: Process
 ) -> None:
     for name in ("text", "check_command"):
-        goal = goal_pb2.Goal(**{"text": "a", "check_command": "b", name: "a\0b"})
+        goal = goal_pb2.Goal(text="a", check_command="b")
+        setattr(goal, name, "a\0b")
         asked = api.SetGoalRequest(request_id="n", chat_id=process.chat_id, goal=goal)
         problem = await served.ann.refusal(asked)
         assert (problem.reason, problem.metadata["field"]) == ("INVALID_REQUEST", f"goal.{name}")
