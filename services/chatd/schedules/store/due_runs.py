@@ -149,7 +149,7 @@ class PostgresDueRuns:
         return begun is not None
 
     async def record(self, schedule_id: str, run: Run, decide: Decide) -> None:
-        """Record a run and what it changes about its schedule, once; later records change nothing."""
+        """Record a run and its change of the schedule; a second record changes nothing."""
         async with self._pool.acquire() as connection, connection.transaction():
             schedule = await _locked(connection, schedule_id)
             if schedule is None:
