@@ -38,7 +38,7 @@ async def test_a_password_signs_the_command_line_in_and_out(
     signed_out = await shell.parley("logout")
     keys = (await browser.call("GET", "/api/v1/me/api-keys")).json()["items"]
     again = await shell.parley("logout")
-    nobody = await shell.parley("whoami")
+    without_key = await shell.parley("whoami")
 
     assert signed_in == (0, f"Signed in to {shell.url} as ada; the key is in {file}.\n")
     assert mode == (0o600, 0o700)
@@ -55,7 +55,7 @@ async def test_a_password_signs_the_command_line_in_and_out(
     assert signed_out == (0, f"Signed out of {shell.url}.\n")
     assert keys == []
     assert again == (0, "Nobody is signed in here.\n")
-    assert (nobody[0], "`parley login URL`" in nobody[1]) == (1, True)
+    assert (without_key[0], "`parley login URL`" in without_key[1]) == (1, True)
 
 
 async def test_a_wrong_password_stores_nothing(
