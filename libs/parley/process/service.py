@@ -32,7 +32,7 @@ from parley.telemetry import Redactor, Telemetry, TelemetryError, start
 EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_CONFIGURATION: Final = 2
-GC_THRESHOLDS: Final = (20_000, 20, 50)
+GC_THRESHOLDS: Final = (20_000, 5, 200)
 
 S = TypeVar("S", bound=ServiceSettings)
 

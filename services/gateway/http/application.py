@@ -18,7 +18,6 @@ import msgspec
 from opentelemetry.trace import Span, SpanKind
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.http.access_log import AccessLog, RequestLogEntry
@@ -28,6 +27,7 @@ from gateway.http.compression import compressed
 from gateway.http.cors import Cors
 from gateway.http.forwarding import HOST, Client, Forwarding
 from gateway.http.limits.admission import Admission, Duration, Requester
+from gateway.http.path_tree import PathTree
 from gateway.http.problems.errors import (
     PROBLEM_MEDIA_TYPE,
     Answer,
@@ -174,11 +174,9 @@ class Application:
         by_path: dict[str, dict[str, AnyRoute]] = {}
         for route in routes:
             by_path.setdefault(route.path, {})[route.method] = route
-        endpoints = [
-            Route(path, _PathEndpoint(path, methods, access, around))
-            for path, methods in sorted(by_path.items(), key=_precedence)
-        ]
-        self._router = Router(endpoints, redirect_slashes=False, default=_no_such_path)
+        self._endpoints = PathTree[_PathEndpoint]()
+        for path, methods in by_path.items():
+            self._endpoints.add(path, _PathEndpoint(path, methods, access, around))
         self._around = around
         self._hosts = LOOPBACK_NAMES | {
             host_name(host) for host in (around.public_url.host, *around.allowed_hosts)
@@ -216,7 +214,7 @@ class Application:
             try:
                 self._check_client(request)
                 preflight = cors.preflight(request)
-                await (preflight or self._router)(scope, receive, sending)
+                await (preflight or self._endpoint(scope))(scope, receive, sending)
             except Exception as error:
                 if sending.status is not None:
                     # The response has already started; closing the connection is the only way to
@@ -227,6 +225,13 @@ class Application:
             finally:
                 self._record(span, scope, sending, started_at)
                 self._log_access(scope, sending, request_id, time.perf_counter() - started_at)
+
+    def _endpoint(self, scope: Scope) -> "_PathEndpoint":
+        found = self._endpoints.find(scope["path"])
+        if found is None:
+            raise HttpProblem.of("NO_SUCH_PATH", "There is nothing at this path; see /docs.")
+        endpoint, scope["path_params"] = found
+        return endpoint
 
     def _log_access(
         self, scope: Scope, sending: "_ResponseSender", request_id: str, duration_s: float
@@ -404,11 +409,6 @@ def host_name(host: str) -> str:
     return name if name.count(":") > 1 else name.partition(":")[0]
 
 
-def _precedence(entry: tuple[str, object]) -> list[bool]:
-    """Return a key that sorts fixed segments of paths before parameters."""
-    return [segment.startswith("{") for segment in entry[0].split("/")]
-
-
 def _scope_missing(scope: str | None) -> HttpProblem:
     if scope is None:
         detail = "An API key with scopes may not do this; sign in, or use a key without scopes."
@@ -431,7 +431,3 @@ def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str
     wrong = frozenset(route for route, _ in served.items() ^ declared.items())
     if wrong:
         raise RouteUndeclared(wrong)
-
-
-async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
-    raise HttpProblem.of("NO_SUCH_PATH", "There is nothing at this path; see /docs.")
