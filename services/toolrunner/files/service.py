@@ -17,7 +17,8 @@ from toolrunner.files.idempotency import IdempotentEffects
 from toolrunner.files.restores import FileRestores
 from toolrunner.files.worker_channel import ANSWER_S
 from toolrunner.files.worker_pool import FileWorkerPool, find_git, find_ripgrep
-from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.filesystem.beneath import is_absent
+from toolrunner.filesystem.errors import FileRefused, Reason, not_found
 from toolrunner.fileworker.git.repositories import holds_no_repository
 from toolrunner.fileworker.protocol import (
     Answer,
@@ -173,6 +174,18 @@ class FileService:
         """
         self._workspaces.check(scope)
         return holds_no_repository(str(self._workspaces.at(scope.workspace_id).root))
+
+    async def require_present(self, scope: Scope, path: str) -> None:
+        """Refuse a path at which there is nothing, without starting the file worker.
+
+        Raises:
+            FileRefused: There is nothing.
+            FileWorkerGone: The file worker exited while pending changes were rolled back; retry.
+        """
+        await self._workspaces.admit(scope)
+        await self._changes.recover(scope.workspace_id)
+        if is_absent(str(self._workspaces.at(scope.workspace_id).root), path):
+            raise not_found(path)
 
     async def read(self, scope: Scope, request: ReadPage) -> Page:
         """Return a page, and record what the chat has seen.

@@ -250,6 +250,30 @@ class Root:
         return found[len(root) + 1 :] if found.startswith(f"{root}/") else otherwise
 
 
+def is_absent(directory: str, path: str) -> bool:
+    """Return whether there is certainly nothing at a path beneath a directory.
+
+    For callers outside of a file worker: nothing is opened for reading, and a path that leads out
+    is not absent.
+    """
+    try:
+        root = Root.open_directory(directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        root.stat(root.relative(path))
+    except FileNotFoundError:
+        return True
+    except (OSError, errors.FileRefused):
+        return False
+    else:
+        return False
+    finally:
+        root.close()
+
+
 def _link_target(directory_fd: int, name: str) -> str | None:
     try:
         return os.readlink(name, dir_fd=directory_fd)

@@ -49,8 +49,15 @@ class Files:
     def leavings(self) -> list[Path]:
         return list(self.root.rglob(".parley-*"))
 
-    async def read(self, path: str, **fields: int) -> api.ReadFileResponse:
-        request = api.ReadFileRequest(context=self.client.context, path=path, **fields)
+    async def read(
+        self, path: str, *, without_suggestions: bool = False, **fields: int
+    ) -> api.ReadFileResponse:
+        request = api.ReadFileRequest(
+            context=self.client.context,
+            path=path,
+            without_suggestions=without_suggestions,
+            **fields,
+        )
         return await self.client.files.ReadFile(request, timeout=20)
 
     async def write(

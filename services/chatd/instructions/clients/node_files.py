@@ -52,6 +52,7 @@ class NodeFiles:
             offset_line=1,
             limit_lines=LINES_MAX,
             max_bytes=bytes_max,
+            without_suggestions=True,
         )
         try:
             answer = await self._stub.ReadFile(request, timeout=ANSWER_S)
@@ -72,6 +73,7 @@ class NodeFiles:
             path=directory,
             page_size=FOUND_MAX,
             include_ignored=True,
+            without_suggestions=True,
         )
         try:
             answer = await self._stub.FindFiles(request, timeout=ANSWER_S)

@@ -52,6 +52,7 @@ class NodeDefinitionFiles:
             limit_lines=LINES_MAX,
             max_bytes=FILE_BYTES_MAX,
             line_bytes=FILE_BYTES_MAX,
+            without_suggestions=True,
         )
         try:
             with acting_for(user_of(place.owner)):

@@ -33,7 +33,10 @@ class FileServicer(FileServiceServicer):
         self, request: api.ReadFileRequest, context: grpc.aio.ServicerContext
     ) -> api.ReadFileResponse:
         """Read a page of lines, or an image."""
-        page = await self._files.read(scope_of(request.context), inputs.read_of(request))
+        scope, asked = scope_of(request.context), inputs.read_of(request)
+        if request.without_suggestions:
+            await self._files.require_present(scope, asked.path)
+        page = await self._files.read(scope, asked)
         return convert.page_to_proto(page)
 
     async def ReadBytes(  # noqa: N802 (the name is the proto's)
@@ -165,6 +168,8 @@ class FileServicer(FileServiceServicer):
         """Find files by name."""
         asked = inputs.find_of(request)
         scope = scope_of(request.context)
+        if request.without_suggestions:
+            await self._files.require_present(scope, asked.path)
         found = await self._files.ask(scope, asked, protocol.FoundFiles, limit_s=FIND_S)
         return convert.found_to_proto(found)
 

@@ -6,6 +6,7 @@ import stat
 from collections.abc import AsyncIterator
 
 import grpc
+import psutil
 import pytest
 
 from parley.api.workspace.v1 import file_pb2, sandbox_pb2
@@ -331,3 +332,36 @@ async def test_parallel_edits_of_one_file_lose_none(files: Files) -> None:
         for number in range(50):
             tasks.create_task(files.edit(("a", f"line {number}.", f"done {number}.")))
     assert files.bytes_of("a").decode() == "".join(f"done {number}.\n" for number in range(50))
+
+
+def workers_of(house: House) -> list[str]:
+    """Return the command lines of the file workers of a node."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        command = " ".join(process.info["cmdline"] or [])
+        if "toolrunner.fileworker" in command and str(house.directory) in command:
+            found.append(command)
+    return found
+
+
+async def test_an_absent_file_that_may_be_absent_starts_no_file_worker(
+    files: Files, house: House
+) -> None:
+    absent = (grpc.StatusCode.NOT_FOUND, "PATH_NOT_FOUND")
+    assert await reason_of(files.read("AGENTS.md", without_suggestions=True)) == absent
+    find = api.FindFilesRequest(
+        context=files.client.context, query="*", path="skills", without_suggestions=True
+    )
+    assert await reason_of(files.client.files.FindFiles(find, timeout=20)) == absent
+    assert workers_of(house) == []
+    files.put("AGENTS.md", "be brief\n")
+    assert (await files.read("AGENTS.md", without_suggestions=True)).text == "be brief\n"
+    assert len(workers_of(house)) == 1
+
+
+async def test_a_path_that_leads_out_is_not_called_absent(files: Files) -> None:
+    (files.root / "out").symlink_to("/etc")
+    assert await reason_of(files.read("out/nothing", without_suggestions=True)) == (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "OUTSIDE_WORKSPACE",
+    )

@@ -114,6 +114,7 @@ class ReadFileRequest(_message.Message):
     LIMIT_LINES_FIELD_NUMBER: _builtins.int
     MAX_BYTES_FIELD_NUMBER: _builtins.int
     LINE_BYTES_FIELD_NUMBER: _builtins.int
+    WITHOUT_SUGGESTIONS_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     """The file."""
     offset_line: _builtins.int
@@ -124,6 +125,10 @@ class ReadFileRequest(_message.Message):
     """Bytes of text wanted, at most 1 MiB; 0 means 64 KiB."""
     line_bytes: _builtins.int
     """Longest line, in bytes; 0 means 4096."""
+    without_suggestions: _builtins.bool
+    """Whether the error for an absent path may lack similar names: then no file worker is started
+    for it.
+    """
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, for which chat and how far confined."""
@@ -137,10 +142,11 @@ class ReadFileRequest(_message.Message):
         limit_lines: _builtins.int = ...,
         max_bytes: _builtins.int = ...,
         line_bytes: _builtins.int = ...,
+        without_suggestions: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "limit_lines", b"limit_lines", "line_bytes", b"line_bytes", "max_bytes", b"max_bytes", "offset_line", b"offset_line", "path", b"path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "limit_lines", b"limit_lines", "line_bytes", b"line_bytes", "max_bytes", b"max_bytes", "offset_line", b"offset_line", "path", b"path", "without_suggestions", b"without_suggestions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1017,6 +1023,7 @@ class FindFilesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     INCLUDE_IGNORED_FIELD_NUMBER: _builtins.int
+    WITHOUT_SUGGESTIONS_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     """Pattern or letters, 1 to 500 characters."""
     mode: Global___FindMode.ValueType
@@ -1029,6 +1036,10 @@ class FindFilesRequest(_message.Message):
     """Where to go on; empty for the beginning."""
     include_ignored: _builtins.bool
     """Whether to find what is hidden or git ignores."""
+    without_suggestions: _builtins.bool
+    """Whether the error for an absent path may lack similar names: then no file worker is started
+    for it.
+    """
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, for which chat and how far confined."""
@@ -1043,10 +1054,11 @@ class FindFilesRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         include_ignored: _builtins.bool = ...,
+        without_suggestions: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "include_ignored", b"include_ignored", "mode", b"mode", "page_size", b"page_size", "page_token", b"page_token", "path", b"path", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "include_ignored", b"include_ignored", "mode", b"mode", "page_size", b"page_size", "page_token", b"page_token", "path", b"path", "query", b"query", "without_suggestions", b"without_suggestions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
