@@ -188,7 +188,7 @@ def _open_connections(
 ) -> OpenConnections:
     allowed = process.open_files.connections_max
     if allowed < settings.http_connections_max:
-        _log.warning(
+        _log.info(
             "at most %d connections are taken, not %d, because this process may have %d files open",
             allowed,
             settings.http_connections_max,

@@ -13,6 +13,7 @@ from parley.api.identity.v1.audit_log_service_pb2_grpc import AuditLogServiceStu
 from parley.clock import Clock
 from parley.postgres import Pool
 from parley.rpc import Channels, NoAddress, problem_of
+from parley.telemetry import OutageLog
 
 BATCH: Final = 100
 INTERVAL_S: Final = 1.0
@@ -49,6 +50,7 @@ class AuditDelivery:
         self._gateways = gateways
         self._schema = schema
         self._clock = clock
+        self._outages = OutageLog(_log, clock, "audit events wait for a gateway")
 
     async def run(self) -> None:
         """Deliver until cancelled; while no gateway answers, events wait."""
@@ -56,11 +58,12 @@ class AuditDelivery:
             try:
                 while await self.deliver() == BATCH:
                     pass
+                self._outages.succeeded()
                 await self._clock.sleep(INTERVAL_S)
             except NoAddress:
                 await self._clock.sleep(PAUSE_S)
             except grpc.aio.AioRpcError as error:
-                _log.warning("audit events wait for a gateway: %s", problem_of(error).message)
+                self._outages.failed(problem_of(error).message)
                 await self._clock.sleep(PAUSE_S)
 
     async def deliver(self) -> int:

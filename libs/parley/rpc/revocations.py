@@ -25,6 +25,7 @@ from parley.rpc.channels import Channels
 from parley.rpc.errors import NoAddress
 from parley.rpc.limits import LIMITS
 from parley.rpc.problem import problem_of
+from parley.telemetry import OutageLog
 
 _LOGGER = logging.getLogger(__name__)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -84,6 +85,7 @@ class FollowedRevocations:
         self._timing = timing or RevocationTiming()
         self._known: _Known | None = None
         self._failures = 0
+        self._outages = OutageLog(_LOGGER, clock, "no gateway sends revocations")
 
     def is_revoked(self, token_id: str) -> bool:
         """Return whether the token is revoked.
@@ -103,8 +105,7 @@ class FollowedRevocations:
             turn += 1
             self._failures += 1
             delay_s = self._delay_s()
-            level = logging.WARNING if self._failures == 1 else logging.DEBUG
-            _LOGGER.log(level, "revocations are followed anew in %.1f s: %s", delay_s, lost)
+            self._outages.failed(lost)
             await self._clock.sleep(delay_s)
 
     async def _follow(self, turn: int) -> str:
@@ -176,6 +177,7 @@ class FollowedRevocations:
             return f"the gateway continues version {version} and {at} is known here"
         # A snapshot is not enough: only a stream that continues correctly resets the failures.
         self._failures = 0
+        self._outages.succeeded()
         return None
 
     def _know(self, version: int, revoked: Mapping[str, datetime]) -> None:

@@ -10,6 +10,7 @@ from parley.telemetry.errors import (
 from parley.telemetry.genai import ModelCall, ModelInstruments, TokenUsage, model_call
 from parley.telemetry.logs import LogFormat, LogLevel, audit
 from parley.telemetry.memory import InMemoryTelemetry
+from parley.telemetry.outages import OutageLog
 from parley.telemetry.redaction import Redactor
 from parley.telemetry.sql import Statements, summary_of
 from parley.telemetry.telemetry import Telemetry, start
@@ -24,6 +25,7 @@ __all__ = [
     "ModelCall",
     "ModelInstruments",
     "OtlpEndpointInvalid",
+    "OutageLog",
     "Redactor",
     "Series",
     "Statements",

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from parley.clock import Clock
 from parley.tasks import is_set_within
+from parley.telemetry import OutageLog
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import StalePlacement, ToolrunnerError
 from toolrunner.workspaces.domain.placement import Hosted, HostState
@@ -161,17 +162,19 @@ class Registration:
         """Register and send heartbeats; runs until cancelled."""
         # After a failure no order is being executed.
         self._obeying.clear()
+        outages = OutageLog(logger, self.clock, "no chatd accepts this node")
         async with asyncio.TaskGroup() as tasks:
             delay_s = FIRST_RETRY_S
             while True:
                 try:
                     await self._register(tasks)
+                    outages.succeeded()
                     delay_s = FIRST_RETRY_S
                     await self._beat(tasks)
                 except RegistrationStale:
                     logger.info("chatd does not know this node any more; it registers again")
                 except RegistryUnreachable as error:
-                    logger.warning("no chatd takes this node: %s", error)
+                    outages.failed(error)
                     await self.clock.sleep(delay_s * (1 + self.rng() / 4))
                     delay_s = min(REGISTER_MAX_S, delay_s * 2)
 
