@@ -20,6 +20,7 @@ from chatd.instructions.store.skills import PostgresSkills
 from chatd.model_limits import retry_policy, turn_limits
 from chatd.models.store.catalogue import ChatFacts
 from chatd.models.wiring import ModelComponents
+from chatd.monitors.store.monitors import PostgresMonitors
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
@@ -33,6 +34,7 @@ from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
+from chatd.tools.monitors import MonitorTools, NodeProcesses
 from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import ToolComponents, open_tools
@@ -278,8 +280,15 @@ def _local_tools(
         _advisor(catalogue, spend, side_calls),
         _agents(resources, chats, catalogue, workspaces, skill_files),
         TodoTools(chats.stores.reading),
+        _monitors(resources, workspaces),
         SkillTools(PostgresSkills(catalogue.changes), skill_files),
     )
+
+
+def _monitors(resources: Resources, workspaces: WorkspaceComponents) -> NamedTools:
+    clock = resources.process.clock
+    processes = NodeProcesses(resources.toolrunners, workspaces.locator, clock)
+    return MonitorTools(PostgresMonitors(resources.pool), processes, clock.now)
 
 
 def _advisor(
