@@ -84,7 +84,7 @@ def monitor_to_proto(monitor: Monitor) -> monitor_pb2.Monitor:
         pattern=monitor.pattern,
         note=monitor.note,
         state=STATE[monitor.state],
-        cause=None if monitor.cause is None else CAUSE[monitor.cause],
+        cause=CAUSE[monitor.cause] if monitor.cause else monitor_pb2.MONITOR_CAUSE_UNSPECIFIED,
         detail=monitor.detail,
         reason=monitor.reason,
         created_at=time_to_proto(monitor.created_at),
