@@ -79,7 +79,7 @@ async def run(settings: Settings, process: Process) -> None:
         chat_servicer = chat_servicer_of(components)
         schedules = schedules_of(components, chat_servicer)
         access_servicer = access_servicer_of(components)
-        goals = open_goals(resources, components.chats, chat_servicer, access_servicer)
+        goals = open_goals(components, chat_servicer, access_servicer)
         monitors = open_monitors(resources, components.chats, chat_servicer, access_servicer)
         own_loops = {
             "schedules.run": schedules.runs.run,

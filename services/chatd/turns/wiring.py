@@ -132,7 +132,7 @@ async def open_worker(
     diffs = _diffs(resources, chats, catalogue, workspaces, instructions)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
-    side_calls = _side_calls(resources, catalogue, spend, setups, open_calls)
+    side_calls = side_calls_of(resources, catalogue, spend, setups, open_calls)
     titles = open_titles(resources, spend, side_calls=side_calls, notifier=chats.notifier)
     offered = await open_tools(
         resources,
@@ -230,13 +230,14 @@ def _diffs(
     )
 
 
-def _side_calls(
+def side_calls_of(
     resources: Resources,
     catalogue: ModelComponents,
     spend: SpendComponents,
     setups: Setups,
     calls: CallObserver,
 ) -> SideCalls:
+    """Return what makes side calls."""
     ports = SideCallPorts(
         catalogue.model,
         setups,

@@ -352,7 +352,11 @@ async def served_chats(
             schedule_servicer,
             GoalServicer(
                 GoalPorts(
-                    PostgresGoals(pool), stores.ownership.require, telling.clock.now, lambda: None
+                    PostgresGoals(pool),
+                    stores.ownership.require,
+                    NoDefaults(),
+                    telling.clock.now,
+                    lambda: None,
                 )
             ),
             MonitorServicer(MonitorPorts(PostgresMonitors(pool), stores.ownership.require)),
