@@ -150,17 +150,14 @@ def edited_schedule(
     Raises:
         InvalidRequest: Its times or options are invalid, or it would have no more runs.
     """
-    whole = schedule_to_proto(stored)
-    dropped = set(changed)
+    kept = set(FIELDS) - changed
     if given.cron and "cron" in changed:
-        dropped.add("at")
+        kept.discard("at")
     if given.HasField("at") and "at" in changed:
-        dropped |= {"cron", "time_zone"}
-    for name in dropped:
-        whole.ClearField(name)
-    partial = schedule_pb2.Schedule()
-    FieldMask(paths=changed).MergeMessage(given, partial)
-    whole.MergeFrom(partial)
+        kept -= {"cron", "time_zone"}
+    whole = schedule_pb2.Schedule()
+    FieldMask(paths=kept).MergeMessage(schedule_to_proto(stored), whole)
+    FieldMask(paths=changed).MergeMessage(given, whole)
     try:
         return edited(stored, new_schedule(whole, stored.id, stored.owner, now), now)
     except NoRunLeft as error:
