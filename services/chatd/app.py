@@ -33,6 +33,7 @@ from chatd.housekeeping import HousekeepingLoop
 from chatd.instructions.wiring import open_instructions
 from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.wiring import open_models
+from chatd.monitors.wiring import open_monitors
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources, open_resources
@@ -78,8 +79,13 @@ async def run(settings: Settings, process: Process) -> None:
         chat_servicer = chat_servicer_of(components)
         schedules = schedules_of(components, chat_servicer)
         access_servicer = access_servicer_of(components)
-        goals = open_goals(resources, components.chats, chat_servicer, access_servicer)
-        own_loops = {"schedules.run": schedules.runs.run, "goals.run": goals.pursuit.run}
+        goals = open_goals(components, chat_servicer, access_servicer)
+        monitors = open_monitors(resources, components.chats, chat_servicer, access_servicer)
+        own_loops = {
+            "schedules.run": schedules.runs.run,
+            "goals.run": goals.pursuit.run,
+            "monitors.run": monitors.rounds.run,
+        }
         for name, loop in {**_loops(components), **own_loops}.items():
             components.tasks.keep(name, loop)
         await worker.until_registered()
@@ -94,6 +100,7 @@ async def run(settings: Settings, process: Process) -> None:
             access_servicer,
             schedules.servicer,
             goals.servicer,
+            monitors.servicer,
             components.streams.servicer(resources.neighbours.admission(revocations), tunnelled),
         )
         await stack.enter_async_context(

@@ -8,6 +8,7 @@ import chatd.goals.store.tables
 import chatd.hooks.store.tables
 import chatd.instructions.store.tables
 import chatd.models.store.tables
+import chatd.monitors.store.tables
 import chatd.primitives.store.audit_outbox
 import chatd.races.store.tables
 import chatd.schedules.store.tables

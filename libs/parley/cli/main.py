@@ -80,6 +80,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Show what happens to old chats, done or to come.",
     ),
     "schedule": ("parley.cli.chats.schedule", "Send messages at a time or repeatedly."),
+    "monitor": ("parley.cli.chats.monitor", "Show what wakes a chat, and cancel it."),
     "goal": ("parley.cli.chats.goal", "Let a chat go on until a check passes."),
     "mcp": ("parley.cli.mcp_servers.mcp", "Add MCP servers, probe them, and call their tools."),
     "skill": ("parley.cli.accounts.skill", "Keep skills, which models read when they need them."),

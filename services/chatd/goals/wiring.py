@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 
+from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.rpc.owner_calls import OwnerCalls
-from chatd.chats.wiring import ChatComponents
+from chatd.components import Components
 from chatd.errors import ERRORS
+from chatd.goals.engine.judging import ModelJudge
 from chatd.goals.engine.pursuit import GoalPursuit
 from chatd.goals.rpc.actions import Messages, OwnerActions, Processes
 from chatd.goals.rpc.servicer import GoalPorts, GoalServicer
 from chatd.goals.store.goals import PostgresGoals
-from chatd.resources import Resources
+from chatd.turns.wiring import side_calls_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,23 @@ class GoalComponents:
     servicer: GoalServicer
 
 
-def open_goals(
-    resources: Resources, chats: ChatComponents, messages: Messages, processes: Processes
-) -> GoalComponents:
+def open_goals(components: Components, messages: Messages, processes: Processes) -> GoalComponents:
     """Return the components, which call services of this process as the owners of goals."""
+    resources, chats, spend = components.resources, components.chats, components.spend
+    catalogue, worker = components.catalogue, components.worker
     store, clock = PostgresGoals(resources.pool), resources.process.clock
     actions = OwnerActions(messages, processes, OwnerCalls(ERRORS))
-    pursuit = GoalPursuit(store, actions, clock)
-    ports = GoalPorts(store, chats.stores.ownership.require, clock.now, pursuit.poke)
+    judge = ModelJudge(
+        side_calls_of(resources, catalogue, spend, worker.setups, worker.open_calls),
+        history=chats.chats.history,
+        bill=spend.bills.add,
+    )
+    pursuit = GoalPursuit(store, actions, judge, clock)
+    ports = GoalPorts(
+        store,
+        chats.stores.ownership.require,
+        ConfiguredDefaults(catalogue.configuration),
+        clock.now,
+        pursuit.poke,
+    )
     return GoalComponents(pursuit, GoalServicer(ports))

@@ -32,6 +32,9 @@ ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
 COUNT_PAUSE_S = 0.05
 STEP = re.compile(r"^(and )?(?:run: (.+)|call: (\w+) (\{.*\}))$", re.IGNORECASE | re.MULTILINE)
 ADVISES = re.compile(r"\badvise another agent\b")
+JUDGES = re.compile(r"\bjudge whether the goal of another agent\b")
+#: How a conversation shows a call that succeeded.
+SUCCEEDED = "\ndone: "
 USE = re.compile(r"\buse (\d+) tokens of (\d+)\b", re.IGNORECASE)
 SUMMARY_CHARACTERS_MAX = 2000
 QUESTION_TOOL = "ask_user_question"
@@ -72,14 +75,19 @@ def demo_with(clock: Clock) -> Play:
     "count to 30" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
     as "run: ls" or 'call: read_file {"path": "a"}' are a script: one step after the other,
     regardless of results; one that begins with "and" is called together with the one before it.
-    "use 9 tokens of 10" fills the window, for as long as that message is in it.
+    "use 9 tokens of 10" fills the window, for as long as that message is in it. As the judge of a
+    goal it finds that one reached once a call of the agent succeeded.
     """
 
     def play(request: ModelRequest) -> Iterable[ModelEvent] | AsyncIterable[ModelEvent]:
         said = _said(_present_turn(request.messages))
         if not request.may_call_tools:
-            is_advisor = ADVISES.search(_instructions(request.messages)) is not None
-            return _advise(said) if is_advisor else _summarise(request.messages)
+            instructions = _instructions(request.messages)
+            if ADVISES.search(instructions):
+                return _advise(said)
+            if JUDGES.search(instructions):
+                return _judge(request.messages)
+            return _summarise(request.messages)
         if steps := STEP.findall(said):
             return _play_step(steps, request)
         if (filled := _use(request.messages)) is not None:
@@ -95,6 +103,15 @@ def demo_with(clock: Clock) -> Play:
 def _advise(question: str) -> Iterable[ModelEvent]:
     """Advise as the advisor of another agent would be expected to."""
     yield from _words(f"Take the smallest step that can be undone, and check it. {question}")
+    yield Finished()
+
+
+def _judge(messages: tuple[PromptMessage, ...]) -> Iterable[ModelEvent]:
+    """Judge a goal by whether any call succeeded."""
+    said = "\n".join(_said((message,)) for message in messages if message.role is Role.USER)
+    is_done = SUCCEEDED in said
+    reason = "A call succeeded." if is_done else "No call succeeded yet."
+    yield TextDelta(json.dumps({"done": is_done, "reason": reason}))
     yield Finished()
 
 

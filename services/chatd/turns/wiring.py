@@ -20,6 +20,7 @@ from chatd.instructions.store.skills import PostgresSkills
 from chatd.model_limits import retry_policy, turn_limits
 from chatd.models.store.catalogue import ChatFacts
 from chatd.models.wiring import ModelComponents
+from chatd.monitors.store.monitors import PostgresMonitors
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
@@ -33,6 +34,7 @@ from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
+from chatd.tools.monitors import MonitorTools, NodeProcesses
 from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import ToolComponents, open_tools
@@ -130,7 +132,7 @@ async def open_worker(
     diffs = _diffs(resources, chats, catalogue, workspaces, instructions)
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
-    side_calls = _side_calls(resources, catalogue, spend, setups, open_calls)
+    side_calls = side_calls_of(resources, catalogue, spend, setups, open_calls)
     titles = open_titles(resources, spend, side_calls=side_calls, notifier=chats.notifier)
     offered = await open_tools(
         resources,
@@ -228,13 +230,14 @@ def _diffs(
     )
 
 
-def _side_calls(
+def side_calls_of(
     resources: Resources,
     catalogue: ModelComponents,
     spend: SpendComponents,
     setups: Setups,
     calls: CallObserver,
 ) -> SideCalls:
+    """Return what makes side calls."""
     ports = SideCallPorts(
         catalogue.model,
         setups,
@@ -278,8 +281,15 @@ def _local_tools(
         _advisor(catalogue, spend, side_calls),
         _agents(resources, chats, catalogue, workspaces, skill_files),
         TodoTools(chats.stores.reading),
+        _monitors(resources, workspaces),
         SkillTools(PostgresSkills(catalogue.changes), skill_files),
     )
+
+
+def _monitors(resources: Resources, workspaces: WorkspaceComponents) -> NamedTools:
+    clock = resources.process.clock
+    processes = NodeProcesses(resources.toolrunners, workspaces.locator, clock)
+    return MonitorTools(PostgresMonitors(resources.pool), processes, clock.now)
 
 
 def _advisor(

@@ -23,6 +23,7 @@ from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
+from parley.api.chat.v1.monitor_service_pb2_grpc import MonitorServiceStub
 from parley.api.chat.v1.race_service_pb2_grpc import RaceServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
@@ -65,6 +66,7 @@ class Stubs:
     hooks: HookServiceStub
     goals: GoalServiceStub
     models: ModelServiceStub
+    monitors: MonitorServiceStub
     usage: UsageServiceStub
     races: RaceServiceStub
     retention: RetentionServiceStub
@@ -170,6 +172,7 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 hooks=HookServiceStub(channel),
                 models=ModelServiceStub(channel),
+                monitors=MonitorServiceStub(channel),
                 usage=UsageServiceStub(channel),
                 races=RaceServiceStub(channel),
                 retention=RetentionServiceStub(channel),

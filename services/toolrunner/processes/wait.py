@@ -98,12 +98,17 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class WaitResult:
-    """The result of a wait."""
+    """The result of a wait.
+
+    Attributes:
+        search_cursor: Where a search that found nothing goes on.
+    """
 
     record: ProcessRecord
     output: Excerpt
     reason: Reason
     matched_line: str = ""
+    search_cursor: int = 0
 
 
 async def wait_output(
@@ -136,8 +141,10 @@ async def wait_output(
     if live is not None and record.state in LIVE:
         end = max(wait.since_cursor, live.output.complete_bytes)
     start = min(wait.since_cursor, end)
-    matched_line = "" if search is None else search.line
-    return WaitResult(record, excerpt(source, start, end, wait.budget), reason, matched_line)
+    shown = excerpt(source, start, end, wait.budget)
+    if search is None:
+        return WaitResult(record, shown, reason)
+    return WaitResult(record, shown, reason, search.line, search.line_start)
 
 
 class _Search:
@@ -145,6 +152,7 @@ class _Search:
 
     Attributes:
         line: The line that was found.
+        line_start: The cursor before the incomplete line at the end of the searched part.
         is_quiet: Whether no output arrived for a while after the searched part.
 
     Raises:
@@ -156,15 +164,18 @@ class _Search:
         self.is_quiet = False
         self._matcher = LineMatcher(wait.pattern)
         self._source = source
-        self._cursor = wait.since_cursor
+        self._cursor = self.line_start = wait.since_cursor
 
     def found(self, *, is_over: bool) -> Reason | None:
         """Search new output; the incomplete last line counts at the end, or when it is quiet."""
         for start, end in self._source.spans:
-            self._cursor = max(self._cursor, start)
+            if start > self._cursor:
+                self._cursor = self.line_start = start  # The log no longer has what was before.
             while self._cursor < end:
                 self.is_quiet = False
                 data = self._source.read(self._cursor, min(end, self._cursor + SEARCH_BYTES))
+                if (newline := data.rfind(b"\n")) >= 0:
+                    self.line_start = self._cursor + newline + 1
                 self._cursor += len(data)
                 if (line := self._matcher.feed(data)) is not None:
                     self.line = line

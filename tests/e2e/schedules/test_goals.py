@@ -14,13 +14,30 @@ GOAL_S_MAX = 120.0
 WRITE = 'call: write_file {"path": "done.txt", "content": "done"}'
 
 
-def chat_of(stack: LocalStack) -> str:
+def chat_of(stack: LocalStack, text: str = "say: ready") -> str:
     """Return a new chat at rest."""
-    ran = stack.parley("run", "--json", "say: ready")
+    ran = stack.parley("run", "--json", text)
     assert ran.returncode == 0, ran.stderr
     events = map(json.loads, ran.stdout.splitlines())
     found = (each["message"]["chat_id"] for each in events if each["type"] == "message")
     return str(next(found))
+
+
+def test_a_chat_works_until_the_judge_agrees_or_the_budget_is_used_up(stack: LocalStack) -> None:
+    chat_id = chat_of(stack, "repeat after me: ready")
+    made = stack.parley(
+        "goal", "set", chat_id, "repeat after me: no", "--judge", "scripted", "--turns", "2"
+    )
+    assert made.returncode == 0, made.stderr
+    exhausted = over(stack, chat_id)
+    assert (exhausted["state"], exhausted["verdict"]) == ("exhausted", "No call succeeded yet.")
+    assert exhausted["reason"] == "The judge did not agree within 2 turns."
+    assert "says the model that judges it" in stack.parley("show", chat_id).stdout
+    again = stack.parley("goal", "set", chat_id, "run: echo yes", "--judge", "scripted")
+    assert again.returncode == 0, again.stderr
+    reached = over(stack, chat_id)
+    assert (reached["state"], reached["turns_count"]) == ("reached", 1)
+    assert "A call succeeded." in stack.parley("goal", "show", chat_id).stdout
 
 
 def over(stack: LocalStack, chat_id: str) -> Any:

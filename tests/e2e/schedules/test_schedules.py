@@ -42,6 +42,21 @@ def completed(stack: LocalStack, schedule_id: str) -> Any:
     return until(run, "a run", within_s=RUN_S_MAX)
 
 
+def test_a_schedule_is_edited(stack: LocalStack) -> None:
+    daily = added(stack, "Look.", "--cron", "30 9 * * *", "--zone", "Europe/Berlin")
+    edited = stack.parley("schedule", "edit", daily["id"], "--text", "say: edited", "--at", soon())
+    assert edited.returncode == 0, edited.stderr
+    assert "Changed; it is active" in edited.stdout
+    found = shown(stack, daily["id"])
+    assert (found["text"], found["cron"], found["time_zone"]) == ("say: edited", None, None)
+    run = completed(stack, daily["id"])
+    assert "say: edited" in stack.parley("show", run["chat_id"]).stdout
+    refused = stack.parley("schedule", "edit", daily["id"], "--cron", "99 * * * *")
+    assert "Minute: 99 is not within 0-59" in refused.stderr
+    assert stack.parley("schedule", "edit", daily["id"]).returncode != 0
+    assert stack.parley("schedule", "rm", daily["id"]).returncode == 0
+
+
 def test_a_schedule_runs_and_is_shown_paused_resumed_and_deleted(stack: LocalStack) -> None:
     once = added(stack, "say: the report", "--at", soon(), "--name", "e2e report", "--unattended")
     assert (once["state"], once["runs_count"]) == ("active", 0)

@@ -1,4 +1,4 @@
-"""`parley goal`: chats that go on until a check passes, within a budget."""
+"""`parley goal`: chats that go on until a check passes or a judge agrees, within a budget."""
 
 import json
 from typing import Any
@@ -24,21 +24,32 @@ def goal() -> None:
 @goal.command(name="set")
 @click.argument("chat_id")
 @click.argument("text")
-@click.option("--check", required=True, help="Command that ends with 0 when the goal is reached.")
+@click.option("--check", default="", help="Command that ends with 0 when the goal is reached.")
+@click.option("--judge", help="Model that says whether it is reached, after the check if any.")
 @click.option("--turns", type=click.IntRange(1, 1000), default=20, help="Turns at most; 20.")
 @click.option("--minutes", type=click.IntRange(1, 43_200), default=60, help="Minutes at most; 60.")
 @click.option("--dollars", type=click.FloatRange(min=0), default=0.0, help="US dollars at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def set_goal(
-    chat_id: str, text: str, check: str, turns: int, minutes: int, dollars: float, as_json: bool
+    chat_id: str,
+    text: str,
+    check: str,
+    judge: str | None,
+    turns: int,
+    minutes: int,
+    dollars: float,
+    as_json: bool,
 ) -> None:
-    """Let CHAT_ID work on TEXT until the check passes in its workspace."""
-    body = {
+    """Let CHAT_ID work on TEXT until the check passes in its workspace, or the judge agrees."""
+    if not check and not judge:
+        raise click.UsageError("Give --check or --judge, or both.")
+    body: dict[str, Any] = {
         "text": text,
         "check_command": check,
         "turns_max": turns,
         "seconds_max": minutes * 60,
         "cost_max_micros": round(dollars * MICROS),
+        **({"judge_model_id": judge} if judge else {}),
     }
     _tell(_api().call("PUT", _path(chat_id), body, new_key(), needs="state"), as_json)
 
@@ -80,9 +91,12 @@ def lines_of(found: dict[str, Any]) -> list[str]:
     lines = [
         f"{found['state']}{reason}",
         f"{found['turns_count']} of {found['turns_max']} turns, {spent:.2f} US dollars",
-        f"check: {found['check_command']}",
     ]
-    return [*lines, found["check_output"]] if found["check_output"] else lines
+    if found["check_command"]:
+        lines.append(f"check: {found['check_command']}")
+    if found["judge_model_id"]:
+        lines.append(f"judge: {found['judge_model_id']}")
+    return [*lines, *(found[name] for name in ("check_output", "verdict") if found[name])]
 
 
 def _tell(found: dict[str, Any], as_json: bool = False) -> None:

@@ -117,6 +117,35 @@ def show(schedule_id: str, as_json: bool) -> None:
 
 @schedule.command()
 @click.argument("schedule_id")
+@click.option("--text", help="Another text to send.")
+@click.option("--cron", help='Repeatedly, such as "30 9 * * mon-fri"; in place of --at.')
+@click.option("--zone", "time_zone", help="The time zone of --cron; empty for UTC.")
+@click.option("--at", help="Once, such as 2026-12-24T18:00; in place of --cron.")
+@click.option("--chat", "chat_id", help="Send into this chat; empty for a new one for each run.")
+@click.option("--name", help="What to call it.")
+@click.option("--model", "model_id", help="The model that answers; empty for the default.")
+@click.option("--workspace", "workspace_id", help="The workspace of new chats; empty for none.")
+@click.option("--missed", "missed_runs", type=click.Choice(["skip", "run_once"]))
+@click.option("--until", "ends_at", help="No runs after this time; empty for no such time.")
+@click.option("--runs", "runs_max", type=click.IntRange(min=0), help="Runs at most; 0 for any.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def edit(schedule_id: str, as_json: bool, **given: Any) -> None:
+    """Change SCHEDULE_ID; what is not given stays, unless somebody changed it meanwhile."""
+    body = edit_of(given)
+    if not body:
+        raise click.UsageError("Give at least one option to change.")
+    api, path = _api(), _path(schedule_id)
+    _, headers = api.exchange("GET", path, needs="id")
+    versioned = {**new_key(), "If-Match": headers["ETag"]}
+    found = api.call("PATCH", path, body, versioned, needs="id")
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"Changed; it is {found['state']}, next at {found['next_run_at'] or '-'}.")
+
+
+@schedule.command()
+@click.argument("schedule_id")
 def pause(schedule_id: str) -> None:
     """Let SCHEDULE_ID not run until it is resumed."""
     found = _api().call("POST", f"{_path(schedule_id)}/pause", {}, new_key(), needs="state")
@@ -137,6 +166,18 @@ def rm(schedule_id: str) -> None:
     """Delete SCHEDULE_ID and its runs; their chats stay."""
     _api().call("DELETE", _path(schedule_id), None, new_key())
     click.echo(f"Deleted {sanitized(schedule_id)}.")
+
+
+def edit_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a change; an empty text removes what may be absent."""
+    body = {name: value for name, value in given.items() if value is not None}
+    for name in ("at", "ends_at"):
+        if body.get(name):
+            body[name] = time_of(body[name])
+    removable = ("at", "cron", "time_zone", "chat_id", "model_id", "workspace_id", "ends_at")
+    return {
+        name: None if value == "" and name in removable else value for name, value in body.items()
+    }
 
 
 def time_of(text: str) -> str:

@@ -35,6 +35,7 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "list_files",
         "list_templates",
         "message_agent",
+        "monitor_process",
         "process_list",
         "process_output",
         "process_signal",

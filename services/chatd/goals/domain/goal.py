@@ -37,7 +37,10 @@ class Goal:
         reason: Why it is paused or exhausted.
         turns_count: How many messages were sent for it.
         cost_micros: What the chat and its agents cost since it was set.
+        check_command: Command that ends with 0 when the goal is reached; empty for none.
+        judge_model_id: Model that says whether it is reached, after the check; empty for none.
         check_output: The end of what the last check printed.
+        verdict: Why the judge decided as it did, the last time.
         resumes_count: How often its owner resumed it.
         resumed_version: The version of the history when it was last resumed; 0 if it was not.
     """
@@ -58,6 +61,8 @@ class Goal:
     check_output: str = ""
     resumes_count: int = 0
     resumed_version: int = 0
+    judge_model_id: str = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,14 @@ class CheckResult:
         return self.exit_code == 0
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the judge says about a goal."""
+
+    is_done: bool
+    reason: str
+
+
 def message_id(goal: Goal) -> str:
     """Return the request id of the next message, the same in every process."""
     return f"goal-{goal.id}-{goal.turns_count + 1}"
@@ -115,11 +128,30 @@ def before_check(goal: Goal, chat: RestingChat) -> Goal:
 
 
 def after_check(goal: Goal, result: CheckResult, now: datetime) -> Goal:
-    """Return the goal after a check: reached, out of budget, or still active."""
+    """Return the goal after a check: reached, out of budget, or still active.
+
+    With a judge it is active after a check that passes, while it has money: the judge costs some.
+    """
     checked = replace(goal, check_output=result.output[-OUTPUT_CHARACTERS_MAX:])
+    if result.is_passed and goal.judge_model_id:
+        return before_judgement(checked)
     if result.is_passed:
         return replace(checked, state=GoalState.REACHED, reason="")
     return within_budget(checked, now)
+
+
+def before_judgement(goal: Goal) -> Goal:
+    """Return the goal before its judge is asked: exhausted if there is no money left for it."""
+    used_up = _money_used_up(goal)
+    return replace(goal, state=GoalState.EXHAUSTED, reason=used_up) if used_up else goal
+
+
+def after_verdict(goal: Goal, verdict: Verdict, now: datetime) -> Goal:
+    """Return the goal after its judge decided: reached, out of budget, or still active."""
+    judged = replace(goal, verdict=verdict.reason)
+    if verdict.is_done:
+        return replace(judged, state=GoalState.REACHED, reason="")
+    return within_budget(judged, now)
 
 
 def within_budget(goal: Goal, now: datetime) -> Goal:
@@ -130,10 +162,15 @@ def within_budget(goal: Goal, now: datetime) -> Goal:
     return replace(goal, state=GoalState.EXHAUSTED, reason=used_up)
 
 
-def next_message(goal: Goal, result: CheckResult | None) -> str:
-    """Return the message that lets the chat go on: the goal first, then what the check said."""
+def next_message(goal: Goal, result: CheckResult | Verdict | None) -> str:
+    """Return the message that lets the chat go on: the goal first, then what was found out."""
     if result is None:
         return goal.text
+    if isinstance(result, Verdict):
+        return (
+            f"The goal is not reached, says the model that judges it:\n\n{result.reason}\n\n"
+            f"The goal is:\n\n{goal.text}\n\nContinue until it is reached."
+        )
     output = result.output[-OUTPUT_CHARACTERS_MAX:].strip() or "(no output)"
     return (
         f"The goal is not reached: the check `{goal.check_command}` ended with exit code "
@@ -181,16 +218,21 @@ def resumed(goal: Goal, history_version: int) -> Goal:
 
 def _used_up(goal: Goal, now: datetime) -> str:
     if goal.turns_count >= goal.turns_max:
-        return f"The check did not pass within {goal.turns_max} turns."
-    if _time_used_up(goal, now):
-        return _time_used_up(goal, now)
-    if goal.cost_max_micros and goal.cost_micros >= goal.cost_max_micros:
-        dollars = goal.cost_max_micros / 1_000_000
-        return f"The check did not pass for {dollars:.2f} US dollars."
-    return ""
+        return f"{_missing(goal)} within {goal.turns_max} turns."
+    return _time_used_up(goal, now) or _money_used_up(goal)
+
+
+def _money_used_up(goal: Goal) -> str:
+    if not goal.cost_max_micros or goal.cost_micros < goal.cost_max_micros:
+        return ""
+    return f"{_missing(goal)} for {goal.cost_max_micros / 1_000_000:.2f} US dollars."
+
+
+def _missing(goal: Goal) -> str:
+    return "The judge did not agree" if goal.judge_model_id else "The check did not pass"
 
 
 def _time_used_up(goal: Goal, now: datetime) -> str:
     if now - goal.created_at < timedelta(seconds=goal.seconds_max):
         return ""
-    return f"The check did not pass within {goal.seconds_max} seconds."
+    return f"{_missing(goal)} within {goal.seconds_max} seconds."

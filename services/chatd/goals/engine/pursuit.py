@@ -15,11 +15,15 @@ from chatd.goals.domain.goal import (
     CheckResult,
     Goal,
     GoalState,
+    RestingChat,
+    Verdict,
     after_check,
     after_message,
     after_postponement,
     after_refusal,
+    after_verdict,
     before_check,
+    before_judgement,
     check_id,
     message_id,
     next_message,
@@ -63,18 +67,35 @@ class GoalActions(Protocol):
         ...
 
 
+class Judge(Protocol):
+    """Says whether goals are reached."""
+
+    async def judge(self, goal: Goal, chat: RestingChat) -> Verdict:
+        """Return a verdict.
+
+        Raises:
+            CallRefused: There is none.
+            CallPostponed: Something that it needs is away.
+        """
+        ...
+
+
 class GoalPursuit:
     """Works on goals.
 
     Args:
         store: The goals.
         actions: Checks and sends.
+        judge: Judges goals that name a model for it.
         clock: Time between two rounds.
     """
 
-    def __init__(self, store: PostgresGoals, actions: GoalActions, clock: Clock) -> None:
+    def __init__(
+        self, store: PostgresGoals, actions: GoalActions, judge: Judge, clock: Clock
+    ) -> None:
         self._store = store
         self._actions = actions
+        self._judge = judge
         self._clock = clock
         self._is_changed = asyncio.Event()
 
@@ -139,17 +160,34 @@ class GoalPursuit:
         return goal, SOON
 
     async def _checked_and_sent(self, goal: Goal, claimed: ClaimedGoal) -> Goal:
-        result = None
-        if goal.turns_count > 0:
-            result = await self._actions.check(goal, check_id(goal, claimed.chat))
+        result: CheckResult | Verdict | None = None
+        if goal.turns_count == 0:
+            goal = within_budget(goal, claimed.now)
+        else:
+            goal, result = await self._found_out(goal, claimed)
             if result is None:
                 return goal
-            goal = after_check(goal, result, claimed.now)
-        else:
-            goal = within_budget(goal, claimed.now)
         if goal.state is not GoalState.ACTIVE:
             return goal
         if not await self._store.is_current(goal):
             return goal  # It was paused or ended during the check; nothing of this is stored.
         await self._actions.send(goal, next_message(goal, result), message_id(goal))
         return after_message(goal)
+
+    async def _found_out(
+        self, goal: Goal, claimed: ClaimedGoal
+    ) -> tuple[Goal, CheckResult | Verdict | None]:
+        """Check a goal, then let its judge decide; nothing is found out while the check runs."""
+        if goal.check_command:
+            result = await self._actions.check(goal, check_id(goal, claimed.chat))
+            if result is None:
+                return goal, None
+            goal = after_check(goal, result, claimed.now)
+            if goal.state is not GoalState.ACTIVE or not result.is_passed:
+                return goal, result
+        else:
+            goal = before_judgement(goal)
+            if goal.state is not GoalState.ACTIVE:
+                return goal, None
+        verdict = await self._judge.judge(goal, claimed.chat)
+        return after_verdict(goal, verdict, claimed.now), verdict

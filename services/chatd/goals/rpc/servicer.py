@@ -6,8 +6,10 @@ from datetime import datetime
 
 import grpc
 
+from chatd.chats.rpc.defaults import Defaults
 from chatd.goals.domain.goal import SECONDS_MAX, TURNS_MAX, Goal, GoalState, paused, resumed
 from chatd.goals.store.goals import PostgresGoals
+from chatd.models.domain.profile import ModelChoice
 from chatd.models.rpc.administration import made_id
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
@@ -29,12 +31,14 @@ class GoalPorts:
 
     Attributes:
         require_owner: Raises ChatNotFound unless a user owns a chat.
+        defaults: Finds models by their names.
         now: Returns the current time.
         changed: Is called when there may be something to do.
     """
 
     store: PostgresGoals
     require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
+    defaults: Defaults
     now: Callable[[], datetime]
     changed: Callable[[], None]
 
@@ -56,20 +60,26 @@ class GoalServicer(GoalServiceServicer):
         key, given = fields.client_key_of(request, request.request_id), request.goal
         if not given.text.strip():
             raise InvalidRequest("goal.text", "is empty; say what to achieve")
-        if not given.check_command.strip():
-            raise InvalidRequest("goal.check_command", "is empty; give a command")
+        if not given.check_command.strip() and not given.judge_model_id:
+            problem = "is empty; give a command, or a model in judge_model_id"
+            raise InvalidRequest("goal.check_command", problem)
         owner = caller_as_owner()
+        judge_model_id = given.judge_model_id
+        if judge_model_id:
+            choice = await self._ports.defaults.choice(ModelChoice(judge_model_id))
+            judge_model_id = choice.model_id
         goal = Goal(
             id=made_id(request, f"{chat_id} {key.key}", owner),
             chat_id=chat_id,
             owner=owner,
             text=fields.storable(given.text, "goal.text"),
-            check_command=fields.storable(given.check_command, "goal.check_command"),
+            check_command=fields.storable(given.check_command.strip(), "goal.check_command"),
             turns_max=given.turns_max or TURNS_MAX,
             seconds_max=given.seconds_max or SECONDS_MAX,
             cost_max_micros=given.cost_max_micros,
             state=GoalState.ACTIVE,
             created_at=self._ports.now(),
+            judge_model_id=judge_model_id,
         )
         await self._store.set(goal, key.body_hash)
         self._ports.changed()
@@ -122,4 +132,6 @@ class GoalServicer(GoalServiceServicer):
             cost_micros=goal.cost_micros,
             check_output=goal.check_output,
             created_at=time_to_proto(goal.created_at),
+            judge_model_id=goal.judge_model_id,
+            verdict=goal.verdict,
         )

@@ -15,7 +15,7 @@ RESOURCE = "goal"
 
 _COLUMNS = """g.chat_id, g.id, g.owner_id, g.owner_role, g.text, g.check_command, g.turns_max,
     g.seconds_max, g.cost_max_micros, g.state, g.reason, g.turns_count, g.check_output,
-    g.resumes_count, g.resumed_version, g.request_hash, g.created_at, (
+    g.resumes_count, g.resumed_version, g.judge_model_id, g.verdict, g.request_hash, g.created_at, (
         SELECT coalesce(sum(u.cost_micros), 0)::bigint
         FROM chat.usage u WHERE u.root_chat_id = g.chat_id AND u.created_at >= g.created_at)
         AS cost_micros"""
@@ -35,15 +35,16 @@ LOCK_GOAL = f"""
 SET_GOAL = """
     INSERT INTO chat.goals (chat_id, id, owner_id, owner_role, text, check_command, turns_max,
         seconds_max, cost_max_micros, state, reason, turns_count, check_output, resumes_count,
-        resumed_version, request_hash, created_at)
-    SELECT c.id, $3, $2, $4, $5, $6, $7, $8, $9, 'active', '', 0, '', 0, 0, $10, clock_timestamp()
+        resumed_version, request_hash, created_at, judge_model_id, verdict)
+    SELECT c.id, $3, $2, $4, $5, $6, $7, $8, $9, 'active', '', 0, '', 0, 0, $10, clock_timestamp(),
+        $11, ''
     FROM chat.chats c WHERE c.id = $1 AND c.owner_id = $2 AND c.parent_chat_id IS NULL
     ON CONFLICT (chat_id) DO UPDATE SET id = excluded.id, owner_role = excluded.owner_role,
         text = excluded.text, check_command = excluded.check_command,
         turns_max = excluded.turns_max, seconds_max = excluded.seconds_max,
         cost_max_micros = excluded.cost_max_micros, state = excluded.state, reason = '',
         turns_count = 0, check_output = '', resumes_count = 0, resumed_version = 0,
-        claimed_until = NULL,
+        claimed_until = NULL, judge_model_id = excluded.judge_model_id, verdict = '',
         request_hash = excluded.request_hash, created_at = excluded.created_at
     RETURNING chat_id
 """
@@ -74,7 +75,7 @@ CLAIM = f"""
 # May run: process.
 UPDATE_GOAL = """
     UPDATE chat.goals SET state = $4, reason = $5, turns_count = $6, check_output = $7,
-        claimed_until = clock_timestamp() + $8::interval
+        claimed_until = clock_timestamp() + $8::interval, verdict = $10
     WHERE chat_id = $1 AND id = $2 AND turns_count = $3 AND state = 'active'
         AND resumes_count = $9
 """
@@ -147,6 +148,7 @@ class PostgresGoals:
                 goal.seconds_max,
                 goal.cost_max_micros,
                 request_hash,
+                goal.judge_model_id,
             )
             if stored is None:
                 raise InvalidRequest("chat_id", "is a child; set the goal of its root chat")
@@ -212,6 +214,7 @@ class PostgresGoals:
             after.check_output,
             again_in,
             before.resumes_count,
+            after.verdict,
         )
 
     async def are_there_any(self) -> bool:
@@ -237,4 +240,6 @@ def _goal_of(row: asyncpg.Record) -> Goal:
         check_output=row["check_output"],
         resumes_count=row["resumes_count"],
         resumed_version=row["resumed_version"],
+        judge_model_id=row["judge_model_id"],
+        verdict=row["verdict"],
     )

@@ -7,6 +7,7 @@ from sqlalchemy import (
     LargeBinary,
     PrimaryKeyConstraint,
     Table,
+    Text,
     text,
 )
 
@@ -41,6 +42,8 @@ goals = Table(
     time_column("claimed_until", nullable=True),
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),
+    Column("judge_model_id", Text, nullable=False, server_default=text("''")),
+    Column("verdict", Text, nullable=False, server_default=text("''")),
     PrimaryKeyConstraint("chat_id", name=Constraint.GOALS_PKEY),
     of_chat(Constraint.GOALS_CHAT_FKEY),
     CheckConstraint(

@@ -28,6 +28,20 @@ SENT_UNKNOWN: Final = "It was cut off while sending, and whether it was sent is 
 DEFECT: Final = "It failed for a reason that only an administrator can see; ask one of them."
 
 
+class NoRunLeft(Exception):
+    """An edited schedule would have no more runs.
+
+    Attributes:
+        field: The field that is wrong.
+        problem: What is wrong with it.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.field = field
+        self.problem = problem
+
+
 class Due(StrEnum):
     """What to do about a run that is due."""
 
@@ -99,6 +113,35 @@ def after_failure(schedule: Schedule, error: str, *, is_lasting: bool = False) -
 def after_completion(schedule: Schedule) -> Schedule:
     """Return the schedule after the turn of a run ended well."""
     return replace(schedule, failures_count=0)
+
+
+def edited(before: Schedule, given: Schedule, now: datetime) -> Schedule:
+    """Return a schedule with another definition, which has a run to come by itself.
+
+    A run that is due stays due unless its time changes. One that has ended runs again; one that is
+    paused stays so.
+
+    Raises:
+        NoRunLeft: It would have no more runs.
+    """
+    is_same = given.timing == before.timing and before.next_run_at is not None
+    changed = replace(
+        before,
+        name=given.name,
+        timing=given.timing,
+        task=given.task,
+        missed_runs=given.missed_runs,
+        ends_at=given.ends_at,
+        runs_max=given.runs_max,
+    )
+    following = before.next_run_at if is_same else first_run_at(changed, now)
+    if given.runs_max and before.runs_count >= given.runs_max:
+        raise NoRunLeft("runs_max", f"is not more than the {before.runs_count} runs it had")
+    if following is None or (given.ends_at is not None and following > given.ends_at):
+        raise NoRunLeft("ends_at", "is before the next run; give a later time")
+    is_ended = before.state is ScheduleState.ENDED
+    state = ScheduleState.ACTIVE if is_ended else before.state
+    return replace(changed, state=state, next_run_at=following)
 
 
 def paused(schedule: Schedule) -> Schedule:

@@ -142,3 +142,4 @@ class Schedule:
     runs_count: int = 0
     failures_count: int = 0
     last_run: Run | None = None
+    version: int = 1

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from chatd.chats.rpc.convert import MODE
@@ -13,7 +14,7 @@ from chatd.primitives.domain.ids import Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.schedules.domain.cron import Cron, CronInvalid
-from chatd.schedules.domain.runs import first_run_at
+from chatd.schedules.domain.runs import NoRunLeft, edited, first_run_at
 from chatd.schedules.domain.schedule import (
     NEW_CHATS_EVERY,
     MissedRuns,
@@ -40,6 +41,23 @@ OUTCOME = {
 }
 TOO_OFTEN = (
     "makes new chats more often than every 5 minutes; let it run less often, or give a chat_id"
+)
+#: What its owner may change.
+FIELDS = (
+    "name",
+    "text",
+    "chat_id",
+    "model_id",
+    "reasoning_effort",
+    "mode",
+    "workspace_id",
+    "unattended",
+    "at",
+    "cron",
+    "time_zone",
+    "missed_runs",
+    "ends_at",
+    "runs_max",
 )
 MODE_OF = {value: mode for mode, value in MODE.items()}
 
@@ -71,6 +89,7 @@ def schedule_to_proto(schedule: Schedule) -> schedule_pb2.Schedule:
         failures_count=schedule.failures_count,
         last_run=None if last_run is None else run_to_proto(last_run),
         created_at=time_to_proto(schedule.created_at),
+        etag=str(schedule.version),
     )
 
 
@@ -121,6 +140,28 @@ def new_schedule(
     if first_run_at(schedule, now) is None:
         raise InvalidRequest("schedule.ends_at", "is before the first run; give a later time")
     return schedule
+
+
+def edited_schedule(
+    stored: Schedule, given: schedule_pb2.Schedule, changed: frozenset[str], now: datetime
+) -> Schedule:
+    """Return a stored schedule with the changed fields taken from a request.
+
+    Raises:
+        InvalidRequest: Its times or options are invalid, or it would have no more runs.
+    """
+    kept = set(FIELDS) - changed
+    if given.cron and "cron" in changed:
+        kept.discard("at")
+    if given.HasField("at") and "at" in changed:
+        kept -= {"cron", "time_zone"}
+    whole = schedule_pb2.Schedule()
+    FieldMask(paths=kept).MergeMessage(schedule_to_proto(stored), whole)
+    FieldMask(paths=changed).MergeMessage(given, whole)
+    try:
+        return edited(stored, new_schedule(whole, stored.id, stored.owner, now), now)
+    except NoRunLeft as error:
+        raise InvalidRequest(f"schedule.{error.field}", error.problem) from None
 
 
 def _task(given: schedule_pb2.Schedule) -> Task:

@@ -11,11 +11,18 @@ from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.rpc.administration import made_id, page_of
+from chatd.models.rpc.fields import masked, version_of
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.rpc import fields
 from chatd.schedules.domain.runs import paused, resumed
 from chatd.schedules.domain.schedule import Schedule
-from chatd.schedules.rpc.convert import new_schedule, run_to_proto, schedule_to_proto
+from chatd.schedules.rpc.convert import (
+    FIELDS,
+    edited_schedule,
+    new_schedule,
+    run_to_proto,
+    schedule_to_proto,
+)
 from chatd.schedules.store.schedules import PostgresSchedules
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import schedule_pb2
@@ -81,6 +88,27 @@ class ScheduleServicer(ScheduleServiceServicer):
         """Read a schedule."""
         owner_id, schedule_id = caller_as_owner().id, _id_of(request.schedule_id)
         return api.GetScheduleResponse(schedule=await self._shown(owner_id, schedule_id))
+
+    async def UpdateSchedule(
+        self, request: api.UpdateScheduleRequest, context: Context
+    ) -> api.UpdateScheduleResponse:
+        """Change the fields of a mask."""
+        owner_id = caller_as_owner().id
+        schedule_id = fields.uuid_of(request.schedule.id, "schedule.id")
+        changed = masked(tuple(request.update_mask.paths), FIELDS)
+        version = version_of(request.schedule.etag, "schedule.etag")
+        now, before = self._ports.now(), await self._store.get(owner_id, schedule_id)
+        checked = await self._checked(edited_schedule(before, request.schedule, changed, now))
+
+        def decide(stored: Schedule) -> Schedule:
+            # Of the same version, but runs may have advanced it.
+            after = edited_schedule(stored, request.schedule, changed, now)
+            return replace(after, task=checked.task)
+
+        expected = before.version if version is None else version
+        await self._store.edit(owner_id, schedule_id, decide, expected)
+        self._ports.changed()
+        return api.UpdateScheduleResponse(schedule=await self._shown(owner_id, schedule_id))
 
     async def ListScheduleRuns(
         self, request: api.ListScheduleRunsRequest, context: Context

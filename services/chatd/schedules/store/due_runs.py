@@ -30,12 +30,12 @@ CLAIM = f"""
 """
 
 # The run is known before it is sent, so that a process that ends meanwhile leaves a trace. There is
-# no row if the schedule was paused or deleted, or the run was recorded, since it was claimed.
+# no row if the schedule was changed or deleted, or the run was recorded, since it was claimed.
 # May run: process.
 BEGIN_RUN = """
     INSERT INTO chat.schedule_runs (schedule_id, planned_at, begun_at, outcome, error)
     SELECT id, $2, clock_timestamp(), 'sending', '' FROM chat.schedules
-    WHERE id = $1 AND state = 'active' AND next_run_at = $2
+    WHERE id = $1 AND state = 'active' AND next_run_at = $2 AND version = $3
     ON CONFLICT (schedule_id, planned_at) DO UPDATE SET begun_at = schedule_runs.begun_at
     WHERE schedule_runs.outcome = 'sending' RETURNING planned_at
 """
@@ -145,7 +145,9 @@ class PostgresDueRuns:
 
     async def begin(self, due: DueRun) -> bool:
         """Store that a run is being sent; return whether it is still to be sent."""
-        begun = await self._pool.fetchval(BEGIN_RUN, due.schedule.id, due.planned_at)
+        begun = await self._pool.fetchval(
+            BEGIN_RUN, due.schedule.id, due.planned_at, due.schedule.version
+        )
         return begun is not None
 
     async def record(self, schedule_id: str, run: Run, decide: Decide) -> None:

@@ -18,7 +18,7 @@ from chatd.schedules.domain.schedule import (
 COLUMNS = """s.id, s.owner_id, s.owner_role, s.name, s.text, s.chat_id, s.model_id,
     s.reasoning_effort, s.mode, s.workspace_id, s.is_unattended, s.at, s.cron, s.time_zone,
     s.missed_runs, s.ends_at, s.runs_max, s.state, s.pause_reason, s.next_run_at, s.runs_count,
-    s.failures_count, s.request_hash, s.created_at"""
+    s.failures_count, s.request_hash, s.created_at, s.version"""
 
 
 def schedule_of(row: asyncpg.Record, last_run: Run | None = None) -> Schedule:
@@ -47,6 +47,7 @@ def schedule_of(row: asyncpg.Record, last_run: Run | None = None) -> Schedule:
         runs_count=row["runs_count"],
         failures_count=row["failures_count"],
         last_run=last_run,
+        version=row["version"],
     )
 
 
@@ -58,6 +59,29 @@ def run_of(row: asyncpg.Record) -> Run:
         RunOutcome(row["outcome"]),
         str(row["run_chat_id"] or ""),
         row["error"],
+    )
+
+
+def edited_values(schedule: Schedule) -> tuple[object, ...]:
+    """Return the values of an edited row, after its owner and id."""
+    task, timing = schedule.task, schedule.timing
+    return (
+        schedule.name,
+        task.text,
+        task.chat_id or None,
+        task.model_id,
+        task.reasoning_effort,
+        task.mode,
+        task.workspace_id or None,
+        task.is_unattended,
+        timing.at,
+        timing.cron,
+        timing.time_zone,
+        schedule.missed_runs,
+        schedule.ends_at,
+        schedule.runs_max,
+        schedule.state,
+        schedule.next_run_at,
     )
 
 

@@ -4,7 +4,12 @@ from collections.abc import Callable
 
 import asyncpg
 
-from chatd.primitives.domain.errors import RequestIdReused, ResourceNotFound
+from chatd.primitives.domain.errors import (
+    InvalidRequest,
+    RequestIdReused,
+    ResourceNotFound,
+    VersionConflict,
+)
 from chatd.primitives.domain.ids import OwnerId
 from chatd.schedules.domain.schedule import (
     RUNS_KEPT,
@@ -13,7 +18,7 @@ from chatd.schedules.domain.schedule import (
     Schedule,
     TooManySchedules,
 )
-from chatd.schedules.store.rows import COLUMNS, inserted, run_of, schedule_of
+from chatd.schedules.store.rows import COLUMNS, edited_values, inserted, run_of, schedule_of
 from parley.postgres import Pool
 
 RESOURCE = "schedule"
@@ -71,8 +76,25 @@ LOCK_SCHEDULE = f"""
 # May run: owner.
 UPDATE_SCHEDULE = """
     UPDATE chat.schedules SET state = $3, pause_reason = $4, next_run_at = $5, failures_count = $6,
-        claimed_until = CASE WHEN next_run_at = $5 THEN claimed_until END
+        claimed_until = CASE WHEN next_run_at = $5 THEN claimed_until END, version = version + 1
     WHERE owner_id = $1 AND id = $2
+"""
+
+# May run: owner.
+EDIT_SCHEDULE = """
+    UPDATE chat.schedules SET name = $3, text = $4, chat_id = $5, model_id = $6,
+        reasoning_effort = $7, mode = $8, workspace_id = $9, is_unattended = $10, at = $11,
+        cron = $12, time_zone = $13, missed_runs = $14, ends_at = $15, runs_max = $16,
+        state = $17, next_run_at = $18, claimed_until = NULL, version = version + 1
+    WHERE owner_id = $1 AND id = $2
+"""
+
+# Sending is repeated with the same request after a crash, so the request must not change meanwhile.
+# May run: owner.
+SELECT_IS_SENDING = """
+    SELECT EXISTS (SELECT 1 FROM chat.schedules s JOIN chat.schedule_runs r ON r.schedule_id = s.id
+        WHERE s.owner_id = $1 AND s.id = $2 AND r.outcome = 'sending'
+            AND r.planned_at = s.next_run_at)
 """
 
 # May run: owner.
@@ -164,6 +186,34 @@ class PostgresSchedules:
                     after.next_run_at,
                     after.failures_count,
                 )
+
+    async def edit(
+        self,
+        owner_id: OwnerId,
+        schedule_id: str,
+        decide: Callable[[Schedule], Schedule],
+        expected_version: int,
+    ) -> None:
+        """Change the definition of a schedule.
+
+        Raises:
+            ResourceNotFound: The user has no such schedule.
+            VersionConflict: It was changed since that version.
+            InvalidRequest: A run of it is being sent.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(LOCK_SCHEDULE, owner_id, schedule_id)
+            if row is None:
+                raise ResourceNotFound(RESOURCE, schedule_id)
+            if row["version"] != expected_version:
+                raise VersionConflict(str(row["version"]))
+            if await connection.fetchval(SELECT_IS_SENDING, owner_id, schedule_id):
+                raise InvalidRequest("schedule.id", "has a run that is being sent; try again soon")
+            before = schedule_of(row)
+            after = decide(before)
+            if after != before:
+                values = edited_values(after)
+                await connection.execute(EDIT_SCHEDULE, owner_id, schedule_id, *values)
 
     async def delete(self, owner_id: OwnerId, schedule_id: str) -> None:
         """Delete a schedule with its runs.

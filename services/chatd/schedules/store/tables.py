@@ -1,6 +1,7 @@
 """The tables of schedules and of their runs."""
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -49,6 +50,7 @@ schedules = Table(
     count_column("failures_count"),
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
     PrimaryKeyConstraint("id", name=Constraint.SCHEDULES_PKEY),
     CheckConstraint("(at IS NULL) = (cron <> '')", name=Constraint.SCHEDULES_TIMING_IS_ONE),
     CheckConstraint(

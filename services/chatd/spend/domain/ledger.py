@@ -17,6 +17,7 @@ class CallPurpose(StrEnum):
     LABEL = "label"
     SUMMARY = "summary"
     ADVISOR = "advisor"
+    JUDGE = "judge"
 
 
 class CallOutcome(StrEnum):

@@ -65,7 +65,7 @@ usage = Table(
     CheckConstraint("cost_micros >= 0", name=Constraint.USAGE_COST_POSITIVE),
     CheckConstraint("cost_micros <= 10000000000000", name=Constraint.USAGE_COST_BOUNDED),
     CheckConstraint(
-        "purpose IN ('turn', 'compaction', 'title', 'label', 'summary', 'advisor')",
+        "purpose IN ('turn', 'compaction', 'title', 'label', 'summary', 'advisor', 'judge')",
         name=Constraint.USAGE_PURPOSE_KNOWN,
     ),
     CheckConstraint(

@@ -103,7 +103,10 @@ class WorkspaceAccessServicer(FileAccessMethods, TurnFileMethods):
         waiting = answered_by_node(access, lambda: node.WaitOutput(asked, timeout=within_s))
         waited = await unless_stopping(self._stopping, waiting)
         return api.WaitWorkspaceOutputResponse(
-            process=waited.process, output=waited.output, reason=waited.reason
+            process=waited.process,
+            output=waited.output,
+            reason=waited.reason,
+            search_cursor=waited.search_cursor,
         )
 
     async def StartWorkspaceProcess(

@@ -108,6 +108,7 @@ class ProcessServicer(ProcessServiceServicer):
             process=self._presenter.present(waited.record),
             output=output_to_proto(waited.output, waited.matched_line),
             reason=REASON[waited.reason],
+            search_cursor=waited.search_cursor,
         )
 
     async def StreamOutput(  # noqa: N802 (the name is the proto's)

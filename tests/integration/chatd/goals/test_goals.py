@@ -14,7 +14,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.errors import ERRORS
-from chatd.goals.domain.goal import DEFECT, INTERRUPTED, CheckResult, Goal
+from chatd.goals.domain.goal import DEFECT, INTERRUPTED, CheckResult, Goal, RestingChat, Verdict
 from chatd.goals.engine.pursuit import EVERY_S, GoalPursuit
 from chatd.goals.rpc.actions import OwnerActions
 from chatd.goals.store.goals import PostgresGoals
@@ -67,12 +67,26 @@ class Checks:
 
 
 @dataclass
+class Verdicts:
+    """Judges as a test says."""
+
+    verdicts: list[Verdict | Exception] = field(default_factory=list)
+
+    async def judge(self, goal: Goal, chat: RestingChat) -> Verdict:
+        verdict = self.verdicts.pop(0)
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict
+
+
+@dataclass
 class Process:
     """The goals of one process, and a chat of Ann."""
 
     served: ServedChats
     chat_id: str
     checks: Checks
+    judge: Verdicts = field(default_factory=Verdicts)
 
     async def set(self, **given: Any) -> Any:
         goal = goal_pb2.Goal(**{"text": "Mend it.", "check_command": "make test", **given})
@@ -87,7 +101,8 @@ class Process:
 
     async def round(self) -> None:
         await self.served.pool.execute(END_CLAIMS)
-        pursuit = GoalPursuit(PostgresGoals(self.served.pool), self.checks, FakeClock())
+        store = PostgresGoals(self.served.pool)
+        pursuit = GoalPursuit(store, self.checks, self.judge, FakeClock())
         async with asyncio.timeout(20):
             await pursuit.make_round()
 
@@ -129,6 +144,55 @@ async def test_a_chat_goes_on_until_the_check_passes(served: ServedChats, proces
     assert (reached.state, reached.check_output) == (goal_pb2.GOAL_STATE_REACHED, "fine")
     await process.round()
     assert await process.messages() == 3
+
+
+async def test_a_chat_goes_on_until_its_judge_agrees(served: ServedChats, process: Process) -> None:
+    made = await process.set(check_command="", judge_model_id="m")
+    assert made.judge_model_id == "m"
+    await process.round()
+    await served.finish(process.chat_id)
+    process.judge.verdicts = [Verdict(is_done=False, reason="No tests."), CallRefused("No key.")]
+    await process.round()
+    going = await process.read()
+    assert (going.turns_count, going.verdict) == (2, "No tests.")
+    assert "No tests." in (await served.ann.texts(process.chat_id))[-1]
+    await served.finish(process.chat_id)
+    await process.round()
+    halted = await process.read()
+    assert (halted.state, halted.reason) == (goal_pb2.GOAL_STATE_PAUSED, "No key.")
+    await process.resume()
+    process.judge.verdicts = [Verdict(is_done=True, reason="All pass.")]
+    await process.round()
+    reached = await process.read()
+    assert (reached.state, reached.verdict) == (goal_pb2.GOAL_STATE_REACHED, "All pass.")
+    assert await process.messages() == 3
+
+
+async def test_a_judge_is_asked_only_after_the_check_passed(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set(judge_model_id="m")
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.results = [CheckResult(1, "1 failed"), CheckResult(0, "fine")]
+    await process.round()
+    await served.finish(process.chat_id)
+    process.judge.verdicts = [Verdict(is_done=True, reason="All pass.")]
+    await process.round()
+    reached = await process.read()
+    assert (reached.state, reached.check_output, reached.verdict) == (
+        goal_pb2.GOAL_STATE_REACHED,
+        "fine",
+        "All pass.",
+    )
+
+
+async def test_a_goal_needs_a_check_or_a_judge(served: ServedChats, process: Process) -> None:
+    asked = api.SetGoalRequest(
+        request_id="n", chat_id=process.chat_id, goal=goal_pb2.Goal(text="Mend it.")
+    )
+    problem = await served.ann.refusal(asked)
+    assert problem.metadata["field"] == "goal.check_command"
 
 
 async def test_it_ends_when_its_turns_are_used_up(served: ServedChats, process: Process) -> None:
@@ -332,7 +396,7 @@ async def test_a_goal_goes_with_its_chat(served: ServedChats, process: Process) 
 async def test_the_loop_sends_the_first_message(served: ServedChats, process: Process) -> None:
     await process.set()
     clock = FakeClock()
-    pursuit = GoalPursuit(PostgresGoals(served.pool), process.checks, clock)
+    pursuit = GoalPursuit(PostgresGoals(served.pool), process.checks, process.judge, clock)
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(pursuit.run())
         assert await clock.until_sleeping() == EVERY_S

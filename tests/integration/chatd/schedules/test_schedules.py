@@ -188,7 +188,7 @@ async def test_a_schedule_is_kept_with_all_that_it_says(
     made = (await served.ann.ask(request)).schedule
     # The fake clock stands at the beginning of 2026, a Thursday.
     given.next_run_at.FromJsonString("2026-01-01T08:30:00Z")
-    given.id, given.state = made.id, schedule_pb2.SCHEDULE_STATE_ACTIVE
+    given.id, given.state, given.etag = made.id, schedule_pb2.SCHEDULE_STATE_ACTIVE, "1"
     given.created_at.CopyFrom(made.created_at)
     assert made == given
     assert (await served.ann.ask(request)).schedule == made

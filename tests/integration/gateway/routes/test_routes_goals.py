@@ -16,9 +16,15 @@ BODY = {
     "turns_max": 5,
     "seconds_max": 60,
     "cost_max_micros": 7,
+    "judge_model_id": "m",
 }
 GIVEN = goal_pb2.Goal(
-    text="Mend it.", check_command="make test", turns_max=5, seconds_max=60, cost_max_micros=7
+    text="Mend it.",
+    check_command="make test",
+    turns_max=5,
+    seconds_max=60,
+    cost_max_micros=7,
+    judge_model_id="m",
 )
 
 
@@ -29,6 +35,7 @@ async def test_a_goal_is_set_read_paused_resumed_and_ended(stack: GatewayStack) 
         turns_count=1,
         cost_micros=3,
         check_output="1 failed",
+        verdict="No tests.",
         created_at=Timestamp(seconds=1767225600),
     )
     stored.MergeFrom(GIVEN)
@@ -44,6 +51,8 @@ async def test_a_goal_is_set_read_paused_resumed_and_ended(stack: GatewayStack) 
         "cost_micros": 3,
         "check_output": "1 failed",
         "created_at": "2026-01-01T00:00:00Z",
+        "judge_model_id": "m",
+        "verdict": "No tests.",
     }
     assert (made.status, made.json()) == (200, shown)
     assert last_request(stack) == api.SetGoalRequest(

@@ -117,3 +117,17 @@ async def test_a_time_needs_its_offset_and_is_understood_in_any(stack: GatewaySt
             assert last_request(stack) == api.CreateScheduleRequest(
                 request_id="key-1", schedule=GIVEN
             )
+
+
+async def test_a_schedule_is_edited_unless_it_changed(stack: GatewayStack) -> None:
+    edited = stored()
+    edited.etag = "5"
+    stack.chatd.answers["UpdateSchedule"] = api.UpdateScheduleResponse(schedule=edited)
+    body = {"text": "Listen.", "cron": None, "at": "2026-01-01T00:00:00Z"}
+    answer = await stack.owner.request(
+        "PATCH", f"{PATH}/{ID}", body, headers={**KEY, "If-Match": '"4"'}
+    )
+    assert (answer.status, answer.headers["etag"]) == (200, '"5"')
+    asked = last_request(stack)
+    assert asked.schedule == schedule_pb2.Schedule(id=ID, text="Listen.", at=AT, etag="4")
+    assert sorted(asked.update_mask.paths) == ["at", "cron", "text"]

@@ -64,6 +64,7 @@ LOOPS = {
         "ledger.enter",
         "limits.follow",
         "master_keys.follow",
+        "monitors.run",
         "notes.follow",
         "partials.write",
         "quarantine.run",

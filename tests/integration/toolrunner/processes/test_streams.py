@@ -119,6 +119,22 @@ async def test_a_prompt_ends_a_wait_though_nothing_ends_its_line(client: Client)
     assert answered.reason in (process_pb2.WAIT_REASON_MATCHED, process_pb2.WAIT_REASON_EXITED)
 
 
+async def test_a_search_goes_on_where_the_last_one_ended(client: Client) -> None:
+    started = await client.start(
+        "printf 'one\\nrea'; read name; echo dy; read never", stdin_mode=process_pb2.STDIN_MODE_PIPE
+    )
+    process_id = started.process.process_id
+    await client.wait(process_id, MATCH, pattern="^rea$")
+    first = await client.wait(process_id, MATCH, pattern="^ready$", max_wait_ms=50)
+    assert (first.reason, first.search_cursor) == (process_pb2.WAIT_REASON_TIMEOUT, len("one\n"))
+    await client.write(process_id, b"you\n")
+    second = await client.wait(
+        process_id, MATCH, pattern="^ready$", since_cursor=first.search_cursor
+    )
+    assert second.output.matched_line == "ready"
+    await client.write(process_id, end_of_input=True)
+
+
 async def test_a_line_that_comes_letter_by_letter_is_found_once_it_stands(client: Client) -> None:
     growing = "for letter in a b c d e f; do printf $letter; sleep 0.03; done; read never"
     started = await client.start(growing, stdin_mode=process_pb2.STDIN_MODE_PIPE)

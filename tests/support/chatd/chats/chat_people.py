@@ -16,6 +16,7 @@ from parley.api.chat.v1.context_service_pb2_grpc import ContextServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
+from parley.api.chat.v1.monitor_service_pb2_grpc import MonitorServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -59,6 +60,7 @@ class Person:
     hooks: Any
     schedules: Any
     goals: Any
+    monitors: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -83,6 +85,7 @@ class Person:
             hooks=HookServiceStub(channel),
             schedules=ScheduleServiceStub(channel),
             goals=GoalServiceStub(channel),
+            monitors=MonitorServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -102,6 +105,7 @@ class Person:
             self.hooks,
             self.schedules,
             self.goals,
+            self.monitors,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

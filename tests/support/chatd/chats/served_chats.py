@@ -37,6 +37,8 @@ from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
 from chatd.goals.rpc.servicer import GoalPorts, GoalServicer
 from chatd.goals.store.goals import PostgresGoals
+from chatd.monitors.rpc.servicer import MonitorPorts, MonitorServicer
+from chatd.monitors.store.monitors import PostgresMonitors
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
 from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.schedules.engine.running import ScheduleRuns
@@ -350,9 +352,14 @@ async def served_chats(
             schedule_servicer,
             GoalServicer(
                 GoalPorts(
-                    PostgresGoals(pool), stores.ownership.require, telling.clock.now, lambda: None
+                    PostgresGoals(pool),
+                    stores.ownership.require,
+                    NoDefaults(),
+                    telling.clock.now,
+                    lambda: None,
                 )
             ),
+            MonitorServicer(MonitorPorts(PostgresMonitors(pool), stores.ownership.require)),
             RevertServicer(
                 stores,
                 claims=claims,

@@ -9,11 +9,14 @@ from chatd.goals.domain.goal import (
     Goal,
     GoalState,
     RestingChat,
+    Verdict,
     after_check,
     after_message,
     after_postponement,
     after_refusal,
+    after_verdict,
     before_check,
+    before_judgement,
     check_id,
     message_id,
     next_message,
@@ -53,6 +56,30 @@ def test_a_check_that_fails_lets_the_chat_go_on_with_what_it_said() -> None:
         "Continue until the check passes."
     )
     assert next_message(GOAL, None) == "Mend the tests."
+
+
+def test_its_judge_decides_after_the_check() -> None:
+    judged = replace(GOAL, judge_model_id="m")
+    passed = after_check(judged, PASSED, NOON)
+    assert passed == replace(judged, check_output="ok")
+    done = after_verdict(passed, Verdict(is_done=True, reason="It shows."), NOON)
+    assert (done.state, done.verdict) == (GoalState.REACHED, "It shows.")
+    missing = Verdict(is_done=False, reason="No tests.")
+    going = after_verdict(passed, missing, NOON)
+    assert (going.state, going.verdict) == (GoalState.ACTIVE, "No tests.")
+    assert next_message(going, missing) == (
+        "The goal is not reached, says the model that judges it:\n\nNo tests.\n\nThe goal is:\n\n"
+        "Mend the tests.\n\nContinue until it is reached."
+    )
+    late = after_verdict(passed, missing, NOON + timedelta(seconds=60))
+    assert late.reason == "The judge did not agree within 60 seconds."
+
+
+def test_a_judge_is_not_asked_without_money_for_it() -> None:
+    spent = replace(GOAL, judge_model_id="m", cost_micros=2_000_000)
+    for after in (after_check(spent, PASSED, NOON), before_judgement(spent)):
+        assert after.state is GoalState.EXHAUSTED
+        assert after.reason == "The judge did not agree for 2.00 US dollars."
 
 
 def test_each_budget_ends_it_with_a_reason() -> None:

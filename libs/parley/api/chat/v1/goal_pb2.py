@@ -28,7 +28,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dparley/api/chat/v1/goal.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xee\x03\n\x04Goal\x12\x1b\n\x07\x63hat_id\x18\x01 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\'\n\x04text\x18\x02 \x01(\tB\x19\xe2\x41\x01\x02\xbaH\x0cr\n\x10\x01\x18\x80\x80\x01(\x80\x80\x01\xc2\xc1\x18\x02\x08\x01\x12+\n\rcheck_command\x18\x03 \x01(\tB\x14\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\xa0\x1f\xc2\xc1\x18\x02\x08\x01\x12#\n\tturns_max\x18\x04 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\xc2\xc1\x18\x02\x08\x01\x12\'\n\x0bseconds_max\x18\x05 \x01(\x05\x42\x12\xbaH\t\x1a\x07\x18\x80\x9a\x9e\x01(\x00\xc2\xc1\x18\x02\x08\x01\x12-\n\x0f\x63ost_max_micros\x18\x06 \x01(\x03\x42\x14\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00\xc2\xc1\x18\x02\x08\x01\x12\x38\n\x05state\x18\x07 \x01(\x0e\x32\x1d.parley.api.chat.v1.GoalStateB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x06reason\x18\x08 \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1f\n\x0bturns_count\x18\t \x01(\x05\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0b\x63ost_micros\x18\n \x01(\x03\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12 \n\x0c\x63heck_output\x18\x0b \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\ncreated_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01*\x87\x01\n\tGoalState\x12\x1a\n\x16GOAL_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GOAL_STATE_ACTIVE\x10\x01\x12\x15\n\x11GOAL_STATE_PAUSED\x10\x02\x12\x16\n\x12GOAL_STATE_REACHED\x10\x03\x12\x18\n\x14GOAL_STATE_EXHAUSTED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dparley/api/chat/v1/goal.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xb1\x04\n\x04Goal\x12\x1b\n\x07\x63hat_id\x18\x01 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\'\n\x04text\x18\x02 \x01(\tB\x19\xe2\x41\x01\x02\xbaH\x0cr\n\x10\x01\x18\x80\x80\x01(\x80\x80\x01\xc2\xc1\x18\x02\x08\x01\x12%\n\rcheck_command\x18\x03 \x01(\tB\x0e\xbaH\x05r\x03\x18\xa0\x1f\xc2\xc1\x18\x02\x08\x01\x12#\n\tturns_max\x18\x04 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\xc2\xc1\x18\x02\x08\x01\x12\'\n\x0bseconds_max\x18\x05 \x01(\x05\x42\x12\xbaH\t\x1a\x07\x18\x80\x9a\x9e\x01(\x00\xc2\xc1\x18\x02\x08\x01\x12-\n\x0f\x63ost_max_micros\x18\x06 \x01(\x03\x42\x14\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00\xc2\xc1\x18\x02\x08\x01\x12\x38\n\x05state\x18\x07 \x01(\x0e\x32\x1d.parley.api.chat.v1.GoalStateB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x06reason\x18\x08 \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1f\n\x0bturns_count\x18\t \x01(\x05\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0b\x63ost_micros\x18\n \x01(\x03\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12 \n\x0c\x63heck_output\x18\x0b \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\ncreated_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12(\n\x0ejudge_model_id\x18\r \x01(\tB\x10\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1d\n\x07verdict\x18\x0e \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01*\x87\x01\n\tGoalState\x12\x1a\n\x16GOAL_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GOAL_STATE_ACTIVE\x10\x01\x12\x15\n\x11GOAL_STATE_PAUSED\x10\x02\x12\x16\n\x12GOAL_STATE_REACHED\x10\x03\x12\x18\n\x14GOAL_STATE_EXHAUSTED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,7 +40,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GOAL'].fields_by_name['text']._loaded_options = None
   _globals['_GOAL'].fields_by_name['text']._serialized_options = b'\342A\001\002\272H\014r\n\020\001\030\200\200\001(\200\200\001\302\301\030\002\010\001'
   _globals['_GOAL'].fields_by_name['check_command']._loaded_options = None
-  _globals['_GOAL'].fields_by_name['check_command']._serialized_options = b'\342A\001\002\272H\007r\005\020\001\030\240\037\302\301\030\002\010\001'
+  _globals['_GOAL'].fields_by_name['check_command']._serialized_options = b'\272H\005r\003\030\240\037\302\301\030\002\010\001'
   _globals['_GOAL'].fields_by_name['turns_max']._loaded_options = None
   _globals['_GOAL'].fields_by_name['turns_max']._serialized_options = b'\272H\007\032\005\030\350\007(\000\302\301\030\002\010\001'
   _globals['_GOAL'].fields_by_name['seconds_max']._loaded_options = None
@@ -59,8 +59,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GOAL'].fields_by_name['check_output']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
   _globals['_GOAL'].fields_by_name['created_at']._loaded_options = None
   _globals['_GOAL'].fields_by_name['created_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
-  _globals['_GOALSTATE']._serialized_start=684
-  _globals['_GOALSTATE']._serialized_end=819
+  _globals['_GOAL'].fields_by_name['judge_model_id']._loaded_options = None
+  _globals['_GOAL'].fields_by_name['judge_model_id']._serialized_options = b'\272H\005r\003\030\310\001\302\301\030\004\010\001\030\001'
+  _globals['_GOAL'].fields_by_name['verdict']._loaded_options = None
+  _globals['_GOAL'].fields_by_name['verdict']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_GOALSTATE']._serialized_start=751
+  _globals['_GOALSTATE']._serialized_end=886
   _globals['_GOAL']._serialized_start=187
-  _globals['_GOAL']._serialized_end=681
+  _globals['_GOAL']._serialized_end=748
 # @@protoc_insertion_point(module_scope)

@@ -181,6 +181,7 @@ class Schedule(_message.Message):
     FAILURES_COUNT_FIELD_NUMBER: _builtins.int
     LAST_RUN_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUID."""
     name: _builtins.str
@@ -215,6 +216,8 @@ class Schedule(_message.Message):
     """How many runs were begun."""
     failures_count: _builtins.int
     """How many runs failed one after the other, up to the last one."""
+    etag: _builtins.str
+    """Version for conditional changes; runs do not change it."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """When it runs once; absent for a cron expression."""
@@ -260,10 +263,11 @@ class Schedule(_message.Message):
         failures_count: _builtins.int = ...,
         last_run: Global___ScheduleRun | None = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "created_at", b"created_at", "ends_at", b"ends_at", "last_run", b"last_run", "next_run_at", b"next_run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "chat_id", b"chat_id", "created_at", b"created_at", "cron", b"cron", "ends_at", b"ends_at", "failures_count", b"failures_count", "id", b"id", "last_run", b"last_run", "missed_runs", b"missed_runs", "mode", b"mode", "model_id", b"model_id", "name", b"name", "next_run_at", b"next_run_at", "pause_reason", b"pause_reason", "reasoning_effort", b"reasoning_effort", "runs_count", b"runs_count", "runs_max", b"runs_max", "state", b"state", "text", b"text", "time_zone", b"time_zone", "unattended", b"unattended", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "chat_id", b"chat_id", "created_at", b"created_at", "cron", b"cron", "ends_at", b"ends_at", "etag", b"etag", "failures_count", b"failures_count", "id", b"id", "last_run", b"last_run", "missed_runs", b"missed_runs", "mode", b"mode", "model_id", b"model_id", "name", b"name", "next_run_at", b"next_run_at", "pause_reason", b"pause_reason", "reasoning_effort", b"reasoning_effort", "runs_count", b"runs_count", "runs_max", b"runs_max", "state", b"state", "text", b"text", "time_zone", b"time_zone", "unattended", b"unattended", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,12 +24,13 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from parley.api.chat.v1 import schedule_pb2 as parley_dot_api_dot_chat_dot_v1_dot_schedule__pb2
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/chat/v1/schedule_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!parley/api/chat/v1/schedule.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"i\n\x14ListSchedulesRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x87\x01\n\x15ListSchedulesResponse\x12>\n\tschedules\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.ScheduleB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"g\n\x15\x43reateScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12.\n\x08schedule\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"H\n\x16\x43reateScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"W\n\x12GetScheduleRequest\x12\x41\n\x0bschedule_id\x18\x01 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"E\n\x13GetScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"\\\n\x17ListScheduleRunsRequest\x12\x41\n\x0bschedule_id\x18\x01 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"X\n\x18ListScheduleRunsResponse\x12<\n\x04runs\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.ScheduleRunB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\"y\n\x14PauseScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x41\n\x0bschedule_id\x18\x02 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"G\n\x15PauseScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"z\n\x15ResumeScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x41\n\x0bschedule_id\x18\x02 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"H\n\x16ResumeScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"z\n\x15\x44\x65leteScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x41\n\x0bschedule_id\x18\x02 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"\x18\n\x16\x44\x65leteScheduleResponse2\xc1\x0b\n\x0fScheduleService\x12\xb0\x01\n\rListSchedules\x12(.parley.api.chat.v1.ListSchedulesRequest\x1a).parley.api.chat.v1.ListSchedulesResponse\"J\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x18\n\x16\n\x14List your schedules.\x82\xd3\xe4\x93\x02\x13\x12\x11/api/v1/schedules\x12\xe8\x01\n\x0e\x43reateSchedule\x12).parley.api.chat.v1.CreateScheduleRequest\x1a*.parley.api.chat.v1.CreateScheduleResponse\"\x7f\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x38\n6\n\x10Make a schedule.\x10\xc9\x01J\x1f/api/v1/schedules/{schedule.id}\x82\xd3\xe4\x93\x02\'\"\x11/api/v1/schedules:\x08scheduleb\x08schedule\x12\xbe\x01\n\x0bGetSchedule\x12&.parley.api.chat.v1.GetScheduleRequest\x1a\'.parley.api.chat.v1.GetScheduleResponse\"^\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x14\n\x12\n\x10Read a schedule.\x82\xd3\xe4\x93\x02+\x12\x1f/api/v1/schedules/{schedule_id}b\x08schedule\x12\xdb\x01\n\x10ListScheduleRuns\x12+.parley.api.chat.v1.ListScheduleRunsRequest\x1a,.parley.api.chat.v1.ListScheduleRunsResponse\"l\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n#List the newest runs of a schedule.\x82\xd3\xe4\x93\x02&\x12$/api/v1/schedules/{schedule_id}/runs\x12\xd1\x01\n\rPauseSchedule\x12(.parley.api.chat.v1.PauseScheduleRequest\x1a).parley.api.chat.v1.PauseScheduleResponse\"k\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x17\n\x15\n\x11Pause a schedule.X\x01\x82\xd3\xe4\x93\x02\x34\"%/api/v1/schedules/{schedule_id}/pause:\x01*b\x08schedule\x12\xd6\x01\n\x0eResumeSchedule\x12).parley.api.chat.v1.ResumeScheduleRequest\x1a*.parley.api.chat.v1.ResumeScheduleResponse\"m\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x18\n\x16\n\x12Resume a schedule.X\x01\x82\xd3\xe4\x93\x02\x35\"&/api/v1/schedules/{schedule_id}/resume:\x01*b\x08schedule\x12\xc3\x01\n\x0e\x44\x65leteSchedule\x12).parley.api.chat.v1.DeleteScheduleRequest\x1a*.parley.api.chat.v1.DeleteScheduleResponse\"Z\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x19\n\x17\n\x12\x44\x65lete a schedule.\x10\xcc\x01\x82\xd3\xe4\x93\x02!*\x1f/api/v1/schedules/{schedule_id}b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/chat/v1/schedule_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a!parley/api/chat/v1/schedule.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"i\n\x14ListSchedulesRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x87\x01\n\x15ListSchedulesResponse\x12>\n\tschedules\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.ScheduleB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"g\n\x15\x43reateScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12.\n\x08schedule\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"H\n\x16\x43reateScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"W\n\x12GetScheduleRequest\x12\x41\n\x0bschedule_id\x18\x01 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"E\n\x13GetScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"\\\n\x17ListScheduleRunsRequest\x12\x41\n\x0bschedule_id\x18\x01 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"X\n\x18ListScheduleRunsResponse\x12<\n\x04runs\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.ScheduleRunB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\"\x98\x01\n\x15UpdateScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12.\n\x08schedule\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"H\n\x16UpdateScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"y\n\x14PauseScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x41\n\x0bschedule_id\x18\x02 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"G\n\x15PauseScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"z\n\x15ResumeScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x41\n\x0bschedule_id\x18\x02 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"H\n\x16ResumeScheduleResponse\x12.\n\x08schedule\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Schedule\"z\n\x15\x44\x65leteScheduleRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x41\n\x0bschedule_id\x18\x02 \x01(\tB,\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08schedule\"\x18\n\x16\x44\x65leteScheduleResponse2\xd6\r\n\x0fScheduleService\x12\xb0\x01\n\rListSchedules\x12(.parley.api.chat.v1.ListSchedulesRequest\x1a).parley.api.chat.v1.ListSchedulesResponse\"J\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x18\n\x16\n\x14List your schedules.\x82\xd3\xe4\x93\x02\x13\x12\x11/api/v1/schedules\x12\xf8\x01\n\x0e\x43reateSchedule\x12).parley.api.chat.v1.CreateScheduleRequest\x1a*.parley.api.chat.v1.CreateScheduleResponse\"\x8e\x01\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18G\nE\n\x10Make a schedule.\x10\xc9\x01:\rschedule.etagJ\x1f/api/v1/schedules/{schedule.id}\x82\xd3\xe4\x93\x02\'\"\x11/api/v1/schedules:\x08scheduleb\x08schedule\x12\xcd\x01\n\x0bGetSchedule\x12&.parley.api.chat.v1.GetScheduleRequest\x1a\'.parley.api.chat.v1.GetScheduleResponse\"m\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18#\n!\n\x10Read a schedule.:\rschedule.etag\x82\xd3\xe4\x93\x02+\x12\x1f/api/v1/schedules/{schedule_id}b\x08schedule\x12\xf3\x01\n\x0eUpdateSchedule\x12).parley.api.chat.v1.UpdateScheduleRequest\x1a*.parley.api.chat.v1.UpdateScheduleResponse\"\x89\x01\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x34\n2\n\x12\x43hange a schedule.2\rschedule.etag:\rschedule.etag\x82\xd3\xe4\x93\x02\x35\x32\x1f/api/v1/schedules/{schedule.id}:\x08scheduleb\x08schedule\x12\xdb\x01\n\x10ListScheduleRuns\x12+.parley.api.chat.v1.ListScheduleRunsRequest\x1a,.parley.api.chat.v1.ListScheduleRunsResponse\"l\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n#List the newest runs of a schedule.\x82\xd3\xe4\x93\x02&\x12$/api/v1/schedules/{schedule_id}/runs\x12\xd1\x01\n\rPauseSchedule\x12(.parley.api.chat.v1.PauseScheduleRequest\x1a).parley.api.chat.v1.PauseScheduleResponse\"k\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x17\n\x15\n\x11Pause a schedule.X\x01\x82\xd3\xe4\x93\x02\x34\"%/api/v1/schedules/{schedule_id}/pause:\x01*b\x08schedule\x12\xd6\x01\n\x0eResumeSchedule\x12).parley.api.chat.v1.ResumeScheduleRequest\x1a*.parley.api.chat.v1.ResumeScheduleResponse\"m\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x18\n\x16\n\x12Resume a schedule.X\x01\x82\xd3\xe4\x93\x02\x35\"&/api/v1/schedules/{schedule_id}/resume:\x01*b\x08schedule\x12\xc3\x01\n\x0e\x44\x65leteSchedule\x12).parley.api.chat.v1.DeleteScheduleRequest\x1a*.parley.api.chat.v1.DeleteScheduleResponse\"Z\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x19\n\x17\n\x12\x44\x65lete a schedule.\x10\xcc\x01\x82\xd3\xe4\x93\x02!*\x1f/api/v1/schedules/{schedule_id}b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,6 +53,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTSCHEDULERUNSREQUEST'].fields_by_name['schedule_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030 \010\001R\022RESOURCE_NOT_FOUNDb\010schedule'
   _globals['_LISTSCHEDULERUNSRESPONSE'].fields_by_name['runs']._loaded_options = None
   _globals['_LISTSCHEDULERUNSRESPONSE'].fields_by_name['runs']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_UPDATESCHEDULEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_UPDATESCHEDULEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_PAUSESCHEDULEREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_PAUSESCHEDULEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_PAUSESCHEDULEREQUEST'].fields_by_name['schedule_id']._loaded_options = None
@@ -67,9 +70,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCHEDULESERVICE'].methods_by_name['ListSchedules']._loaded_options = None
   _globals['_SCHEDULESERVICE'].methods_by_name['ListSchedules']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\030\n\026\n\024List your schedules.\202\323\344\223\002\023\022\021/api/v1/schedules'
   _globals['_SCHEDULESERVICE'].methods_by_name['CreateSchedule']._loaded_options = None
-  _globals['_SCHEDULESERVICE'].methods_by_name['CreateSchedule']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\0308\n6\n\020Make a schedule.\020\311\001J\037/api/v1/schedules/{schedule.id}\202\323\344\223\002\'\"\021/api/v1/schedules:\010scheduleb\010schedule'
+  _globals['_SCHEDULESERVICE'].methods_by_name['CreateSchedule']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030G\nE\n\020Make a schedule.\020\311\001:\rschedule.etagJ\037/api/v1/schedules/{schedule.id}\202\323\344\223\002\'\"\021/api/v1/schedules:\010scheduleb\010schedule'
   _globals['_SCHEDULESERVICE'].methods_by_name['GetSchedule']._loaded_options = None
-  _globals['_SCHEDULESERVICE'].methods_by_name['GetSchedule']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\024\n\022\n\020Read a schedule.\202\323\344\223\002+\022\037/api/v1/schedules/{schedule_id}b\010schedule'
+  _globals['_SCHEDULESERVICE'].methods_by_name['GetSchedule']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030#\n!\n\020Read a schedule.:\rschedule.etag\202\323\344\223\002+\022\037/api/v1/schedules/{schedule_id}b\010schedule'
+  _globals['_SCHEDULESERVICE'].methods_by_name['UpdateSchedule']._loaded_options = None
+  _globals['_SCHEDULESERVICE'].methods_by_name['UpdateSchedule']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\0304\n2\n\022Change a schedule.2\rschedule.etag:\rschedule.etag\202\323\344\223\00252\037/api/v1/schedules/{schedule.id}:\010scheduleb\010schedule'
   _globals['_SCHEDULESERVICE'].methods_by_name['ListScheduleRuns']._loaded_options = None
   _globals['_SCHEDULESERVICE'].methods_by_name['ListScheduleRuns']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\'\n%\n#List the newest runs of a schedule.\202\323\344\223\002&\022$/api/v1/schedules/{schedule_id}/runs'
   _globals['_SCHEDULESERVICE'].methods_by_name['PauseSchedule']._loaded_options = None
@@ -78,34 +83,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCHEDULESERVICE'].methods_by_name['ResumeSchedule']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030\030\n\026\n\022Resume a schedule.X\001\202\323\344\223\0025\"&/api/v1/schedules/{schedule_id}/resume:\001*b\010schedule'
   _globals['_SCHEDULESERVICE'].methods_by_name['DeleteSchedule']._loaded_options = None
   _globals['_SCHEDULESERVICE'].methods_by_name['DeleteSchedule']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030\031\n\027\n\022Delete a schedule.\020\314\001\202\323\344\223\002!*\037/api/v1/schedules/{schedule_id}'
-  _globals['_LISTSCHEDULESREQUEST']._serialized_start=234
-  _globals['_LISTSCHEDULESREQUEST']._serialized_end=339
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=342
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=477
-  _globals['_CREATESCHEDULEREQUEST']._serialized_start=479
-  _globals['_CREATESCHEDULEREQUEST']._serialized_end=582
-  _globals['_CREATESCHEDULERESPONSE']._serialized_start=584
-  _globals['_CREATESCHEDULERESPONSE']._serialized_end=656
-  _globals['_GETSCHEDULEREQUEST']._serialized_start=658
-  _globals['_GETSCHEDULEREQUEST']._serialized_end=745
-  _globals['_GETSCHEDULERESPONSE']._serialized_start=747
-  _globals['_GETSCHEDULERESPONSE']._serialized_end=816
-  _globals['_LISTSCHEDULERUNSREQUEST']._serialized_start=818
-  _globals['_LISTSCHEDULERUNSREQUEST']._serialized_end=910
-  _globals['_LISTSCHEDULERUNSRESPONSE']._serialized_start=912
-  _globals['_LISTSCHEDULERUNSRESPONSE']._serialized_end=1000
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=1002
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=1123
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=1125
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=1196
-  _globals['_RESUMESCHEDULEREQUEST']._serialized_start=1198
-  _globals['_RESUMESCHEDULEREQUEST']._serialized_end=1320
-  _globals['_RESUMESCHEDULERESPONSE']._serialized_start=1322
-  _globals['_RESUMESCHEDULERESPONSE']._serialized_end=1394
-  _globals['_DELETESCHEDULEREQUEST']._serialized_start=1396
-  _globals['_DELETESCHEDULEREQUEST']._serialized_end=1518
-  _globals['_DELETESCHEDULERESPONSE']._serialized_start=1520
-  _globals['_DELETESCHEDULERESPONSE']._serialized_end=1544
-  _globals['_SCHEDULESERVICE']._serialized_start=1547
-  _globals['_SCHEDULESERVICE']._serialized_end=3020
+  _globals['_LISTSCHEDULESREQUEST']._serialized_start=268
+  _globals['_LISTSCHEDULESREQUEST']._serialized_end=373
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=376
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=511
+  _globals['_CREATESCHEDULEREQUEST']._serialized_start=513
+  _globals['_CREATESCHEDULEREQUEST']._serialized_end=616
+  _globals['_CREATESCHEDULERESPONSE']._serialized_start=618
+  _globals['_CREATESCHEDULERESPONSE']._serialized_end=690
+  _globals['_GETSCHEDULEREQUEST']._serialized_start=692
+  _globals['_GETSCHEDULEREQUEST']._serialized_end=779
+  _globals['_GETSCHEDULERESPONSE']._serialized_start=781
+  _globals['_GETSCHEDULERESPONSE']._serialized_end=850
+  _globals['_LISTSCHEDULERUNSREQUEST']._serialized_start=852
+  _globals['_LISTSCHEDULERUNSREQUEST']._serialized_end=944
+  _globals['_LISTSCHEDULERUNSRESPONSE']._serialized_start=946
+  _globals['_LISTSCHEDULERUNSRESPONSE']._serialized_end=1034
+  _globals['_UPDATESCHEDULEREQUEST']._serialized_start=1037
+  _globals['_UPDATESCHEDULEREQUEST']._serialized_end=1189
+  _globals['_UPDATESCHEDULERESPONSE']._serialized_start=1191
+  _globals['_UPDATESCHEDULERESPONSE']._serialized_end=1263
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=1265
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=1386
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=1388
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=1459
+  _globals['_RESUMESCHEDULEREQUEST']._serialized_start=1461
+  _globals['_RESUMESCHEDULEREQUEST']._serialized_end=1583
+  _globals['_RESUMESCHEDULERESPONSE']._serialized_start=1585
+  _globals['_RESUMESCHEDULERESPONSE']._serialized_end=1657
+  _globals['_DELETESCHEDULEREQUEST']._serialized_start=1659
+  _globals['_DELETESCHEDULEREQUEST']._serialized_end=1781
+  _globals['_DELETESCHEDULERESPONSE']._serialized_start=1783
+  _globals['_DELETESCHEDULERESPONSE']._serialized_end=1807
+  _globals['_SCHEDULESERVICE']._serialized_start=1810
+  _globals['_SCHEDULESERVICE']._serialized_end=3560
 # @@protoc_insertion_point(module_scope)

@@ -50,6 +50,11 @@ class ScheduleServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.GetScheduleRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.GetScheduleResponse.FromString,
                 _registered_method=True)
+        self.UpdateSchedule = channel.unary_unary(
+                '/parley.api.chat.v1.ScheduleService/UpdateSchedule',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.UpdateScheduleRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.UpdateScheduleResponse.FromString,
+                _registered_method=True)
         self.ListScheduleRuns = channel.unary_unary(
                 '/parley.api.chat.v1.ScheduleService/ListScheduleRuns',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.ListScheduleRunsRequest.SerializeToString,
@@ -92,6 +97,13 @@ class ScheduleServiceServicer:
 
     def GetSchedule(self, request, context):
         """Read a schedule of the caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateSchedule(self, request, context):
+        """Change what a schedule sends or when; a schedule that has ended runs again if it has another run then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,6 +154,11 @@ def add_ScheduleServiceServicer_to_server(servicer, server):
                     servicer.GetSchedule,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.GetScheduleRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.GetScheduleResponse.SerializeToString,
+            ),
+            'UpdateSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateSchedule,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.UpdateScheduleRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.UpdateScheduleResponse.SerializeToString,
             ),
             'ListScheduleRuns': grpc.unary_unary_rpc_method_handler(
                     servicer.ListScheduleRuns,
@@ -246,6 +263,33 @@ class ScheduleService:
             '/parley.api.chat.v1.ScheduleService/GetSchedule',
             parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.GetScheduleRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.GetScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ScheduleService/UpdateSchedule',
+            parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.UpdateScheduleRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_schedule__service__pb2.UpdateScheduleResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -21,6 +21,8 @@ class ScheduleServiceStub:
     """Make a schedule of the caller."""
     GetSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetScheduleRequest, _schedule_service_pb2.GetScheduleResponse]
     """Read a schedule of the caller."""
+    UpdateSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRequest, _schedule_service_pb2.UpdateScheduleResponse]
+    """Change what a schedule sends or when; a schedule that has ended runs again if it has another run then."""
     ListScheduleRuns: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListScheduleRunsRequest, _schedule_service_pb2.ListScheduleRunsResponse]
     """List the newest runs of a schedule, at most 50, the newest first."""
     PauseSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.PauseScheduleRequest, _schedule_service_pb2.PauseScheduleResponse]
@@ -53,6 +55,13 @@ class ScheduleServiceServicer:
         context: _aio.ServicerContext[_schedule_service_pb2.GetScheduleRequest, _abc.Awaitable[_schedule_service_pb2.GetScheduleResponse]],
     ) -> _abc.Awaitable[_schedule_service_pb2.GetScheduleResponse]:
         """Read a schedule of the caller."""
+
+    def UpdateSchedule(
+        self,
+        request: _schedule_service_pb2.UpdateScheduleRequest,
+        context: _aio.ServicerContext[_schedule_service_pb2.UpdateScheduleRequest, _abc.Awaitable[_schedule_service_pb2.UpdateScheduleResponse]],
+    ) -> _abc.Awaitable[_schedule_service_pb2.UpdateScheduleResponse]:
+        """Change what a schedule sends or when; a schedule that has ended runs again if it has another run then."""
 
     def ListScheduleRuns(
         self,

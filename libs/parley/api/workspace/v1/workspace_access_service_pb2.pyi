@@ -269,8 +269,11 @@ class WaitWorkspaceOutputResponse(_message.Message):
     PROCESS_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    SEARCH_CURSOR_FIELD_NUMBER: _builtins.int
     reason: _process_pb2.WaitReason.ValueType
     """Why the wait was over."""
+    search_cursor: _builtins.int
+    """Of a wait for a match that found none: where the next one goes on."""
     @_builtins.property
     def process(self) -> _process_pb2.Process:
         """The process; if it exited, the output is final."""
@@ -285,10 +288,11 @@ class WaitWorkspaceOutputResponse(_message.Message):
         process: _process_pb2.Process | None = ...,
         output: _process_pb2.ProcessOutput | None = ...,
         reason: _process_pb2.WaitReason.ValueType = ...,
+        search_cursor: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reason", b"reason", "search_cursor", b"search_cursor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,5 +1,6 @@
 """The prompt of the advisor: instructions, the recent conversation as text, and the question."""
 
+from chatd.content.domain.conversations import MESSAGE_BYTES_MAX, RECENT_MESSAGES_MAX
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import (
     File,
@@ -13,9 +14,7 @@ from chatd.content.domain.parts import (
 from chatd.content.domain.prompts import PromptMessage
 from chatd.tools.advisor.handoff import (
     CONTRACT,
-    MESSAGE_BYTES_MAX,
     QUESTION_CHARACTERS_MAX,
-    RECENT_MESSAGES_MAX,
     STEP_CHARACTERS_MAX,
     SYSTEM_BYTES_MAX,
     handoff,

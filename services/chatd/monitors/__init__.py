@@ -1,0 +1,1 @@
+"""Monitors: chats that are woken when a background process prints a line or ends."""

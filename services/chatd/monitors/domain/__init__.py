@@ -1,0 +1,1 @@
+"""When monitors wake their chats, as values and rules."""

@@ -1,0 +1,1 @@
+"""gRPC methods of monitors, and the requests that monitors make."""

@@ -1,0 +1,1 @@
+"""PostgreSQL of the slice `monitors`."""

@@ -1,0 +1,273 @@
+"""The tool `monitor_process`: asks to be woken when a background process prints a line or ends."""
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Protocol
+
+import grpc
+import msgspec
+
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.sanitizing import sanitized
+from chatd.content.domain.tools import (
+    Execution,
+    Executor,
+    Found,
+    InputRequired,
+    NeverSeen,
+    Outcome,
+    ToolSpec,
+)
+from chatd.content.domain.turn_context import TurnContext
+from chatd.monitors.domain.monitor import (
+    COMMAND_CHARACTERS_MAX,
+    NOTE_CHARACTERS_MAX,
+    OPEN_MAX,
+    PATTERN_CHARACTERS_MAX,
+    SECONDS_MAX,
+    Monitor,
+    MonitorRefused,
+    storable,
+)
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.tools.workspace.arguments import BadArguments, Input, read, schema_of, seconds_of
+from chatd.tools.workspace.call import NodeAway, retry_until_back
+from chatd.tools.workspace.not_ready import not_ready
+from chatd.tools.workspace.process_results import is_running, process_outcome
+from chatd.tools.workspace.process_wait import Observed
+from chatd.tools.workspace.processes import CURSOR_MAX
+from chatd.tools.workspace.results import failed, misused, refused, succeeded
+from chatd.users.clients.existence import user_of
+from chatd.workspaces.clients.failures import plain_problem
+from chatd.workspaces.domain.ports import WorkspaceLocator
+from parley.api.workspace.v1 import process_pb2, sandbox_pb2, workspace_pb2
+from parley.api.workspace.v1 import process_service_pb2 as api
+from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
+from parley.clock import Clock
+from parley.rpc import Address, Channels, acting_for
+
+NAME: Final = "monitor_process"
+LOOK_S: Final = 30.0
+OUTPUT_BYTES: Final = 1024
+ALREADY: Final = "This is so already: there is nothing to wait for, and no monitor was made."
+HINT: Final = "Wait for the process with process_output instead."
+
+
+class MonitorProcessInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `monitor_process`."""
+
+    process_id: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1, max_length=64, description="The process_id that execute returned."
+        ),
+    ]
+    pattern: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=PATTERN_CHARACTERS_MAX,
+            description="Regular expression (RE2) for a line of its output; leave it out to wait "
+            "for its end alone.",
+        ),
+    ] = ""
+    since: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0,
+            le=CURSOR_MAX,
+            description="Cursor after which lines count; the next_cursor of the last answer leaves "
+            "out what you have seen.",
+        ),
+    ] = 0
+    timeout: Annotated[
+        str,
+        msgspec.Meta(
+            description='You are woken after this time in any case, such as "30m"; at most 24h.'
+        ),
+    ] = "1h"
+    note: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=NOTE_CHARACTERS_MAX,
+            description="What to do when you are woken; you get it back then.",
+        ),
+    ] = ""
+
+
+SPEC: Final = ToolSpec(
+    NAME,
+    "Be woken when a background process prints a line that matches, or ends. Use it instead of "
+    "waiting for something that takes long: end your turn, and a message wakes you once. The end "
+    f"of the process and the timeout wake you, too. At most {OPEN_MAX} at a time.",
+    schema_of(MonitorProcessInput),
+    Executor.CHATD,
+)
+
+
+class MonitorStore(Protocol):
+    """Stores monitors."""
+
+    async def add(self, monitor: Monitor) -> None:
+        """Add a monitor, unless a repeated call added it before.
+
+        Raises:
+            MonitorRefused: The chat may not have another one.
+        """
+        ...
+
+
+class WatchedProcesses(Protocol):
+    """Reads processes that are to be watched."""
+
+    async def snapshot(
+        self, chat_id: ChatId, owner: Owner, process_id: str, pattern: str, since: int
+    ) -> api.WaitOutputResponse:
+        """Return a process as it is now, with a line after a cursor that matches.
+
+        Raises:
+            ChatError: The chat has no workspace that can be read now.
+            NodeAway: Its node does not answer.
+            grpc.aio.AioRpcError: The node refused.
+        """
+        ...
+
+
+class MonitorTools:
+    """Offers monitors to root chats.
+
+    Args:
+        store: Stores monitors.
+        processes: Reads processes.
+        now: Returns the current time.
+    """
+
+    names = frozenset({NAME})
+
+    def __init__(
+        self, store: MonitorStore, processes: WatchedProcesses, now: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._processes = processes
+        self._now = now
+
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        """Return the tool for root chats that may change something."""
+        is_offered = context.mode is ChatMode.ORDINARY and not context.is_child
+        return (SPEC,) if is_offered else ()
+
+    async def execute(self, execution: Execution) -> Outcome | InputRequired:
+        """Store a monitor; every refusal is the result of the call."""
+        try:
+            given = read(MonitorProcessInput, execution.dispatch.call.args_json)
+            return await self._added(execution, given, timeout_of(given.timeout))
+        except BadArguments as error:
+            return misused(error)
+        except MonitorRefused as error:
+            return failed(str(error), "TOO_MANY_MONITORS", HINT)
+        except NodeAway as away:
+            return failed(str(away), "UNREACHABLE", "Call it again later.")
+        except grpc.aio.AioRpcError as error:
+            return refused(plain_problem(error))
+        except ChatError as unready:
+            return not_ready(unready)
+
+    async def _added(
+        self, execution: Execution, given: MonitorProcessInput, lifetime: timedelta
+    ) -> Outcome:
+        found = await self._processes.snapshot(
+            execution.chat_id, execution.owner, given.process_id, given.pattern, given.since
+        )
+        if found.reason == process_pb2.WAIT_REASON_MATCHED or not is_running(found.process):
+            seen = Observed(found.process, found.output, found.reason)
+            return process_outcome(seen, notes=(ALREADY,), shows_command=True)
+        now = self._now()
+        monitor = Monitor(
+            id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"monitor of {execution.dispatch.execution_id}")),
+            chat_id=execution.chat_id,
+            owner=execution.owner,
+            process_id=given.process_id,
+            command=command_of(found.process),
+            pattern=given.pattern,
+            note=sanitized(given.note),
+            cursor=max(given.since, found.search_cursor),
+            created_at=now,
+            expires_at=now + lifetime,
+        )
+        await self._store.add(monitor)
+        return succeeded(
+            {"monitor_id": monitor.id, "process_id": given.process_id},
+            next_step="End your turn when nothing else is to do; a message wakes you.",
+        )
+
+    async def find(self, execution: Execution) -> Found:
+        """Return that a call may be made again: a repeated one adds nothing."""
+        return NeverSeen()
+
+    async def cancel(self, execution: Execution) -> None:
+        """Do nothing: a call takes no time."""
+
+
+def timeout_of(text: str) -> timedelta:
+    """Return after which time a chat is woken in any case.
+
+    Raises:
+        BadArguments: It is no duration, or none that is allowed.
+    """
+    seconds = seconds_of(text, "timeout")
+    if not 1 <= seconds <= SECONDS_MAX:
+        raise BadArguments("timeout: it is not between 1s and 24h", "give another timeout")
+    return timedelta(seconds=seconds)
+
+
+def command_of(process: process_pb2.Process) -> str:
+    """Return the beginning of the command of a process in one line, without backquotes."""
+    return storable(process.command.replace("`", "'"), COMMAND_CHARACTERS_MAX)
+
+
+class NodeProcesses:
+    """Reads processes from the nodes of workspaces.
+
+    Args:
+        channels: The channels to nodes.
+        locator: Finds the workspaces of chats.
+        clock: Time between two attempts while a node is away.
+    """
+
+    def __init__(self, channels: Channels, locator: WorkspaceLocator, clock: Clock) -> None:
+        self._channels = channels
+        self._locator = locator
+        self._clock = clock
+
+    async def snapshot(
+        self, chat_id: ChatId, owner: Owner, process_id: str, pattern: str, since: int
+    ) -> api.WaitOutputResponse:
+        """Return a process as it is now, with a line after a cursor that matches.
+
+        Raises:
+            ChatError: The chat has no workspace that can be read now.
+            NodeAway: Its node does not answer.
+            grpc.aio.AioRpcError: The node refused.
+        """
+        location = await self._locator.locate(chat_id)
+        until = process_pb2.WAIT_UNTIL_MATCH if pattern else process_pb2.WAIT_UNTIL_SNAPSHOT
+        request = api.WaitOutputRequest(
+            context=workspace_pb2.WorkspaceContext(
+                workspace_id=location.workspace_id,
+                epoch=location.epoch,
+                chat_id=chat_id,
+                profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+            ),
+            process_id=process_id,
+            since_cursor=since,
+            condition=process_pb2.WaitCondition(until=until, pattern=pattern, max_wait_ms=0),
+            budget=process_pb2.OutputBudget(max_bytes=OUTPUT_BYTES, head_bytes=0),
+        )
+        stub = ProcessServiceStub(self._channels.also(Address.parse(location.address)))
+
+        async def ask(is_again: bool) -> api.WaitOutputResponse:
+            with acting_for(user_of(owner)):
+                return await stub.WaitOutput(request, timeout=LOOK_S, wait_for_ready=is_again)
+
+        return await retry_until_back(self._clock, ask)
