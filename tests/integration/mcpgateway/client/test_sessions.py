@@ -11,13 +11,13 @@ import pytest
 
 from mcpgateway.client.call import Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
-from mcpgateway.client.questions import Answer, AnswerAction, Question
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision
+from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.servers import (
     START_S_MAX,
     demo_process,
@@ -41,14 +41,6 @@ class Seen:
     def note(self, progress: Progress) -> None:
         self.all.append(progress)
         self.first.set()
-
-
-async def nobody(question: Question) -> Answer:
-    return Answer(AnswerAction.CANCEL)
-
-
-def nothing(progress: Progress) -> None:
-    """Ignore progress."""
 
 
 @asynccontextmanager
