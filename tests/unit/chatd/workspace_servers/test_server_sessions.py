@@ -15,6 +15,7 @@ from chatd.workspace_servers.domain.tools import ENTRIES_MAX
 from chatd.workspace_servers.engine.session import (
     IDLE_S,
     LISTING_PAUSE_S,
+    OPENING_S,
     STOPPED,
     UNASKED_BYTES_MAX,
     ServerSession,
@@ -134,3 +135,11 @@ async def test_large_lines_are_reduced_and_others_are_not() -> None:
         assert reducer.sizes_bytes == []
         assert await session.call("large", {}, lambda _: None) == large
         assert len(reducer.sizes_bytes) == 1
+
+
+@in_virtual_time
+async def test_a_server_that_never_answers_the_opening_fails_in_time() -> None:
+    began_s = LoopClock().monotonic()
+    async with running(ScriptedServer(lambda _: None)) as session:
+        assert session.failure == f"it did not answer initialize within {OPENING_S:g} s"
+        assert LoopClock().monotonic() - began_s <= OPENING_S + 1
