@@ -13,7 +13,7 @@ from chatd.workspace_servers.domain.messages import Answer, Progress, Request, T
 LINE_BYTES = 8 * 1024 * 1024
 #: Far fewer than a line can hold, and decoded in a few milliseconds.
 VALUES_MAX = 100_000
-NOISE = [[] for _ in range(1000)]
+NOISE: list[list[int]] = [[] for _ in range(1000)]
 
 
 def line_of(**document: Any) -> bytes:
