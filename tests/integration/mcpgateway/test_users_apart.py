@@ -54,7 +54,12 @@ async def create(gateway: McpGateway, url: str) -> str:
     """Add a server to which each user gives a credential, and return its id."""
     slot = server_pb2.UserValueSlot(header="X-Key", description="Your key.")
     settings = server_pb2.McpServerSettings(
-        slug="every", url=url, is_enabled=True, user_values=[slot]
+        slug="every",
+        url=url,
+        is_enabled=True,
+        user_values=[slot],
+        # It describes its tools differently to each user.
+        pin_policy=server_pb2.PIN_POLICY_OFF,
     )
     with acting_for(ADMIN):
         made = await gateway.servers.CreateServer(
@@ -99,6 +104,7 @@ async def test_users_under_load_get_their_own_answers_and_tools_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.INFO, logger="grpc")
     calls = CALLS_FULL_SIZE if request.config.getoption("--full-size") else CALLS
     each = calls // (len(USERS) * AT_ONCE)
     server_id = await create(gateway, server.url)
