@@ -266,9 +266,7 @@ async def test_calls_that_wait_for_their_turn_leave_connections_to_others(
         await other.execute(lock, SERVER_ID)
         beginning = [
             # More than there are connections.
-            tasks.create_task(
-                journal.begin(an_order(f"call-{number}"), Limits(calls_per_user_max=64))
-            )
+            tasks.create_task(journal.begin(an_order(f"call-{number}"), limits))
             for number in range(20)
         ]
         finished = await journal.finish("running", END)
