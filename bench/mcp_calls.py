@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ from mcpgateway.client.session import TaskSession
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Target, Transport
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
-from parley.api.mcp.v1 import server_pb2
+from parley.api.mcp.v1 import runtime_service_pb2 as runtime_api
+from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.clock import SystemClock
 from parley.egress.policy import Policy
@@ -54,7 +56,6 @@ from support.host.supervised import supervision
 from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.closing_server import closing_server
 from support.mcpgateway.gateway import ADMIN, McpGateway, mcp_gateway
-from support.mcpgateway.server_calls import called
 from support.mcpgateway.servers import demo_process, until_listening
 from support.mcpgateway.values import a_server, a_target
 
@@ -162,15 +163,43 @@ async def whole_gateway(allowed: str) -> AsyncIterator[McpGateway]:
             await server.stop()
 
 
+async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
+    """Return a call of a tool as chatd makes it, each for another chat."""
+    context = runtime_api.ChatContext(chat_id="chat", root_chat_id="chat")
+    with acting_for(ADMIN):
+        listing = await gateway.runtime.ListTools(
+            runtime_api.ListToolsRequest(context=context, server_ids=[server_id])
+        )
+    digest = next(tool.digest for tool in listing.tools if tool.original_name == TOOL)
+    numbers = count()
+
+    async def one() -> None:
+        number = next(numbers)
+        request = runtime_api.CallToolRequest(
+            key=runtime_api.CallKey(
+                execution_id=f"call-{number}",
+                chat_id=f"chat-{number}",
+                owner_epoch=1,
+                journal_generation=listing.journal_generation,
+            ),
+            context=context,
+            server_id=server_id,
+            original_name=TOOL,
+            expected_digest=digest,
+            arguments_json=ARGUMENTS_JSON,
+        )
+        with acting_for(ADMIN):
+            events = [each async for each in gateway.runtime.CallTool(request, timeout=120)]
+        assert events[-1].result.outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED, events[-1]
+
+    return one
+
+
 async def through_gateway(url: str) -> tuple[int, dict[str, float]]:
     """Return the figures of a whole mcpgateway: parallel calls and listings."""
     async with whole_gateway("127.0.0.0/8") as gateway:
         server_id = await add(gateway, "demo-1", url)
-        numbers = iter(range(1_000_000))
-
-        async def one() -> None:
-            await called(gateway, ADMIN, server_id, TOOL, f"call-{next(numbers)}", **ARGUMENTS)
-
+        one = await calls_of_chats(gateway, server_id)
         await one()
         parallel = min([await timed(lambda: all_at_once(one)) for _ in range(3)])
         for number in range(2, SERVERS + 1):
