@@ -1,77 +1,272 @@
-"""Measures a call of an MCP tool through mcpgateway's sessions against the bare SDK.
+"""Figures of MCP servers: calls against the bare SDK, many at once, listings, and what is kept.
 
-    MCP_DEMO_LISTEN=127.0.0.1:8931 .venv/bin/python -m mcpgateway.demo &
-    .venv/bin/python bench/mcp_calls.py http://127.0.0.1:8931/mcp [CALLS]
+Run it with `python bench/mcp_calls.py`, or give other sizes. It needs no stack: it starts the
+server of the demo, a PostgreSQL and a mcpgateway itself. It prints one JSON object.
 
-Both call the server of the demo, one call after the other, in turns. The SDK keeps one
-client; mcpgateway keeps connections and makes a client for each call, so that users share nothing.
+    one_call      milliseconds of a call, median of calls in turns: the SDK with a client that it
+                  keeps, mcpgateway's sessions, and how many times as long these take
+    parallel      200 calls at once, in milliseconds until the last one: the SDK with one client,
+                  mcpgateway's sessions, and a whole mcpgateway with journal and limits
+    listing       20 servers of which 3 are dead, in milliseconds: the first turn, a later turn of
+                  the same chatd, and one whose chatd asks mcpgateway again
+    calls_kept    resident MiB after a warm-up and after all calls, and the sessions that are open
+    reconnects_kept   the same for a server that closes its stream after every call
 """
 
+import argparse
 import asyncio
+import gc
 import json
-import random
+import os
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.machine import print_figures
 from mcp import Client
-from opentelemetry.metrics import NoOpMeter
 
-from mcpgateway.client.questions import Answer, Question
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId
+from chatd.tools.mcp_results import ResultFiles
+from chatd.tools.mcpgateway import McpTools
+from mcpgateway.client.session import TaskSession
 from mcpgateway.client.sessions import Sessions
-from mcpgateway.servers.domain import Server, ServerId, ServerSettings, Target
+from mcpgateway.servers.domain import Target, Transport
+from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
+from parley.api.mcp.v1 import runtime_service_pb2 as runtime_api
+from parley.api.mcp.v1 import server_pb2, tool_pb2
+from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.clock import SystemClock
 from parley.egress.policy import Policy
-from parley.tasks import Supervision
+from parley.postgres import EmbeddedServer, migrate
+from parley.rpc import Channels, acting_for
+from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
+from support.chatd.workspaces.workspace_calls import ANN
+from support.host.ports import free_port
+from support.host.supervised import supervision
+from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.closing_server import closing_server
+from support.mcpgateway.gateway import ADMIN, McpGateway, mcp_gateway
+from support.mcpgateway.servers import demo_process, until_listening
+from support.mcpgateway.values import a_server, a_target
 
 TOOL, ARGUMENTS = "get_current_time", {"timezone": "UTC"}
+ARGUMENTS_JSON = json.dumps(ARGUMENTS).encode()
+PARALLEL = 200
+SERVERS, DEAD = 20, 3
+LISTINGS = 50
+WARM_UP = 300
+
+Call = Callable[[], Awaitable[object]]
 
 
-def target_of(url: str) -> Target:
-    """Return the demo's server as mcpgateway knows it."""
-    now = datetime.now(UTC)
-    settings = ServerSettings(slug="demo", display_name="Demo", url=url)
-    server = Server(
-        ServerId("00000000-0000-7000-8000-000000000001"), 1, settings, False, (), now, now
-    )
-    return Target(server, {}, "user", "")
-
-
-async def timed(call: Callable[[], Awaitable[object]]) -> float:
+async def timed(call: Call) -> float:
     """Return how many milliseconds a call takes."""
     began = time.perf_counter()
     await call()
     return (time.perf_counter() - began) * 1000
 
 
-async def nobody(question: Question) -> Answer:
-    """Refuse to answer: these tools ask nothing."""
-    raise AssertionError(question)
+async def all_at_once(call: Call) -> None:
+    """Make many calls at once."""
+    async with asyncio.TaskGroup() as group:
+        for _ in range(PARALLEL):
+            group.create_task(call())  # type: ignore[arg-type]
 
 
-async def main(url: str, calls: int) -> None:
-    """Print the medians."""
-    supervision = Supervision.of(NoOpMeter("bench"), SystemClock(), random.Random(1))
-    async with Sessions.open(Policy().with_url(url), supervision) as sessions:
-        target, arguments = target_of(url), json.dumps(ARGUMENTS).encode()
+def kept() -> dict[str, float]:
+    """Return the resident memory and the sessions of this process."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return {
+        "rss_mib": round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1),
+        "sessions": sum(isinstance(each, TaskSession) for each in gc.get_objects()),
+        "tasks": len(asyncio.all_tasks()),
+        "open_files": len(os.listdir("/proc/self/fd")),
+    }
+
+
+async def repeated(call: Call, times: int) -> dict[str, Any]:
+    """Call one after the other, and return what is kept after a warm-up and at the end."""
+    for _ in range(min(WARM_UP, times)):
+        await call()
+    before = kept()
+    for _ in range(times):
+        await call()
+    return {"times": times, "after_warm_up": before, "at_the_end": kept()}
+
+
+def calling(sessions: Sessions, target: Target, tool: str, arguments: bytes) -> Call:
+    """Return a call through mcpgateway's sessions."""
+    return lambda: sessions.call_tool(target, tool, arguments, nothing, nobody)
+
+
+async def against_sdk(url: str, calls: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the figures of single and of parallel calls."""
+    async with Sessions.open(Policy().with_url(url), supervision()) as sessions:
+        ours = calling(sessions, a_target(a_server(url=url)), TOOL, ARGUMENTS_JSON)
         async with Client(url) as client:
 
-            async def bare() -> object:
-                return await client.call_tool(TOOL, ARGUMENTS)
-
-            async def ours() -> object:
-                return await sessions.call_tool(target, TOOL, arguments, lambda _: None, nobody)
+            def bare() -> Awaitable[object]:
+                return client.call_tool(TOOL, ARGUMENTS)
 
             for warm in (bare, ours, bare, ours):
                 await warm()
             pairs = [(await timed(bare), await timed(ours)) for _ in range(calls)]
-    sdk, through = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(
-        f"{calls} calls each: SDK {sdk:.1f} ms, mcpgateway {through:.1f} ms, {through / sdk:.1f}x"
+            sdk, through = (statistics.median(column) for column in zip(*pairs, strict=True))
+            many = [
+                (await timed(lambda: all_at_once(bare)), await timed(lambda: all_at_once(ours)))
+                for _ in range(3)
+            ]
+    of_sdk, of_ours = (min(column) for column in zip(*many, strict=True))
+    one = {"sdk_ms": round(sdk, 2), "ms": round(through, 2), "ratio": round(through / sdk, 2)}
+    return one, {"sdk_ms": round(of_sdk), "sessions_ms": round(of_ours)}
+
+
+async def add(gateway: McpGateway, slug: str, url: str) -> str:
+    """Add a server that every chat uses, and return its id."""
+    settings = server_pb2.McpServerSettings(
+        slug=slug,
+        url=url,
+        is_enabled=True,
+        availability=server_pb2.AVAILABILITY_FORCE_ON,
+        limits=server_pb2.McpServerLimits(calls_max=1000, calls_per_user_max=1000),
     )
+    with acting_for(ADMIN):
+        made = await gateway.servers.CreateServer(
+            api.CreateServerRequest(request_id=slug, settings=settings)
+        )
+    return str(made.server.server_id)
+
+
+@asynccontextmanager
+async def whole_gateway(allowed: str) -> AsyncIterator[McpGateway]:
+    """Run a mcpgateway with a PostgreSQL of its own."""
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
+        server = EmbeddedServer(Path(directory) / "postgres", tcp_port=0)
+        await server.start()
+        try:
+            url = server.admin_url()
+            await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
+            async with mcp_gateway(Path(directory) / "home", url, allowed=allowed) as gateway:
+                yield gateway
+        finally:
+            await server.stop()
+
+
+async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
+    """Return a call of a tool as chatd makes it, each for another chat."""
+    context = runtime_api.ChatContext(chat_id="chat", root_chat_id="chat")
+    with acting_for(ADMIN):
+        listing = await gateway.runtime.ListTools(
+            runtime_api.ListToolsRequest(context=context, server_ids=[server_id])
+        )
+    digest = next(tool.digest for tool in listing.tools if tool.original_name == TOOL)
+    numbers = count()
+
+    async def one() -> None:
+        number = next(numbers)
+        request = runtime_api.CallToolRequest(
+            key=runtime_api.CallKey(
+                execution_id=f"call-{number}",
+                chat_id=f"chat-{number}",
+                owner_epoch=1,
+                journal_generation=listing.journal_generation,
+            ),
+            context=context,
+            server_id=server_id,
+            original_name=TOOL,
+            expected_digest=digest,
+            arguments_json=ARGUMENTS_JSON,
+        )
+        with acting_for(ADMIN):
+            events = [each async for each in gateway.runtime.CallTool(request, timeout=120)]
+        assert events[-1].result.outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED, events[-1]
+
+    return one
+
+
+async def through_gateway(url: str) -> tuple[int, dict[str, float]]:
+    """Return the figures of a whole mcpgateway: parallel calls and listings."""
+    async with whole_gateway("127.0.0.0/8") as gateway:
+        server_id = await add(gateway, "demo-1", url)
+        one = await calls_of_chats(gateway, server_id)
+        await one()
+        parallel = min([await timed(lambda: all_at_once(one)) for _ in range(3)])
+        for number in range(2, SERVERS + 1):
+            is_dead = number > SERVERS - DEAD
+            place = f"http://127.0.0.1:{free_port()}/mcp" if is_dead else url
+            await add(gateway, f"demo-{number}", place)
+        address = gateway.settings.listen
+        tools = McpTools(
+            Channels((address,), lambda _: gateway.chatd),
+            SystemClock(),
+            ResultFiles(InMemoryAttachmentStore()),
+        )
+        context = TurnContext(ChatId("01900000-0000-7000-8000-0000000000cc"), ANN)
+        first = await timed(lambda: tools.list_tools(context))
+        assert len(await tools.reports(context)) == SERVERS
+        warm = [await timed(lambda: tools.list_tools(context)) for _ in range(LISTINGS)]
+        again = []
+        for _ in range(LISTINGS):
+            tools.forget_catalogues()
+            again.append(await timed(lambda: tools.list_tools(context)))
+    return round(parallel), {
+        "first_ms": round(first, 1),
+        "warm_ms": round(statistics.median(warm), 3),
+        "asked_again_ms": round(statistics.median(again), 1),
+    }
+
+
+async def reconnecting(times: int) -> dict[str, Any]:
+    """Return what is kept after many reconnections."""
+    async with (
+        closing_server() as server,
+        Sessions.open(Policy().with_url(server.url), supervision()) as sessions,
+    ):
+        target = a_target(a_server(url=server.url, transport=Transport.SSE))
+        found = await repeated(calling(sessions, target, "echo", b"{}"), times)
+        return {**found, "streams_opened": server.opened}
+
+
+async def calling_often(url: str, times: int) -> dict[str, Any]:
+    """Return what is kept after many calls."""
+    async with Sessions.open(Policy().with_url(url), supervision()) as sessions:
+        target = a_target(a_server(url=url))
+        return await repeated(calling(sessions, target, TOOL, ARGUMENTS_JSON), times)
+
+
+async def main(given: argparse.Namespace) -> None:
+    """Print the figures."""
+    port = free_port()
+    with demo_process(port):
+        await until_listening(port)
+        url = f"http://127.0.0.1:{port}/mcp"
+        one, parallel = await against_sdk(url, given.calls)
+        parallel["gateway_ms"], listing = await through_gateway(url)
+        calls_kept = await calling_often(url, given.kept_calls)
+    figures = {
+        "one_call": one,
+        "parallel": parallel,
+        "listing": listing,
+        "calls_kept": calls_kept,
+        "reconnects_kept": await reconnecting(given.reconnects),
+    }
+    print_figures(figures)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--kept-calls", type=int, default=10_000)
+    parser.add_argument("--reconnects", type=int, default=1_000)
+    asyncio.run(main(parser.parse_args()))

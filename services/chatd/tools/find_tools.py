@@ -32,12 +32,12 @@ class SearchingTools:
 
     Args:
         others: The other tools of chatd.
-        of_servers: The tools of MCP servers.
+        sources: Where the tools of MCP servers come from, besides other tools.
     """
 
-    def __init__(self, others: Tools, of_servers: Tools) -> None:
+    def __init__(self, others: Tools, *sources: Tools) -> None:
         self._others = others
-        self._of_servers = of_servers
+        self._sources = sources
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the other tools; a turn adds the search itself if it needs one."""
@@ -53,13 +53,17 @@ class SearchingTools:
             return _failed(f"the arguments cannot be read: {error}")
         if not given.queries and not given.names:
             return _failed("give queries or names")
-        known = await self._of_servers.list_tools(execution.context)
+        known = await self._known(execution.context)
         found = matches(known, given.queries, given.names)
         names = {spec.name for spec in known}
         told: dict[str, object] = {"tools": [_told(spec) for spec in found]}
         if missing := [name for name in given.names if name not in names]:
             told["not_found"] = missing
         return Outcome(ToolOutcome.DONE, json.dumps(told, ensure_ascii=False))
+
+    async def _known(self, context: TurnContext) -> list[ToolSpec]:
+        listed = [await source.list_tools(context) for source in self._sources]
+        return [spec for specs in listed for spec in specs if spec.server_id]
 
     async def find(self, execution: Execution) -> Found:
         """Return that a search may be made again, or pass the request on."""

@@ -74,7 +74,7 @@ async def open_tools(
     routed = RoutedTools(
         {
             Executor.TOOLRUNNER: of_workspaces,
-            Executor.CHATD: SearchingTools(LocalTools(local), of_servers),
+            Executor.CHATD: SearchingTools(LocalTools(local), of_servers, of_workspaces),
             Executor.MCPGATEWAY: of_servers,
         },
         acknowledgements.dispatched,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from chatd.bus_handlers import TRUSTED_SERVERS_TOPIC, follow_trusted_servers
 from chatd.resources import Resources
 from chatd.workspace_servers.clients.definition_files import NodeDefinitionFiles
+from chatd.workspace_servers.clients.line_reducer import ProcessLineReducer
 from chatd.workspace_servers.clients.server_process import NodeServerProcesses
 from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspace_servers.engine.sessions import ServerSessions
@@ -29,7 +30,10 @@ async def open_workspace_servers(
     process = resources.process
     tasks = await stack.enter_async_context(BackgroundTasks(process.supervision))
     sessions = ServerSessions(
-        NodeServerProcesses(resources.toolrunners, process.new_id), tasks, process.clock
+        NodeServerProcesses(resources.toolrunners, process.new_id),
+        tasks,
+        process.clock,
+        ProcessLineReducer(),
     )
     stack.callback(sessions.close)
     servers = WorkspaceServers(

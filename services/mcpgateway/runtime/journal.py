@@ -7,13 +7,15 @@ kept for good: a caller that restored an older database may ask for it again. Th
 stored long before the row is deleted, so that every statement finds one of the two.
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Self
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import asyncpg
 
@@ -226,6 +228,7 @@ class Journal:
         self._on_pruned = on_pruned
         self.generation = generation
         self.questions = CallQuestions(database)
+        self._beginning: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # May run: process.
     @classmethod
@@ -280,7 +283,8 @@ class Journal:
             ExecutionIdReused: The id names a call of another caller, chat or content.
         """
         key = call_request.key
-        async with self._for_owner(key) as connection:
+        turn = nullcontext() if limits is None else self._turn(call_request.server_id)
+        async with turn, self._for_owner(key) as connection:
             if limits is not None:
                 await connection.execute(_LOCK_SERVER, call_request.server_id)
             row = await connection.fetchrow(
@@ -302,6 +306,10 @@ class Journal:
         assert record is not None
         check_content(record, call_request)
         return record, row is not None
+
+    def _turn(self, server_id: str) -> AbstractAsyncContextManager[None]:
+        """Return the turn of a server's calls to begin: only one connection waits for its lock."""
+        return self._beginning.setdefault(server_id, asyncio.Lock())
 
     async def finish(self, execution_id: str, end: CallEnd) -> CallRecord:
         """Store the end of a call, unless one is stored already; return the stored record."""

@@ -118,6 +118,7 @@ class ProcessRecord(msgspec.Struct, frozen=True):
     ended_at: datetime | None = None
     wall_duration_ms: int = 0
     sandbox: Used | None = None  # None before it runs.
+    needs_owner: bool = False  # It ends with the attachment that owns it.
 
 
 @dataclass(frozen=True, slots=True)

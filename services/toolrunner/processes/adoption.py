@@ -13,6 +13,7 @@ from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import LOG_BYTES, OutputLog
+from toolrunner.processes.ownership import Ownership
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.start import start_error_of
 from toolrunner.spawner.client.spawner import Adopted, Spawner
@@ -26,6 +27,7 @@ class Adoption:
 
     Attributes:
         encode_started: Encodes a process as the response of the method that started it.
+        ownership: Ends processes that need an owner: theirs was attached to the earlier service.
     """
 
     journal: JournalThread
@@ -35,6 +37,7 @@ class Adoption:
     monitor: ProcessMonitor
     clock: Clock
     encode_started: Callable[[ProcessRecord], bytes]
+    ownership: Ownership
 
     async def take_over(self, adopted: Iterable[Adopted]) -> None:
         """Continue processes that are in the journal; end the others, which have no owner."""
@@ -66,6 +69,8 @@ class Adoption:
         else:
             live.run(adopted.launched)
             self._tend(live, adopted)
+            if record.needs_owner:
+                self.ownership.end(record.process_id)
         present = self.registry.present(live)
         response = self.encode_started(present)
         await self.journal.run(lambda journal: journal.finish_start(present, response))

@@ -31,6 +31,7 @@ class ProcessSpec:
     timeout_s: float  # 0 for no limit.
     log_bytes_max: int
     stdin_mode: StdinMode = StdinMode.CLOSED
+    needs_owner: bool = False  # Whether it ends unless an attachment owns it.
     stdin: bytes = b""  # The initial input; with closed input, all of it.
     terminal: TerminalSize = TerminalSize()  # Of a process whose input is one.
     profile: Profile | None = None  # None for the most restrictive that can be enforced.

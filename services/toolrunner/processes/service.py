@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from signal import SIGTERM
 from types import TracebackType
 
@@ -23,6 +23,7 @@ from toolrunner.processes.input import InputWrite, InputWriter, Terminal
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.stream import OutputStream
+from toolrunner.processes.ownership import Ownership
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import Reaper
 from toolrunner.processes.scan import Leader
@@ -108,6 +109,7 @@ class Processes:
         self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
         self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock, on_pruned)
+        self._ownership = Ownership(spawner, self._tasks)
         self._adopted = tuple(adopted)
         self._adoption = Adoption(
             journal=journal,
@@ -117,6 +119,7 @@ class Processes:
             monitor=monitor,
             clock=clock,
             encode_started=encode_started,
+            ownership=self._ownership,
         )
 
     async def __aenter__(self) -> "Processes":
@@ -134,6 +137,7 @@ class Processes:
         traceback: TracebackType | None,
     ) -> None:
         self.stop_waiting()
+        self._ownership.close()
         try:
             await self._spawner.end_all(GRACE_S)
             if kind is None:
@@ -158,9 +162,13 @@ class Processes:
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
-        return await self._tasks.complete(
-            self._starter.start(effect, scope, spec), context=detached()
-        )
+        return await self._tasks.complete(self._start(effect, scope, spec), context=detached())
+
+    async def _start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
+        result = await self._starter.start(effect, scope, spec)
+        if spec.needs_owner and not result.is_attached:
+            self._ownership.expect(result.record.process_id)
+        return result
 
     async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> WaitResult:
         """Wait for a process and return its output; a timeout is a normal result.
@@ -201,13 +209,9 @@ class Processes:
         """Count an attached terminal of a workspace, in a context."""
         return self._workspaces.attachments.counted(scope.workspace_id)
 
-    @contextmanager
-    def owned(self, process_id: ProcessId) -> Iterator[None]:
+    def owned(self, process_id: ProcessId) -> AbstractContextManager[None]:
         """End a process, with all that it started, at the end of a context."""
-        try:
-            yield
-        finally:
-            self._tasks.create_task(self._spawner.end(process_id, GRACE_S), name="processes.end")
+        return self._ownership.claimed(process_id)
 
     async def write(
         self, effect: Effect, scope: Scope, process_id: ProcessId, input_write: InputWrite

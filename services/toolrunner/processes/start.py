@@ -209,6 +209,7 @@ class ProcessStarter:
             stdin_mode=spec.stdin_mode,
             timeout_s=spec.timeout_s,
             log_bytes_max=self._log_bytes(scope.workspace_id, spec),
+            needs_owner=spec.needs_owner,
         )
         log = OutputLog(workspace.logs, record.process_id, record.log_bytes_max)
         return LiveProcess(record, KeptOutput(log), self.clock.monotonic(), self.registry.pipes)

@@ -40,14 +40,33 @@ def results_of(stack: LocalStack, chat_id: str) -> str:
     return succeeded(stack, "show", chat_id)
 
 
-def test_a_server_of_a_workspace_is_trusted_called_and_stopped(stack: LocalStack) -> None:
-    steps = "\n".join((write("server.py", PROGRAM), write(".mcp.json", json.dumps(DEFINED))))
+def chat_with(stack: LocalStack, defined: object) -> str:
+    """Return a chat whose workspace defines servers."""
+    steps = "\n".join((write("server.py", PROGRAM), write(".mcp.json", json.dumps(defined))))
     ran = succeeded(stack, "run", "--json", steps)
     chat_id: str = next(
         event["message"]["chat_id"]
         for event in map(json.loads, ran.splitlines())
         if event["type"] == "message"
     )
+    return chat_id
+
+
+def test_many_tools_of_a_server_are_found_before_they_are_called(stack: LocalStack) -> None:
+    chat_id = chat_with(
+        stack, {"mcpServers": {"plain": {"command": "python3", "args": ["server.py", "many"]}}}
+    )
+    succeeded(stack, "mcp", "workspace", "trust", chat_id, "plain", "--yes")
+    succeeded(stack, "approvals", "add", "allow", "ws_plain__*", "--chat", chat_id)
+    succeeded(stack, "send", chat_id, 'call: find_tools {"names": ["ws_plain__case_7"]}')
+    assert "One case." in results_of(stack, chat_id)
+    call = 'call: ws_plain__case_7 {"text": "found and called"}'
+    succeeded(stack, "send", chat_id, call)
+    assert "found and called" in results_of(stack, chat_id).rpartition(call)[2]
+
+
+def test_a_server_of_a_workspace_is_trusted_called_and_stopped(stack: LocalStack) -> None:
+    chat_id = chat_with(stack, DEFINED)
     (listed,) = servers_of(stack, chat_id)
     assert (listed["name"], listed["state"], listed["command"], listed["arguments"]) == (
         "plain",

@@ -119,7 +119,13 @@ async def everything_server(
     """Serve it over streamable HTTP until the context ends."""
     port = free_port() if port is None else port
     made = everything(f"http://127.0.0.1:{port}/mcp", description)
-    application = Listeners(made.server.streamable_http_app(), made.listening)
+    async with served(Listeners(made.server.streamable_http_app(), made.listening), port):
+        yield made
+
+
+@asynccontextmanager
+async def served(application: ASGIApp, port: int) -> AsyncIterator[None]:
+    """Serve an application in this process until the context ends."""
     config = uvicorn.Config(
         application, host="127.0.0.1", port=port, log_level="critical", timeout_graceful_shutdown=1
     )
@@ -128,7 +134,7 @@ async def everything_server(
         task = tasks.create_task(serving.serve())
         try:
             await until_listening(port)
-            yield made
+            yield
         finally:
             serving.should_exit = True
             await asyncio.wait({task})

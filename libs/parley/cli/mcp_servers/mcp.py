@@ -13,6 +13,7 @@ from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
+from parley.cli.mcp_servers.changing import change_options, changes_of, print_changes
 from parley.cli.mcp_servers.logins import log_in, log_out
 from parley.cli.mcp_servers.references import (
     print_prompt,
@@ -114,6 +115,23 @@ def ls(as_json: bool) -> None:
 def show(server: str) -> None:
     """Print everything about SERVER, a slug or an id."""
     click.echo(json.dumps(_found(_api(), server), indent=2, ensure_ascii=False))
+
+
+@mcp.command(name="set")
+@server_argument
+@change_options
+def change(server: str, **options: Any) -> None:
+    """Change settings of SERVER, and print what is different now.
+
+    Lists are replaced as a whole. A change that somebody else made at the same time is not
+    overwritten: then repeat the command.
+    """
+    api = _api()
+    found = _found(api, server)
+    headers = {**_key(), "If-Match": f'"{found["version"]}"'}
+    path = f"{SERVERS}/{found['id']}"
+    changed = api.call("PATCH", path, changes_of(options, found), headers, needs="id")
+    print_changes(found, changed)
 
 
 @mcp.command()

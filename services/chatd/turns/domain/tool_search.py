@@ -110,9 +110,9 @@ class ToolSearchIndex:
 def index_of(
     tools: Iterable[ToolSpec], reports: Sequence[ServerReport], context_limit_tokens: int
 ) -> ToolSearchIndex:
-    """Return which tools of MCP servers the model has to search for."""
+    """Return which tools of MCP servers, also of those in workspaces, have to be searched for."""
     searched = {report.server_id: report.is_searched for report in reports}
-    of_servers = [spec for spec in tools if spec.executor is Executor.MCPGATEWAY]
+    of_servers = [spec for spec in tools if spec.server_id]
     budget_tokens = (context_limit_tokens or CONTEXT_TOKENS_UNKNOWN) // SHARE_OF_CONTEXT
     automatic = [spec for spec in of_servers if searched.get(spec.server_id) is None]
     is_large = len(automatic) > INLINE_TOOLS_MAX or sum(map(tokens_of, automatic)) > budget_tokens

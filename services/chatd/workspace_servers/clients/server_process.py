@@ -189,6 +189,7 @@ def _spec(definition: ServerDefinition) -> process_pb2.ProcessSpec:
         stdin_mode=process_pb2.STDIN_MODE_PIPE,
         background=True,
         log_bytes=LOG_BYTES,
+        needs_owner=True,
     )
 
 

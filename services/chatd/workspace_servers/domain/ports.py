@@ -59,6 +59,18 @@ class ServerProcesses(Protocol):
         ...
 
 
+class LineReducer(Protocol):
+    """Reduces large lines, so that decoding them takes little time."""
+
+    async def reduced(self, line: bytes) -> bytes:
+        """Return a line with few values; empty if it is not understood.
+
+        Raises:
+            ServerFailed: It takes too much time or memory.
+        """
+        ...
+
+
 class DefinitionFiles(Protocol):
     """The definitions of servers in workspaces."""
 

@@ -12,8 +12,14 @@ from typing import Any, Final
 
 from chatd.workspace_servers.domain import messages
 from chatd.workspace_servers.domain.definition import ServerDefinition
+from chatd.workspace_servers.domain.large_lines import LARGE_LINE_BYTES
 from chatd.workspace_servers.domain.messages import Answer, Progress, Request, ToolsChanged
-from chatd.workspace_servers.domain.ports import ServerPipes, ServerPlace, ServerProcesses
+from chatd.workspace_servers.domain.ports import (
+    LineReducer,
+    ServerPipes,
+    ServerPlace,
+    ServerProcesses,
+)
 from chatd.workspace_servers.domain.state import ServerFailed
 from chatd.workspace_servers.domain.tools import (
     ENTRIES_MAX,
@@ -81,7 +87,9 @@ class ServerSession:
         place: ServerPlace,
         definition: ServerDefinition,
         clock: Clock,
+        reducer: LineReducer,
     ) -> None:
+        self._reducer = reducer
         self.place = place
         self.definition = definition
         self.tools: tuple[ServerTool, ...] = ()
@@ -252,7 +260,7 @@ class ServerSession:
                 line += end
                 self._limit(line)
                 if line:
-                    self._received(bytes(line))
+                    await self._receive(bytes(line))
                 line.clear()
             line += rest
             if self._exit_code:
@@ -268,7 +276,17 @@ class ServerSession:
         if len(line) > limit:
             raise ServerFailed(f"it sent a line of over {limit} bytes")
 
-    def _received(self, line: bytes) -> None:
+    async def _receive(self, line: bytes) -> None:
+        is_large = len(line) > LARGE_LINE_BYTES
+        self._received(await self._reducer.reduced(line) if is_large else line, len(line))
+
+    def _received(self, line: bytes, size_bytes: int) -> None:
+        """Act on a message.
+
+        Args:
+            line: Its line, reduced if that is large.
+            size_bytes: The size of what was sent.
+        """
         message = messages.received(line)
         waiting = (
             self._waiting.get(message.request_id)
@@ -277,12 +295,12 @@ class ServerSession:
         )
         is_asked = isinstance(message, Answer) and waiting is not None and waiting.answer is None
         if not is_asked:
-            self._unasked_bytes += len(line)
+            self._unasked_bytes += size_bytes
             if self._unasked_bytes > UNASKED_BYTES_MAX:
                 raise ServerFailed(f"it sent over {UNASKED_BYTES_MAX} bytes that answer nothing")
         match message:
             case Answer() if waiting is not None and is_asked:
-                if not waiting.is_call and len(line) > messages.LISTING_LINE_BYTES_MAX:
+                if not waiting.is_call and size_bytes > messages.LISTING_LINE_BYTES_MAX:
                     limit = messages.LISTING_LINE_BYTES_MAX
                     raise ServerFailed(f"it sent a listing of over {limit} bytes")
                 self._unasked_bytes = 0

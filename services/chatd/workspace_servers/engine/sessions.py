@@ -10,7 +10,7 @@ from typing import Final
 
 from chatd.primitives.domain.ids import ChatId
 from chatd.workspace_servers.domain.definition import ServerDefinition
-from chatd.workspace_servers.domain.ports import ServerPlace, ServerProcesses
+from chatd.workspace_servers.domain.ports import LineReducer, ServerPlace, ServerProcesses
 from chatd.workspace_servers.domain.state import ServerFailed
 from chatd.workspace_servers.engine.session import STOPPED, ServerSession
 from parley.cache import BoundedCache
@@ -59,10 +59,14 @@ class ServerSessions:
         processes: Runs servers.
         tasks: Owns the sessions.
         clock: The clock.
+        reducer: Reduces large lines.
     """
 
-    def __init__(self, processes: ServerProcesses, tasks: Starter, clock: Clock) -> None:
+    def __init__(
+        self, processes: ServerProcesses, tasks: Starter, clock: Clock, reducer: LineReducer
+    ) -> None:
         self._processes = processes
+        self._reducer = reducer
         self._tasks = tasks
         self._clock = clock
         self._sessions: dict[SessionKey, ServerSession] = {}
@@ -126,7 +130,7 @@ class ServerSessions:
         for other, session in self._sessions.items():
             if replace(other, digest="", epoch=0) == replace(key, digest="", epoch=0):
                 session.stopping.set()
-        session = ServerSession(self._processes, place, definition, self._clock)
+        session = ServerSession(self._processes, place, definition, self._clock, self._reducer)
         self._sessions[key] = session
         self._tasks.create_task(
             self._run(key, session), name="workspace_servers.run", context=detached()

@@ -222,6 +222,7 @@ def spec_of(spec: process_pb2.ProcessSpec, context: workspace_pb2.WorkspaceConte
         profile=profile_of(context),
         network=NETWORKS.get(context.network),
         limits=_limits(spec.limits),
+        needs_owner=spec.needs_owner,
     )
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from mcpgateway.client.call import Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
-from mcpgateway.client.questions import Answer, AnswerAction, Question
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision
+from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.servers import (
     START_S_MAX,
     demo_process,
@@ -41,14 +41,6 @@ class Seen:
     def note(self, progress: Progress) -> None:
         self.all.append(progress)
         self.first.set()
-
-
-async def nobody(question: Question) -> Answer:
-    return Answer(AnswerAction.CANCEL)
-
-
-def nothing(progress: Progress) -> None:
-    """Ignore progress."""
 
 
 @asynccontextmanager
@@ -130,21 +122,29 @@ async def test_every_session_is_deleted_at_its_server_when_it_is_closed() -> Non
     assert left == [21, 20]
 
 
-async def test_progress_arrives_and_cancelling_reaches_the_server() -> None:
+@pytest.mark.parametrize("transport", ["mcp", "sse"])
+async def test_progress_arrives_and_cancelling_reaches_the_server(transport: str) -> None:
     port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
-    seen = Seen()
-    async with session_server(port), sessions_to(url) as sessions:
-        target = target_of(url)
+    url = f"http://127.0.0.1:{port}/{transport}"
+    kind = Transport.SSE if transport == "sse" else Transport.STREAMABLE_HTTP
+    seen, other = Seen(), Seen()
+    async with session_server(port, transport), sessions_to(url) as sessions:
+        target = target_of(url, transport=kind)
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(
-                sessions.call_tool(target, "wait", b"{}", seen.note, nobody)
+            waiting, going_on = (
+                tasks.create_task(sessions.call_tool(target, "wait", b"{}", each.note, nobody))
+                for each in (seen, other)
             )
             await seen.first.wait()
+            await other.first.wait()
             waiting.cancel()
-        while await counted(sessions, target, "cancelled") == 0:
-            continue
-        answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            while await counted(sessions, target, "cancelled") == 0:
+                continue
+            answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            # Another call of the same session goes on.
+            assert not going_on.done()
+            assert await counted(sessions, target, "cancelled") == 1
+            going_on.cancel()
 
     assert (seen.all, answer) == ([Progress(1, 2, "half")], ADDED)
 

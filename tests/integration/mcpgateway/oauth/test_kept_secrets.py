@@ -5,24 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from mcpgateway.servers.schema import metadata
 from parley.api.mcp.v1 import tool_pb2
 from parley.postgres import Database
 from parley.secrets import Keyring
 from support.mcpgateway.authorization_server import FakeAuthorizationServer
 from support.mcpgateway.gateway import mcp_gateway
 from support.mcpgateway.logins import LoginLab, create_server
-
-
-async def stored_text(database: Database) -> str:
-    """Return every row of the schema, as PostgreSQL prints it and with bytes as text."""
-    found = ""
-    for table in metadata.sorted_tables:
-        rows = await database.pool.fetch(f"SELECT * FROM {table.fullname}")
-        for row in rows:
-            for value in row.values():
-                found += value.decode("latin-1") if isinstance(value, bytes) else str(value)
-    return found
+from support.mcpgateway.stored_text import stored_text
 
 
 async def test_no_secret_of_a_login_is_readable_anywhere(

@@ -253,3 +253,23 @@ async def test_limits_hold_over_all_processes(journal: Journal, database: Databa
     assert sum(task.result() for task in tried) == 2
     assert await begun(an_order("of bob", user_id="bob"), journal)
     assert not await begun(an_order("of eve", user_id="eve"), elsewhere)
+
+
+async def test_calls_that_wait_for_their_turn_leave_connections_to_others(
+    journal: Journal, database: Database
+) -> None:
+    await journal.begin(an_order("running"))
+    limits = Limits(calls_per_user_max=64)
+    lock = "SELECT pg_advisory_lock(hashtextextended('mcp.calls ' || $1, 0))"
+    async with database.pool.acquire() as other, asyncio.TaskGroup() as tasks:
+        # Another process begins a call of the same server, and takes its time.
+        await other.execute(lock, SERVER_ID)
+        beginning = [
+            # More than there are connections.
+            tasks.create_task(journal.begin(an_order(f"call-{number}"), limits))
+            for number in range(20)
+        ]
+        finished = await journal.finish("running", END)
+        assert finished.end == END
+        assert not any(task.done() for task in beginning)
+        await other.execute(lock.replace("_lock", "_unlock"), SERVER_ID)

@@ -1,14 +1,11 @@
 """A chat that may only read: whatever it tries, and whatever it left running, nothing changes."""
 
-import array
 import asyncio
-import fcntl
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,10 +23,10 @@ from support.toolrunner.attacks import forbidden_writes
 from support.toolrunner.files import Files
 from support.toolrunner.node import Client, House, connected, node, running, toolrunner
 from support.toolrunner.sandboxes import all_offered, offered, tell
+from support.toolrunner.workspace_states import everything_in
 from toolrunner.sandbox import Level
 
 WITHIN_S = 20
-GET_FLAGS = 0x80086601
 WRITE = sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE
 READ_ONLY = sandbox_pb2.SANDBOX_PROFILE_READ_ONLY
 PIPE = process_pb2.STDIN_MODE_PIPE
@@ -95,28 +92,7 @@ class Reader:
 
     def everything(self) -> dict[str, object]:
         """Return all that can be changed of the workspace: files, home, temporary files, output."""
-        found: dict[str, object] = {}
-        for place in ("files", "home", "tmp", "undo"):
-            for path in (self.directory / place, *(self.directory / place).rglob("*")):
-                found[str(path.relative_to(self.directory))] = _state(path)
-        return found
-
-
-def _state(path: Path) -> tuple[object, ...]:
-    seen = path.lstat()
-    facts = (seen.st_mode, seen.st_uid, seen.st_gid, seen.st_nlink, seen.st_mtime_ns)
-    if path.is_symlink():
-        return (*facts, os.readlink(path))
-    if not stat.S_ISREG(seen.st_mode):
-        return (*facts, os.listxattr(path))
-    return (*facts, os.listxattr(path), path.read_bytes(), _flags(path))
-
-
-def _flags(path: Path) -> int:
-    flags = array.array("l", [0])
-    with path.open("rb") as file, suppress(OSError):
-        fcntl.ioctl(file, GET_FLAGS, flags)
-    return flags[0]
+        return everything_in(self.directory)
 
 
 @pytest.fixture

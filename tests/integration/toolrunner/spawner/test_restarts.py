@@ -380,3 +380,22 @@ async def test_a12_kills_at_any_moment_never_run_a_call_twice(house: House) -> N
 
 def counting(key: execution_pb2.ExecutionKey) -> str:
     return f"echo {key.execution_id} >> runs; sleep 0.2"
+
+
+async def test_a_process_that_needs_an_owner_ends_when_its_toolrunner_was_killed(
+    house: House, marks: list[str]
+) -> None:
+    marks.append("sleep\x007302")
+    async with killed_later(house) as before:
+        started = await before.start(
+            "exec sleep 7302", stdin_mode=process_pb2.STDIN_MODE_PIPE, needs_owner=True
+        )
+        opening = process_service_pb2.AttachOpen(
+            context=before.context, process_id=started.process.process_id, owns_process=True
+        )
+        call = before.processes.Attach()
+        await call.write(process_service_pb2.AttachRequest(open=opening))
+        await call.read()
+    async with next_one(house, before) as client:
+        waited = await client.wait(started.process.process_id)
+        assert waited.process.state == process_pb2.PROCESS_STATE_EXITED

@@ -14,6 +14,7 @@ from chatd.content.domain.turn_context import CallProcess, TurnContext
 from chatd.primitives.domain.ids import ExecutionId
 from chatd.tools.mcp_results import ResultFiles
 from chatd.workspace_servers.clients.definition_files import NodeDefinitionFiles
+from chatd.workspace_servers.clients.line_reducer import ProcessLineReducer
 from chatd.workspace_servers.clients.server_process import NodeServerProcesses
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.state import ServerStatus
@@ -118,7 +119,8 @@ async def server_calls(house: House) -> AsyncIterator[ServerCalls]:
     async with connected(house) as client, BackgroundTasks(supervision()) as tasks:
         channels = Channels((house.address,), lambda _: client.channel)
         trusted = InMemoryTrustedServers()
-        sessions = ServerSessions(NodeServerProcesses(channels, client.new_id), tasks, clock)
+        processes = NodeServerProcesses(channels, client.new_id)
+        sessions = ServerSessions(processes, tasks, clock, ProcessLineReducer())
         published: list[str] = []
         servers = WorkspaceServers(
             NodeDefinitionFiles(channels), trusted, sessions, clock, published.append

@@ -3,7 +3,10 @@
 import json
 import os
 import signal
+import subprocess
 import sys
+import threading
+import time
 from typing import Any
 
 TOOLS = [
@@ -15,6 +18,9 @@ TOOLS = [
     {"name": "line", "description": "Print a line without end.", "inputSchema": {"type": "object"}},
     {"name": "flood", "description": "Print without end.", "inputSchema": {"type": "object"}},
     {"name": "daemon", "description": "Leave its session.", "inputSchema": {"type": "object"}},
+    {"name": "run", "description": "Run a command line.", "inputSchema": {"type": "object"}},
+    {"name": "tick", "description": "Write now and then.", "inputSchema": {"type": "object"}},
+    {"name": "large", "description": "Say much.", "inputSchema": {"type": "object"}},
     {"name": "a b", "description": "A name with a space.", "inputSchema": {"type": "object"}},
 ]
 
@@ -50,15 +56,55 @@ def call(request_id: Any, params: dict[str, Any]) -> None:
     elif name == "daemon":
         daemon(given["title"])
         text(request_id, "started")
+    elif name == "run":
+        text(request_id, run(given["command"], given.get("variables", {})))
+    elif name == "tick":
+        threading.Thread(target=tick, args=(given["path"],), daemon=True).start()
+        text(request_id, "started")
+    elif name == "large":
+        text(request_id, "x" * given["characters"])
     elif name == "line":
         while True:
             sys.stdout.write("x" * 65536)
     elif name == "flood":
         while True:
             send(method="notifications/unknown", params={"text": "x" * 60_000})
-    elif name != "slow":
+    elif name == "slow":
+        count_call()
+    else:
         greeting = os.getenv("GREETING", "")  # noqa: TID251 (a program of its own)
         text(request_id, f"{given.get('text', '')} {greeting}".strip())
+
+
+def count_call() -> None:
+    """Append to the file that counts calls without an answer; a server that only reads does not."""
+    try:
+        with open("slow_calls", "a") as file:
+            file.write("x")
+    except OSError:
+        pass
+
+
+def run(command: str, variables: dict[str, str]) -> str:
+    """Run a command line as a server with a tool for that does."""
+    ran = subprocess.run(
+        ["sh", "-c", command],
+        env={**os.environ, **variables},  # noqa: TID251 (a program of its own)
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=30,
+        check=False,
+    )
+    return ran.stdout.decode(errors="replace")[-10_000:]
+
+
+def tick(path: str) -> None:
+    """Append to a file for ever."""
+    while True:
+        with open(path, "a") as file:
+            file.write("x")
+        time.sleep(0.01)  # noqa: TID251 (a program of its own)
 
 
 def daemon(title: str) -> None:
@@ -73,6 +119,16 @@ def daemon(title: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     # A new program, so that its name is visible from outside; ignored signals stay ignored.
     os.execv("/bin/sleep", [title, "600"])
+
+
+def many(behaviour: str) -> list[dict[str, Any]]:
+    """Return more tools, if the server is to have many."""
+    if behaviour != "many":
+        return []
+    return [
+        {"name": f"case_{number}", "description": "One case.", "inputSchema": {"type": "object"}}
+        for number in range(40)
+    ]
 
 
 def main(behaviour: str) -> None:
@@ -91,7 +147,8 @@ def main(behaviour: str) -> None:
             send(id="from-server", method="ping")
         elif message.get("method") == "tools/list":
             is_first = "cursor" not in message["params"]
-            half = TOOLS[:4] if is_first else TOOLS[4:]
+            tools = [*TOOLS, *many(behaviour)]
+            half = tools[:4] if is_first else tools[4:]
             send(
                 id=message["id"],
                 result={"tools": half, **({"nextCursor": "2"} if is_first else {})},

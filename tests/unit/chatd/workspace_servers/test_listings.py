@@ -11,6 +11,7 @@ from chatd.workspace_servers.engine.servers import LISTED_BYTES_MAX, TTL_S, Work
 from chatd.workspace_servers.engine.sessions import ServerSessions
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.tasks import BackgroundTasks
+from support.chatd.workspace_servers.counting_reducer import CountingReducer
 from support.chatd.workspace_servers.in_memory_trust import InMemoryTrustedServers
 from support.chatd.workspace_servers.scripted_server import EachScripted
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
@@ -47,7 +48,7 @@ async def served(
 ) -> AsyncIterator[Served]:
     clock = LoopClock()
     async with BackgroundTasks(supervision(clock)) as tasks:
-        sessions = ServerSessions(processes, tasks, clock)
+        sessions = ServerSessions(processes, tasks, clock, CountingReducer())
         try:
             published: list[str] = []
             servers = WorkspaceServers(files, trusted, sessions, clock, published.append)

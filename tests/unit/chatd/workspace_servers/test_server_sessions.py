@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from chatd.workspace_servers.domain.definition import ServerDefinition
+from chatd.workspace_servers.domain.large_lines import LARGE_LINE_BYTES
 from chatd.workspace_servers.domain.messages import LISTING_LINE_BYTES_MAX
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.tools import ENTRIES_MAX
 from chatd.workspace_servers.engine.session import (
     IDLE_S,
     LISTING_PAUSE_S,
+    OPENING_S,
     STOPPED,
     UNASKED_BYTES_MAX,
     ServerSession,
 )
 from chatd.workspaces.domain.ports import WorkspaceLocation
+from support.chatd.workspace_servers.counting_reducer import CountingReducer
 from support.chatd.workspace_servers.scripted_server import ScriptedServer, lists_nothing
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
 from support.host.virtual_time import LoopClock, in_virtual_time
@@ -28,9 +31,11 @@ DEFINITION = ServerDefinition("plain", "run", digest="digest")
 
 
 @asynccontextmanager
-async def running(server: ScriptedServer) -> AsyncIterator[ServerSession]:
+async def running(
+    server: ScriptedServer, reducer: CountingReducer | None = None
+) -> AsyncIterator[ServerSession]:
     """Run a session; yield it when it is ready or has failed."""
-    session = ServerSession(server, PLACE, DEFINITION, LoopClock())
+    session = ServerSession(server, PLACE, DEFINITION, LoopClock(), reducer or CountingReducer())
     async with asyncio.TaskGroup() as group:
         group.create_task(session.run())
         await session.ready.wait()
@@ -111,3 +116,30 @@ async def test_a_server_that_only_lists_its_tools_again_is_stopped_as_unused() -
             await LoopClock().sleep(60)
         assert session.failure == STOPPED
         assert server.requests("tools/list") > 5
+
+
+@in_virtual_time
+async def test_large_lines_are_reduced_and_others_are_not() -> None:
+    server, reducer = ScriptedServer(), CountingReducer()
+    large = {"content": [{"type": "text", "text": "x" * LARGE_LINE_BYTES}]}
+
+    def answered(message: dict[str, Any]) -> dict[str, Any] | None:
+        if message.get("method") != "tools/call":
+            return lists_nothing(message)
+        is_large = message["params"]["name"] == "large"
+        return {**large, "values": [0] * 1000} if is_large else {"content": []}
+
+    server.answers = answered
+    async with running(server, reducer) as session:
+        assert await session.call("small", {}, lambda _: None) == {"content": []}
+        assert reducer.sizes_bytes == []
+        assert await session.call("large", {}, lambda _: None) == large
+        assert len(reducer.sizes_bytes) == 1
+
+
+@in_virtual_time
+async def test_a_server_that_never_answers_the_opening_fails_in_time() -> None:
+    began_s = LoopClock().monotonic()
+    async with running(ScriptedServer(lambda _: None)) as session:
+        assert session.failure == f"it did not answer initialize within {OPENING_S:g} s"
+        assert LoopClock().monotonic() - began_s <= OPENING_S + 1

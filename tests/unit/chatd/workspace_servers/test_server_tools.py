@@ -22,6 +22,7 @@ from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.api.mcp.v1 import tool_pb2
 from parley.clock import FakeClock
 from parley.tasks import BackgroundTasks
+from support.chatd.workspace_servers.counting_reducer import CountingReducer
 from support.chatd.workspace_servers.in_memory_trust import InMemoryTrustedServers
 from support.chatd.workspace_servers.scripted_server import EachScripted
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
@@ -48,7 +49,7 @@ async def test_a_call_that_is_cancelled_before_it_begins_has_ended() -> None:
     spec = ToolSpec("ws_plain__echo", "", "{}", Executor.TOOLRUNNER, "generation")
     execution = Execution(TurnContext(CHAT, ANN), 1, dispatch, spec)
     async with BackgroundTasks(supervision(clock)) as tasks:
-        sessions = ServerSessions(EachScripted(), tasks, clock)
+        sessions = ServerSessions(EachScripted(), tasks, clock, CountingReducer())
         published: list[str] = []
         servers = WorkspaceServers(
             NoFiles(), InMemoryTrustedServers(), sessions, clock, published.append

@@ -14,6 +14,7 @@ from chatd.workspace_servers.engine.session import UNEXPECTED
 from chatd.workspace_servers.engine.sessions import OF_CHAT_MAX, OF_OWNER_MAX, ServerSessions
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.tasks import BackgroundTasks
+from support.chatd.workspace_servers.counting_reducer import CountingReducer
 from support.chatd.workspace_servers.scripted_server import EachScripted
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
 from support.host.supervised import supervision
@@ -29,7 +30,7 @@ def named(number: int) -> ServerDefinition:
 @asynccontextmanager
 async def server_sessions(processes: EachScripted) -> AsyncIterator[ServerSessions]:
     async with BackgroundTasks(supervision(LoopClock())) as tasks:
-        sessions = ServerSessions(processes, tasks, LoopClock())
+        sessions = ServerSessions(processes, tasks, LoopClock(), CountingReducer())
         try:
             yield sessions
         finally:

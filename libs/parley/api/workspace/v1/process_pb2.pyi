@@ -348,6 +348,7 @@ class ProcessSpec(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     LOG_BYTES_FIELD_NUMBER: _builtins.int
+    NEEDS_OWNER_FIELD_NUMBER: _builtins.int
     command: _builtins.str
     """Text for `sh -c`, 1 byte to 128 KiB."""
     workdir: _builtins.str
@@ -362,6 +363,8 @@ class ProcessSpec(_message.Message):
     """Time after which it is ended, in milliseconds, at most 86400000; 0 for no limit."""
     log_bytes: _builtins.int
     """Output kept in the log file, in bytes, at most 1 GiB; 0 for 16 MiB."""
+    needs_owner: _builtins.bool
+    """Whether it ends with the attachment that owns it: also if none does within 15 s, and if the toolrunner restarts."""
     @_builtins.property
     def argv(self) -> Global___ArgumentVector:
         """A program without a shell."""
@@ -392,10 +395,11 @@ class ProcessSpec(_message.Message):
         timeout_ms: _builtins.int = ...,
         limits: _sandbox_pb2.ResourceLimits | None = ...,
         log_bytes: _builtins.int = ...,
+        needs_owner: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "command", b"command", "limits", b"limits", "program", b"program", "terminal", b"terminal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "background", b"background", "command", b"command", "environment", b"environment", "limits", b"limits", "log_bytes", b"log_bytes", "program", b"program", "stdin", b"stdin", "stdin_mode", b"stdin_mode", "terminal", b"terminal", "timeout_ms", b"timeout_ms", "workdir", b"workdir"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "background", b"background", "command", b"command", "environment", b"environment", "limits", b"limits", "log_bytes", b"log_bytes", "needs_owner", b"needs_owner", "program", b"program", "stdin", b"stdin", "stdin_mode", b"stdin_mode", "terminal", b"terminal", "timeout_ms", b"timeout_ms", "workdir", b"workdir"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_program: _TypeAlias = _typing.Literal["command", "argv"]  # noqa: Y015
     _WhichOneofArgType_program: _TypeAlias = _typing.Literal["program", b"program"]  # noqa: Y015

@@ -1,0 +1,22 @@
+"""The program that reduces one large line: from standard input to standard output."""
+
+import resource
+import sys
+from typing import Final
+
+from chatd.workspace_servers.domain.large_lines import reduced
+
+#: Many times what a line of the greatest length needs.
+MEMORY_BYTES_MAX: Final = 2 * 1024**3
+CPU_S_MAX: Final = 20
+
+
+def main() -> None:
+    """Reduce the line."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
+    sys.stdout.buffer.write(reduced(sys.stdin.buffer.read()))
+
+
+if __name__ == "__main__":
+    main()

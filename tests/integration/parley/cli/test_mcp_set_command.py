@@ -1,0 +1,70 @@
+"""`parley mcp set` against a scripted gateway."""
+
+import pytest
+
+from parley.cli.invocation import Invocation
+from parley.cli.main import run
+from support.cli.fake_api import API_KEY, Answer, FakeApi, fake_api
+
+SERVER = {
+    "id": "id-1",
+    "slug": "notes",
+    "version": 7,
+    "is_enabled": False,
+    "group_ids": ["group-1"],
+    "tool_deny_list": ["rm"],
+    "limits": {"call_timeout_ms": 1000, "connect_timeout_ms": 500},
+}
+SERVERS = Answer(200, {"items": [SERVER], "next_cursor": None})
+
+
+def parley(api: FakeApi, *arguments: str) -> int:
+    environment = {"HOME": "/", "PARLEY_URL": api.server.url, "PARLEY_API_KEY": API_KEY}
+    return run(("mcp", "set", *arguments), Invocation(environment, "parley"))
+
+
+def test_settings_are_changed_from_the_version_that_was_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changed = {**SERVER, "version": 8, "is_enabled": True, "group_ids": ["group-2", "group-3"]}
+    with fake_api(SERVERS, Answer(200, changed)) as api:
+        groups = ("--group", "group-2", "--group", "group-3")
+        assert parley(api, "notes", "--enable", *groups) == 0
+    request = api.requests[-1]
+    assert (request.method, request.path) == ("PATCH", "/api/v1/mcp/servers/id-1")
+    assert request.body == {"is_enabled": True, "group_ids": ["group-2", "group-3"]}
+    assert request.headers["If-Match"] == '"7"'
+    assert capsys.readouterr().out.splitlines() == [
+        'group_ids: ["group-1"] -> ["group-2", "group-3"]',
+        "is_enabled: false -> true",
+    ]
+
+
+def test_limits_are_added_to_those_that_stand_and_lists_are_emptied() -> None:
+    with fake_api(SERVERS, Answer(200, SERVER)) as api:
+        options = ("--limit", "call_timeout_ms=60000", "--everyone", "--deny-none", "--optional")
+        assert parley(api, "notes", *options) == 0
+    assert api.requests[-1].body == {
+        "limits": {"call_timeout_ms": 60000, "connect_timeout_ms": 500},
+        "user_ids": [],
+        "group_ids": [],
+        "tool_deny_list": [],
+        "is_required": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "Name at least one change"),
+        (("--everyone", "--group", "g"), "--everyone contradicts"),
+        (("--limit", "call_timeout_ms"), "is not NAME=NUMBER"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_api(SERVERS) as api:
+        assert parley(api, "notes", *options) == 2
+    assert said in capsys.readouterr().err
+    assert [each.method for each in api.requests] == ["GET"]
