@@ -18,6 +18,8 @@ from support.stack.local_stack import LocalStack
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 CHATS = "/api/v1/chats"
+#: Answered by the scripted model without a tool.
+REPEAT = "repeat after me:"
 TURN_S_MAX = 5.0
 STOP_S_MAX = 5.0
 #: An ordinary answer with the processors busy; without the attack it takes milliseconds.
@@ -97,11 +99,11 @@ async def test_h31_without_a_toolrunner_a_turn_starts_and_one_that_needs_it_is_s
     await owner.until(used, "waiting", 60)
     with stopped(stack, "toolrunner"):
         began = time.monotonic()
-        fresh = await owner.chat("hello")
+        fresh = await owner.chat(f"{REPEAT} one")
         await owner.until(fresh, "waiting", TURN_S_MAX)
         new_s = time.monotonic() - began
         began = time.monotonic()
-        await owner.asked("POST", f"{CHATS}/{used}/messages", {"content": _text("hello again")})
+        await owner.asked("POST", f"{CHATS}/{used}/messages", {"content": _text(f"{REPEAT} two")})
         await owner.until(used, "waiting", TURN_S_MAX)
         used_s = time.monotonic() - began
         await owner.asked("POST", f"{CHATS}/{used}/messages", {"content": _text("run: echo x")})
@@ -175,7 +177,7 @@ def _send_huge(http: str, path: str) -> tuple[int, int]:
 async def test_g3_a_chat_of_another_user_looks_as_if_it_did_not_exist(
     stack: LocalStack, owner: Caller
 ) -> None:
-    foreign = await owner.chat("hello")
+    foreign = await owner.chat(f"{REPEAT} three")
     body = {"kind": "service", "login": "guessing", "role": "member"}
     user_id = (await owner.asked("POST", "/api/v1/users", body))["id"]
     made = await owner.asked("POST", f"/api/v1/users/{user_id}/api-keys", {"name": "guess"})
