@@ -209,7 +209,9 @@ async def use_everything(stack: LocalStack, owner: Person, ada: Person, made: Ma
     issued = await owner.ask("POST", "/service-tokens", token)
     made.keep("service token", issued["token"])
     provider = await owner.ask(
-        "POST", "/providers", {"name": "other", "type": "openai", "base_url": "http://127.0.0.1:18998"}
+        "POST",
+        "/providers",
+        {"name": "other", "type": "openai", "base_url": "http://127.0.0.1:18998"},
     )
     for person, kind in ((owner, "provider key"), (ada, "own provider key")):
         body = {"provider_id": provider["id"], "key": made.keep(kind, canary(kind))}
@@ -285,7 +287,11 @@ def files_with(made: Made, home: Path) -> dict[str, list[str]]:
     found = {}
     for path in home.rglob("*"):
         place = path.relative_to(home)
-        if place.parts[0] in ("keys", "postgres") or not path.is_file() or path.is_symlink():
+        if (
+            place.parts[0] in ("keys", "api_key", "postgres")
+            or not path.is_file()
+            or path.is_symlink()
+        ):
             continue
         try:
             kinds = made.found_in(path.read_bytes())

@@ -28,7 +28,7 @@ SENT_BYTES = 1024 * 1024 * 1024
 PIECE = b"x" * 65536
 RSS_GROWTH_BYTES_MAX = 64 * 1024 * 1024
 PROBES = 40
-#: Between the medians of a chat of another user and of one that does not exist.
+#: Between the times of a chat of another user and of one that does not exist.
 DIFFERENCE_MS_MAX = 5.0
 
 
@@ -191,11 +191,16 @@ async def test_g3_a_chat_of_another_user_looks_as_if_it_did_not_exist(
             reply = await guesser.client.request("GET", f"{CHATS}/{chat_id}")
             each.append((time.perf_counter() - began) * 1000)
             answers[chat_id] = (reply.status, _without_ids(reply.json(), chat_id))
-    difference_ms = abs(statistics.median(taken_ms[foreign]) - statistics.median(taken_ms[absent]))
-    print(f"G3: medians differ by {difference_ms:.2f} ms")
+    difference_ms = abs(_undisturbed(taken_ms[foreign]) - _undisturbed(taken_ms[absent]))
+    print(f"G3: they differ by {difference_ms:.2f} ms")
     assert answers[foreign] == answers[absent]
     assert answers[absent][0] == 404
     assert difference_ms < DIFFERENCE_MS_MAX
+
+
+def _undisturbed(taken_ms: list[float]) -> float:
+    """Return the first quartile, which other work on the machine changes least."""
+    return statistics.quantiles(taken_ms, n=4)[0]
 
 
 def _without_ids(problem: dict[str, Any], chat_id: str) -> dict[str, Any]:
