@@ -157,7 +157,8 @@ def test_generated_requests_for_streams_get_nothing_of_others(stack: LocalStack)
     their_key = account(stack, "streaming")
     chat_id = chat_with_canary(stack, their_key)
     own_key = account(stack, "listening")
-    own_id = call(stack, "POST", "/api/v1/chats", {"content": []}, key=own_key)["id"]
+    begun = {"content": [{"type": "text", "text": "repeat after me: mine"}]}
+    own_id = call(stack, "POST", "/api/v1/chats", begun, key=own_key)["id"]
     cursors = asyncio.run(read(stack, f"/api/v1/chats/{chat_id}/events", their_key))
     known = [line.removeprefix("id: ") for line in cursors.splitlines() if line.startswith("id: ")]
     assert CANARY in cursors
