@@ -288,6 +288,8 @@ async def _running(
         tasks.keep("streams.time", behind.streams.run)
         if audit.signer is not None:
             tasks.keep("audit_log.sign", audit.signer.run)
+        if audit.pruner is not None:
+            tasks.keep("audit_log.prune", audit.pruner.run)
         tasks.keep("exports.run", exports.run)
         yield
 

@@ -8,6 +8,8 @@ class Constraint(StrEnum):
 
     ACCOUNT_EXPORT_ENTRIES_EXPORT_FKEY = "account_export_entries_export_fkey"
     ACCOUNT_EXPORT_ENTRIES_PKEY = "account_export_entries_pkey"
+    ACCOUNT_EXPORT_PARTS_EXPORT_FKEY = "account_export_parts_export_fkey"
+    ACCOUNT_EXPORT_PARTS_PKEY = "account_export_parts_pkey"
     ACCOUNT_EXPORTS_COMPLETE_ONES_EXPIRE = "account_exports_complete_ones_expire"
     ACCOUNT_EXPORTS_ONE_RUNS = "account_exports_one_runs"
     ACCOUNT_EXPORTS_PKEY = "account_exports_pkey"

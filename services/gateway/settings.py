@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from gateway.http.access_log import AccessLogShare
 from gateway.http.addresses import HttpAddress, PublicUrl
@@ -10,6 +11,10 @@ from gateway.http.limits.client_address import ProxyNetwork
 from parley.process import ServiceSettings
 from parley.rpc import Address, Scheme
 from parley.settings import Secret, setting
+
+#: Other services deliver their events much sooner, so that none comes after its repetition is
+#: forgotten.
+AUDIT_RETENTION_DAYS_MIN: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,12 @@ class GatewaySettings(ServiceSettings):
         "The file that signed heads of the audit log are appended to; keep copies elsewhere.",
         default=None,
     )
+    audit_retention_days: int = setting(
+        "The age in days from which on entries of the audit log are pruned, behind a signed "
+        "checkpoint; at least 30, or 0, which keeps all.",
+        default=0,
+        at_least=0,
+    )
 
     oidc_issuers_file: Path | None = setting(
         "A JSON list of the identity providers that people may sign in with, see "
@@ -139,6 +150,16 @@ class GatewaySettings(ServiceSettings):
         if (self.audit_key_file is None) != (self.audit_heads_file is None):
             raise ValueError(
                 "GATEWAY_AUDIT_KEY_FILE and GATEWAY_AUDIT_HEADS_FILE belong together: set both"
+            )
+        if 0 < self.audit_retention_days < AUDIT_RETENTION_DAYS_MIN:
+            raise ValueError(
+                f"GATEWAY_AUDIT_RETENTION_DAYS is {self.audit_retention_days}: give at least "
+                f"{AUDIT_RETENTION_DAYS_MIN}, or 0 to keep all entries"
+            )
+        if self.audit_retention_days and self.audit_key_file is None:
+            raise ValueError(
+                "GATEWAY_AUDIT_RETENTION_DAYS needs signed checkpoints: set "
+                "GATEWAY_AUDIT_KEY_FILE and GATEWAY_AUDIT_HEADS_FILE"
             )
         addresses = (self.listen, *self.chatd, *self.mcpgateway)
         if self.tls_directory is None and any(each.scheme is Scheme.TLS for each in addresses):

@@ -168,6 +168,7 @@ def check_archive(data: bytes, chat_id: str) -> None:
         "schedules.json",
         f"chats/{chat_id}/messages-00001.jsonl",
         f"chats/{chat_id}/chat.json",
+        f"workspaces/{chat_id}/files/note.txt",
     } <= with_canary
     assert any(name.startswith("files/") for name in with_canary)
     assert json.loads(contents["problems.json"]) == []

@@ -9,7 +9,14 @@ from parley.audit_log.chain import (
     seal_of,
 )
 from parley.audit_log.event import AuditAction, AuditEvent, AuditOutcome
-from parley.audit_log.heads import SignedHead, append_head, read_heads, seal_key_of, sign_head
+from parley.audit_log.heads import (
+    SignedHead,
+    append_head,
+    read_heads,
+    seal_key_of,
+    sign_checkpoint,
+    sign_head,
+)
 from parley.audit_log.verification import (
     AuditedLine,
     AuditProblem,
@@ -37,5 +44,6 @@ __all__ = [
     "read_heads",
     "seal_key_of",
     "seal_of",
+    "sign_checkpoint",
     "sign_head",
 ]

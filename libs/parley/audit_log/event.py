@@ -49,6 +49,7 @@ class AuditAction(StrEnum):
     GROUP_MEMBER_REMOVED = "group.member_removed"
     ACCOUNT_EXPORT_REQUESTED = "account_export.requested"
     AUDIT_LOG_EXPORTED = "audit_log.exported"
+    AUDIT_LOG_PRUNED = "audit_log.pruned"
     SETTINGS_UPDATED = "settings.updated"
     PROVIDER_CREATED = "provider.created"
     PROVIDER_UPDATED = "provider.updated"

@@ -1,6 +1,8 @@
 """Signed heads of the chain, kept outside of the database: a log that was cut off contradicts them.
 
-The file has one JSON object per line and is only ever appended to.
+A checkpoint is signed like a head before old entries are pruned: it names the last one of them, so
+that the chain is verified from there on. Entries that are missing without a checkpoint were
+removed by somebody else. The file has one JSON object per line and is only ever appended to.
 """
 
 import hashlib
@@ -17,18 +19,29 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from parley.identity import SigningKey
 
-_FORMAT: Final = "parley audit head 1"
+_HEAD: Final = "parley audit head 1"
+_CHECKPOINT: Final = "parley audit checkpoint 1"
 
 
 @dataclass(frozen=True, slots=True)
 class SignedHead:
-    """The last entry of the chain at a time, signed with the key of the audit log."""
+    """The last entry of the chain at a time, signed with the key of the audit log.
+
+    Attributes:
+        seq: The number of the entry.
+        hash: Its hash.
+        at: When it was signed.
+        public_key: The key that signed it.
+        signature: The signature.
+        is_checkpoint: Whether it allows the entries up to this one to be missing.
+    """
 
     seq: int
     hash: bytes
     at: datetime
     public_key: bytes
     signature: bytes
+    is_checkpoint: bool = False
 
     def is_signed_by(self, public_key: bytes) -> bool:
         """Return whether the owner of this key signed it."""
@@ -36,14 +49,14 @@ class SignedHead:
             return False
         try:
             Ed25519PublicKey.from_public_bytes(public_key).verify(
-                self.signature, _signed(self.seq, self.hash, self.at)
+                self.signature, _signed(self.seq, self.hash, self.at, self.is_checkpoint)
             )
         except (InvalidSignature, ValueError):
             return False
         return True
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, omit_defaults=True):
     """A head as a line of the file."""
 
     seq: int
@@ -51,12 +64,19 @@ class _Line(msgspec.Struct):
     at: datetime
     public_key: str
     signature: str
+    is_checkpoint: bool = False
 
 
 def sign_head(seq: int, entry_hash: bytes, at: datetime, key: SigningKey) -> SignedHead:
     """Sign the head of the chain."""
-    signature = key.private.sign(_signed(seq, entry_hash, at))
+    signature = key.private.sign(_signed(seq, entry_hash, at, is_checkpoint=False))
     return SignedHead(seq, entry_hash, at, key.public, signature)
+
+
+def sign_checkpoint(seq: int, entry_hash: bytes, at: datetime, key: SigningKey) -> SignedHead:
+    """Sign that the entries up to this one are pruned."""
+    signature = key.private.sign(_signed(seq, entry_hash, at, is_checkpoint=True))
+    return SignedHead(seq, entry_hash, at, key.public, signature, is_checkpoint=True)
 
 
 def seal_key_of(key: SigningKey) -> bytes:
@@ -66,7 +86,14 @@ def seal_key_of(key: SigningKey) -> bytes:
 
 def line_of(head: SignedHead) -> bytes:
     """Return a head as a line of the file."""
-    line = _Line(head.seq, head.hash.hex(), head.at, head.public_key.hex(), head.signature.hex())
+    line = _Line(
+        head.seq,
+        head.hash.hex(),
+        head.at,
+        head.public_key.hex(),
+        head.signature.hex(),
+        head.is_checkpoint,
+    )
     return msgspec.json.encode(line) + b"\n"
 
 
@@ -108,11 +135,13 @@ def heads_of(lines: Iterable[bytes]) -> Iterable[SignedHead]:
                 line.at,
                 bytes.fromhex(line.public_key),
                 bytes.fromhex(line.signature),
+                line.is_checkpoint,
             )
         except ValueError as error:
             raise ValueError(f"line {number} of the signed heads is damaged: {error}") from error
 
 
-def _signed(seq: int, entry_hash: bytes, at: datetime) -> bytes:
+def _signed(seq: int, entry_hash: bytes, at: datetime, is_checkpoint: bool) -> bytes:
     when = at.astimezone(UTC).isoformat(timespec="microseconds")
-    return msgspec.json.encode((_FORMAT, seq, entry_hash.hex(), when))
+    purpose = _CHECKPOINT if is_checkpoint else _HEAD
+    return msgspec.json.encode((purpose, seq, entry_hash.hex(), when))

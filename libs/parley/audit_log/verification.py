@@ -1,7 +1,8 @@
 """Verification of the chain: every changed, removed, inserted or moved line, and a missing end.
 
 Lines are given in the order in which they are stored or were exported. What is kept of a good line
-is its hash only if a signed head names it, so that a long log needs little memory.
+is its hash only if a signed head names it, so that a long log needs little memory. If the first
+lines are missing, a signed checkpoint has to name the last one of them.
 """
 
 import hmac
@@ -79,6 +80,7 @@ class AuditVerification:
         signed_seq: The number of the last line that a good signed head covers.
         unsealed: How many lines have no seal, because there was no key.
         problems: All findings, the first ones if there are very many.
+        checkpoint: What allows the lines before the first to be missing; None if none are.
     """
 
     entries: int
@@ -87,6 +89,7 @@ class AuditVerification:
     signed_seq: int
     unsealed: int
     problems: tuple[AuditProblem, ...]
+    checkpoint: SignedHead | None = None
 
     @property
     def is_intact(self) -> bool:
@@ -107,7 +110,7 @@ class AuditVerifier:
     """Verifies lines one after another.
 
     Attributes:
-        heads: The signed heads, in any order.
+        heads: The signed heads and checkpoints, in any order.
         public_key: The key that must have signed them; None accepts that of each head.
         seal_key: The key of the seals; None leaves them unchecked.
         stored_head: The number and hash that the database names as its last; None in an export.
@@ -122,6 +125,8 @@ class AuditVerifier:
     _missing: dict[bytes, list[_Missing]] = field(default_factory=dict)
     _erased: set[bytes] = field(default_factory=set)
     _signed: dict[int, list[SignedHead]] = field(default_factory=dict)
+    _checkpoints: dict[int, SignedHead] = field(default_factory=dict)
+    _checkpoint: SignedHead | None = None
     _signed_seq: int = 0
     _entries: int = 0
     _unsealed: int = 0
@@ -138,6 +143,8 @@ class AuditVerifier:
                 )
                 continue
             self._signed.setdefault(head.seq, []).append(head)
+            if head.is_checkpoint:
+                self._checkpoints[head.seq] = head
 
     def read(self, lines: Iterable[AuditedLine]) -> None:
         """Verify the next lines."""
@@ -146,6 +153,8 @@ class AuditVerifier:
 
     def _read(self, line: AuditedLine) -> None:
         entry = line.entry
+        if not self._entries:
+            self._begin_behind(entry.seq - 1)
         self._entries += 1
         expected_hash = entry_hash(entry)
         is_changed = expected_hash != entry.hash
@@ -162,6 +171,16 @@ class AuditVerifier:
         if entry.seq > self._last_seq:
             self._last_seq, self._last_hash = entry.seq, entry.hash
         self._is_last_broken = is_changed
+
+    def _begin_behind(self, seq: int) -> None:
+        """Begin where the newest checkpoint before the first line says that lines were pruned."""
+        known = max((each for each in self._checkpoints if each <= seq), default=None)
+        if known is None:
+            return
+        self._checkpoint = self._checkpoints[known]
+        self._last_seq, self._last_hash = known, self._checkpoint.hash
+        for head in self._signed.pop(known, ()):
+            self._compare(head, known, self._checkpoint.hash)
 
     def _check_order(self, entry: AuditEntry, is_changed: bool) -> None:
         if entry.seq <= self._last_seq:
@@ -193,12 +212,13 @@ class AuditVerifier:
 
     def _check_heads(self, entry: AuditEntry) -> None:
         for head in self._signed.pop(entry.seq, ()):
-            if head.hash == entry.hash:
-                self._signed_seq = max(self._signed_seq, head.seq)
-            else:
-                self._found(
-                    AuditProblemKind.REWRITTEN, entry.seq, "a signed head names another hash"
-                )
+            self._compare(head, entry.seq, entry.hash)
+
+    def _compare(self, head: SignedHead, seq: int, found_hash: bytes) -> None:
+        if head.hash == found_hash:
+            self._signed_seq = max(self._signed_seq, head.seq)
+        else:
+            self._found(AuditProblemKind.REWRITTEN, seq, "a signed head names another hash")
 
     def _check_people(self, line: AuditedLine) -> None:
         entry = line.entry
@@ -254,6 +274,7 @@ class AuditVerifier:
             self._signed_seq,
             self._unsealed,
             tuple(sorted(self._problems, key=lambda each: (each.seq, each.kind))),
+            self._checkpoint,
         )
 
     def _name_broken(self) -> None:

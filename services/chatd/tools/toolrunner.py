@@ -40,7 +40,8 @@ logger = logging.getLogger(__name__)
 JOURNALS_MAX = 1024
 # What the node of a call's journal answers to a cancellation.
 OF_JOURNAL = frozenset({"", "STALE_OWNER", "EXECUTION_ID_REUSED"})
-LIST_TIMEOUT_S = 5.0
+#: A turn goes on without the tools of a node that does not answer, and starts within 5 s.
+LIST_TIMEOUT_S = 2.0
 ASK_TIMEOUT_S = 10.0
 
 

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from gateway.audit_log.engine.head_signing import HeadSigner
+from gateway.audit_log.engine.pruning import LogPruner, RetentionReport
 from gateway.audit_log.engine.sign_in_metrics import SignInMetrics
 from gateway.audit_log.engine.verifying import LogVerification
 from gateway.audit_log.rpc.servicer import AuditLogServicer
 from gateway.audit_log.store.appending import AuditLog
+from gateway.audit_log.store.pruning import PruningStore
 from gateway.audit_log.store.reading import AuditReader
 from gateway.settings import GatewaySettings
 from parley.audit_log import seal_key_of
@@ -23,11 +25,13 @@ class AuditComponents:
         log: Appends to it.
         servicer: Serves it.
         signer: Signs its heads; None without a key.
+        pruner: Prunes old entries; None without a key.
     """
 
     log: AuditLog
     servicer: AuditLogServicer
     signer: HeadSigner | None
+    pruner: LogPruner | None
 
 
 def open_audit_log(
@@ -44,7 +48,12 @@ def open_audit_log(
     sign_ins = SignInMetrics(process.telemetry.meter)
     log = AuditLog(None if key is None else seal_key_of(key), sign_ins.count)
     verification = LogVerification(reader, key, heads_file)
-    servicer = AuditLogServicer(database, log, reader, verification)
+    days, pruning = settings.audit_retention_days, PruningStore(database, log)
+    retention = RetentionReport(pruning, heads_file, retention_days=days)
+    servicer = AuditLogServicer(database, log, reader, verification, retention)
     if key is None or heads_file is None:
-        return AuditComponents(log, servicer, None)
-    return AuditComponents(log, servicer, HeadSigner(reader, key, heads_file, process.clock))
+        return AuditComponents(log, servicer, None, None)
+    clock = process.clock
+    signer = HeadSigner(reader, key, heads_file, clock)
+    pruner = LogPruner(pruning, reader, key, heads_file, retention_days=days, clock=clock)
+    return AuditComponents(log, servicer, signer, pruner)

@@ -5,13 +5,14 @@ secrets only what lists show of them is exported, never their values.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Set
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import grpc
 import msgspec
 
 from gateway.api.json_output import to_json
+from gateway.exports.file import File
+from gateway.exports.workspace_files import NODE_AWAY, LeftOut, WorkspaceFiles
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.identity.domain import UserRecord
 from gateway.streams.chatd_client import ChatdClient, Stubs
@@ -62,14 +63,6 @@ Content = object
 AskIdentity = Callable[[str, Any, User], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file of the archive."""
-
-    name: str
-    data: bytes
-
-
 class Collection:
     """Everything of one user.
 
@@ -108,6 +101,8 @@ class Collection:
         async for chat_id in self._chat_ids():
             async for file in self._chat(chat_id):
                 yield file
+        async for file in self._workspaces():
+            yield file
         yield _document(PROBLEMS, self._problems)
 
     def _documents(self) -> tuple[tuple[str, Callable[[], Awaitable[Content]]], ...]:
@@ -224,6 +219,25 @@ class Collection:
             return b"".join([piece.chunk.data async for piece in pieces])
 
         return await self._chatd.ask_any(self._user, read)
+
+    async def _workspaces(self) -> AsyncIterator[File]:
+        """Yield the files of all workspaces; a node that does not answer is noted."""
+        collected = WorkspaceFiles(self._user, self._chatd, self._known)
+        asked = workspace_service_pb2.ListWorkspacesRequest()
+        async for page in self._pages(lambda stubs: stubs.catalogue.ListWorkspaces, asked):
+            for workspace in page.workspaces:
+                try:
+                    async for file in collected.of(workspace.workspace_id):
+                        if isinstance(file, LeftOut):
+                            self._problems.append({"name": file.name, "code": file.code})
+                        else:
+                            yield file
+                except UpstreamProblem as error:
+                    name = f"workspaces/{workspace.workspace_id}"
+                    if error.problem.reason in NODE_AWAY:
+                        self._problems.append({"name": name, "code": error.problem.reason})
+                    else:
+                        self._note(name, error)
 
     async def _chat_ids(self) -> AsyncIterator[str]:
         """Yield all chats of the user, children behind their root."""

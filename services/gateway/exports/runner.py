@@ -1,7 +1,7 @@
 """Makes exports in the background: one at a time in each gateway, each by one of them.
 
-Every file is stored as soon as it is whole and prolongs the claim. If a gateway dies, another one
-claims the export and goes on behind the files that are there.
+Every file, and every part of a large one, is stored as soon as it is read and prolongs the claim.
+If a gateway dies, another one claims the export and goes on behind the files that are there.
 """
 
 import logging
@@ -13,7 +13,12 @@ from typing import Final, NoReturn
 from gateway.exports.collection import PROBLEMS, Collection
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.identity.domain import UserRecord, UserState
-from gateway.identity.store.account_exports import ClaimLost, ExportClaim, ExportStore
+from gateway.identity.store.account_exports import (
+    ClaimLost,
+    ExportClaim,
+    ExportStore,
+    StoredPart,
+)
 from gateway.identity.store.credentials import IdentityStore
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -78,9 +83,13 @@ class ExportRunner:
         if user is None or user.state is UserState.DELETED:
             raise ClaimLost
         known = {entry.name for entry in await self._store.entries(claim.export_id)} - ALWAYS
+        hashed = sha256()
         async for file in self._collect(user, known).files():
-            digest = sha256(file.data).digest()
-            until = self._clock.now() + LEASE
-            claim = await self._store.put(claim, file.name, digest, file.data, until)
+            if not file.part:
+                hashed = sha256()
+            hashed.update(file.data)
+            digest = hashed.digest() if file.is_last else None
+            stored = StoredPart(file.name, file.part, digest, file.data)
+            claim = await self._store.put(claim, stored, self._clock.now() + LEASE)
         now = self._clock.now()
         await self._store.complete(claim, now, now + KEPT)

@@ -28,6 +28,8 @@ HEAD_S_MAX = 10.0
 UNACKNOWLEDGED_MS_MAX = 25_000
 # How long a refused connection may take to send a request and read the response.
 REFUSED_S_MAX = 2.0
+# How much of a body is still taken after its request was answered, so that the answer is read.
+UNREAD_BYTES_MAX: Final = 4 * 1024 * 1024
 RETRY_AFTER_S: Final = 2
 NOT_HTTP: Final = "This is not a request of HTTP/1.1 with a method that is known here."
 NOT_CHUNKS: Final = "The body is not in chunks, as its Transfer-Encoding says."
@@ -86,6 +88,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._held_bytes = 0
         self._chunk_bytes = 0
         self._field_bytes = 0
+        self._unread_bytes = 0
         self._fault = ""
         self._is_head_awaited = True
         self._head_timer: asyncio.TimerHandle | None = None
@@ -158,9 +161,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("REQUEST_HEADER_FIELDS_TOO_LARGE", _too_large(self._limits))
 
     def on_message_begin(self) -> None:
-        """Reset the count of field bytes."""
+        """Reset the counts of bytes."""
         super().on_message_begin()
-        self._field_bytes = 0
+        self._field_bytes = self._unread_bytes = 0
         self._open_connections.busy(self)
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
         scope[PRESENCE] = self
@@ -188,8 +191,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Handle a piece of the body."""
+        """Handle a piece of the body; one that goes on after its answer ends the connection."""
         self._forget_held()
+        if not self._is_answering():
+            self._unread_bytes += len(body)
+            if self._unread_bytes > UNREAD_BYTES_MAX:
+                self.transport.close()
         super().on_body(body)
 
     def on_message_complete(self) -> None:

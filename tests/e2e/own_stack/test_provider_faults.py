@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 CHATS = "/api/v1/chats"
 KEY = "sk-a-key-that-nobody-may-see-0123"
 TURN_S_MAX = 120.0
+ATTEMPTS_MAX = 3
+WAIT = "Wait: it is tried again by itself. Stop the turn to choose another model."
 TYPES = {"anthropic": "anthropic", "openai": "openai"}
 
 
@@ -96,7 +98,8 @@ def _told(events: list[SentEvent], kind: str) -> list[Any]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def installation(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
     """Run one stack for all tests here, with two providers that are both the mock."""
-    stack = LocalStack.at(tmp_path_factory.mktemp("home"))
+    attempts_max = {"CHATD_MODEL_ATTEMPTS_MAX": str(ATTEMPTS_MAX)}
+    stack = LocalStack.at(tmp_path_factory.mktemp("home"), **attempts_max)
     async with MockModels.serving(clock=SystemClock()) as mock:
         started = await asyncio.to_thread(stack.up, "--chatd", "1")
         try:
@@ -136,10 +139,27 @@ async def test_h30_a_retry_is_told_from_the_first_failure(installation: Installa
             "provider": "mock-anthropic",
             "status_code": 529,
             "retryable": True,
+            "attempts": None,
+            "next_step": WAIT,
         },
         "fallback_model_id": None,
     }
     assert _status(events) == "waiting"
+
+
+async def test_h29_an_answer_that_is_always_cut_ends_with_kind_attempts_and_next_step(
+    installation: Installation,
+) -> None:
+    chat_id = await installation.chat()
+    model = await installation.model("openai", "cut=2,text=never whole")
+    events = await installation.turn(chat_id, model)
+    (error,) = _told(events, "error")
+    print(f"H29: {error}")
+    assert [retry["attempt"] for retry in _told(events, "retry")] == [1, 2]
+    assert (error["kind"], error["attempts"], error["retryable"]) == ("timeout", ATTEMPTS_MAX, True)
+    assert error["next_step"] == "Send the message again later, or choose another model."
+    shown = await installation.asked("GET", f"{CHATS}/{chat_id}")
+    assert shown["last_error"] == error
 
 
 async def test_a_chat_whose_provider_is_down_continues_with_its_fallback_model(
@@ -184,6 +204,8 @@ async def test_c3_a_key_that_is_refused_is_told_once_and_not_shown(
         "provider": "mock-openai",
         "status_code": 401,
         "retryable": False,
+        "attempts": 1,
+        "next_step": "Check the key of the provider, or choose another model.",
     }
     assert _told(events, "retry") == []
     assert KEY not in str(events)

@@ -91,6 +91,7 @@ ADMINISTRATORS: Final = """
 ADMINISTRATORS_AND_AUDITORS: Final = """
     GET /api/v1/audit-log
     GET /api/v1/audit-log/export
+    GET /api/v1/audit-log/retention
     GET /api/v1/audit-log/verification
     GET /api/v1/groups
     GET /api/v1/groups/{group_id}/members

@@ -53,6 +53,8 @@ def test_settings_come_from_the_environment() -> None:
         ("GATEWAY_CHATD", "chatd:7000"),
         ("GATEWAY_MCPGATEWAY", "nonsense"),
         ("GATEWAY_TLS_DIRECTORY", ""),
+        ("GATEWAY_AUDIT_RETENTION_DAYS", "29"),
+        ("GATEWAY_AUDIT_RETENTION_DAYS", "30"),
     ],
 )
 def test_a_wrong_value_names_its_setting(name: str, value: str) -> None:

@@ -80,7 +80,7 @@ def log(
     """Print who did what to whom, newest first; for administrators and auditors.
 
     With --verify, exit code 1 if a line was changed, removed, inserted or moved, or the end was cut
-    off.
+    off. Lines that were pruned by the retention are not missing: a signed checkpoint names them.
     """
     if exported is not None or heads_file is not None:
         if not (is_verified and exported is not None):
@@ -195,6 +195,7 @@ def _verify_file(exported: Path, heads_file: Path | None) -> Any:
         "head_hash": found.head_hash.hex(),
         "signed_seq": found.signed_seq,
         "unsealed": found.unsealed,
+        "checkpoint_seq": 0 if found.checkpoint is None else found.checkpoint.seq,
         "problems": [
             {"kind": each.kind.value, "seq": each.seq, "description": each.description}
             for each in found.problems
@@ -210,6 +211,12 @@ def _print_verification(found: Any, as_json: bool) -> int:
         click.echo(f"line {problem['seq']}: {problem['kind']}: {problem['description']}")
     if found["is_intact"]:
         click.echo(f"The audit log is intact: {found['entries']} entries.")
+    if found["checkpoint_seq"]:
+        click.echo(
+            f"It was verified from line {found['checkpoint_seq'] + 1} on: the lines before were "
+            "pruned, and a signed checkpoint names the last of them.",
+            err=True,
+        )
     click.echo(
         f"The last line is {found['last_seq']} with hash {found['head_hash']}; "
         f"signed up to line {found['signed_seq']}.",

@@ -1,4 +1,4 @@
-"""`parley audit`: checks the invariants of the chat database; `parley audit log`: the audit log."""
+"""`parley audit`: checks the invariants of the chat database, and reads the audit log."""
 
 import json
 import subprocess
@@ -7,6 +7,7 @@ import sys
 import click
 
 from parley.cli.accounts.audit_log import log
+from parley.cli.accounts.audit_retention import retention
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation, current
@@ -50,6 +51,7 @@ def audit(
 
 
 audit.add_command(log)
+audit.add_command(retention)
 
 
 def _keyring(home: Home) -> Keyring:

@@ -14,6 +14,7 @@ from chatd.chats.domain.views import ChatView, OpenAction, Share
 from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounded
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.next_steps import WAIT, next_step_of
 from chatd.content.domain.tools import PendingKind
 from chatd.content.domain.truncation import without_large_bytes
 from chatd.models.domain.price import ModelUse
@@ -193,8 +194,8 @@ def versions_to_proto(state: ChatState) -> chat_pb2.Versions:
     )
 
 
-def error_to_proto(error: TurnError) -> chat_pb2.ChatError:
-    """Return the error of a turn."""
+def error_to_proto(error: TurnError, next_step: str = "") -> chat_pb2.ChatError:
+    """Return the error of a turn; what to do next follows from its kind unless it is given."""
     return chat_pb2.ChatError(
         message=error.message,
         detail=error.detail,
@@ -202,6 +203,8 @@ def error_to_proto(error: TurnError) -> chat_pb2.ChatError:
         provider=error.provider,
         status_code=error.status_code,
         retryable=error.is_retryable,
+        attempts=error.attempts,
+        next_step=next_step or next_step_of(error),
     )
 
 
@@ -211,7 +214,7 @@ def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
         attempt=retry.attempt,
         delay_ms=retry.delay_ms,
         retrying_at=time_to_proto(retry.retrying_at),
-        error=error_to_proto(retry.error),
+        error=error_to_proto(retry.error, WAIT),
         fallback_model_id="" if retry.fallback is None else retry.fallback.model_id,
     )
 

@@ -57,7 +57,17 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnError:
-    """Why a turn failed, in a message that is safe to show to users."""
+    """Why a turn failed, in a message that is safe to show to users.
+
+    Attributes:
+        message: One sentence for people.
+        kind: What kind of thing went wrong.
+        detail: More of it.
+        provider: The provider that failed, as configured.
+        status_code: The HTTP status of the provider.
+        is_retryable: Whether trying again may help.
+        attempts: How many attempts failed before the turn ended; 0 if no call of a model failed.
+    """
 
     message: str
     kind: ErrorKind
@@ -65,6 +75,7 @@ class TurnError:
     provider: str = ""
     status_code: int = 0
     is_retryable: bool = False
+    attempts: int = 0
 
 
 class ChatMode(StrEnum):

@@ -14,7 +14,8 @@ from parley.api.workspace.v1 import file_pb2, file_service_pb2, sandbox_pb2, wor
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.rpc import Address, Channels, acting_for
 
-ANSWER_S: Final = 5.0
+#: A turn asks a node for instructions and then for tools; both together stay below 5 s.
+ANSWER_S: Final = 1.5
 LINES_MAX: Final = 10_000
 FOUND_MAX: Final = 200
 #: Reasons with which a node says that there is no such file or directory that it could read.

@@ -329,7 +329,7 @@ class ChatRun:
             return
         match after_failed_step(failed, self._ports.jitter(), limits):
             case GiveUp(final):
-                await self._fail(final)
+                await self._fail(replace(final, attempts=attempt))
             case RetryIn(delay_s):
                 retrying_at = clock.now() + timedelta(seconds=delay_s)
                 delay_ms = round(delay_s * 1000)

@@ -6,8 +6,10 @@ from datetime import UTC
 from typing import Final
 
 import grpc
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from gateway.audit_log.engine.pruning import AuditRetention, RetentionReport
 from gateway.audit_log.engine.verifying import LogVerification
 from gateway.audit_log.errors import AuditFilterInvalid
 from gateway.audit_log.store.appending import AuditLog, DeliveredEvent
@@ -48,11 +50,13 @@ class AuditLogServicer(AuditLogServiceServicer):
         audit_log: AuditLog,
         reader: AuditReader,
         verification: LogVerification,
+        retention: RetentionReport,
     ) -> None:
         self._database = database
         self._audit_log = audit_log
         self._reader = reader
         self._verification = verification
+        self._retention = retention
 
     async def RecordAuditEvents(  # noqa: N802 (the name is the proto's)
         self, request: api.RecordAuditEventsRequest, context: grpc.aio.ServicerContext
@@ -69,10 +73,7 @@ class AuditLogServicer(AuditLogServiceServicer):
         self, request: api.ListAuditEntriesRequest, context: grpc.aio.ServicerContext
     ) -> api.ListAuditEntriesResponse:
         """List entries, newest first."""
-        # Requests of HTTP do not pass the checks of a gRPC server.
-        wrong = violations_of(request)
-        if wrong:
-            raise AuditFilterInvalid(*(Violation(each.field, each.description) for each in wrong))
+        _refuse_invalid(request)
         size = request.page_size or LIST_DEFAULT
         wanted = AuditFilter(
             user_id=request.user_id,
@@ -105,6 +106,21 @@ class AuditLogServicer(AuditLogServiceServicer):
         """Verify the whole chain."""
         found = await self._verification.run()
         return api.VerifyAuditLogResponse(verification=_verification_to_proto(found))
+
+    async def GetAuditRetention(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetAuditRetentionRequest, context: grpc.aio.ServicerContext
+    ) -> api.GetAuditRetentionResponse:
+        """Say what pruning did and would do."""
+        _refuse_invalid(request)
+        found = await self._retention.of(request.days)
+        return api.GetAuditRetentionResponse(retention=_retention_to_proto(found))
+
+
+def _refuse_invalid(request: Message) -> None:
+    """Check a request of HTTP, which does not pass the checks of a gRPC server."""
+    wrong = violations_of(request)
+    if wrong:
+        raise AuditFilterInvalid(*(Violation(each.field, each.description) for each in wrong))
 
 
 def _delivered(event: audit_log_pb2.AuditEvent, service: str) -> DeliveredEvent:
@@ -154,4 +170,18 @@ def _verification_to_proto(found: AuditVerification) -> audit_log_pb2.AuditVerif
             )
             for each in found.problems
         ],
+        checkpoint_seq=0 if found.checkpoint is None else found.checkpoint.seq,
     )
+
+
+def _retention_to_proto(found: AuditRetention) -> audit_log_pb2.AuditRetention:
+    retention = audit_log_pb2.AuditRetention(
+        retention_days=found.retention_days,
+        days=found.days,
+        old_entries=found.old.entries,
+        old_seq=found.old.seq,
+    )
+    if found.checkpoint is not None:
+        retention.checkpoint_seq = found.checkpoint.seq
+        retention.checkpoint_at.FromDatetime(found.checkpoint.at)
+    return retention

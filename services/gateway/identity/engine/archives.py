@@ -1,8 +1,9 @@
 """The archive of an export: a ZIP file whose first entry is a manifest with hashes.
 
-It is written while it is read: no more than one file of it is in memory.
+It is written while it is read: no more than one part of a file is in memory.
 """
 
+import asyncio
 import io
 import zipfile
 from collections.abc import AsyncIterator, Sequence
@@ -57,10 +58,16 @@ async def archive(store: ExportStore, record: ExportRecord) -> AsyncIterator[byt
         for entry in entries:
             for piece in sink.taken():
                 yield piece
-            data = await store.read(record.id, entry.name)
-            if data is None:
-                raise ArchiveCutOff
-            writer.writestr(_info(entry.name, record), data)
+            info = _info(entry.name, record)
+            info.file_size = entry.size_bytes
+            with writer.open(info, "w") as file:
+                async for data in store.parts(record.id, entry):
+                    if data is None:
+                        raise ArchiveCutOff
+                    # Compressing a part takes longer than other requests should wait.
+                    await asyncio.to_thread(file.write, data)
+                    for piece in sink.taken():
+                        yield piece
     for piece in sink.taken():
         yield piece
 

@@ -1,6 +1,6 @@
 """Exports of accounts and their files, in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,8 +14,10 @@ from parley.postgres import Database
 COLUMNS = """
     e.id, e.user_id, e.requested_by_user_id, e.created_at, e.completed_at, e.expires_at,
     (SELECT count(*) FROM identity.account_export_entries WHERE export_id = e.id) AS entries,
-    (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM identity.account_export_entries
-        WHERE export_id = e.id) AS size_bytes
+    (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM (
+        SELECT data FROM identity.account_export_entries WHERE export_id = e.id
+        UNION ALL SELECT data FROM identity.account_export_parts WHERE export_id = e.id
+    ) AS stored) AS size_bytes
 """
 
 # A new export takes the place of complete ones; while one runs, nothing is inserted.
@@ -51,6 +53,16 @@ HOLD = """
     UPDATE identity.account_exports SET claimed_until = $3
     WHERE id = $1 AND claimed_until = $2 AND completed_at IS NULL RETURNING claimed_until
 """
+# What an attempt before left of the file, from this part on.
+# May run: process.
+CUT = """
+    DELETE FROM identity.account_export_parts WHERE export_id = $1 AND name = $2 AND part >= $3
+"""
+# May run: process.
+PUT_PART = """
+    INSERT INTO identity.account_export_parts (export_id, name, part, data) VALUES ($1, $2, $3, $4)
+"""
+# The last part of a file, by which it is whole.
 # May run: process.
 PUT = """
     INSERT INTO identity.account_export_entries (export_id, name, sha256, data)
@@ -64,11 +76,20 @@ COMPLETE = """
 """
 # May run: process, checked by LIST.
 NAMES = """
-    SELECT name, sha256, octet_length(data) AS size_bytes FROM identity.account_export_entries
-    WHERE export_id = $1 ORDER BY name
+    SELECT entry.name, entry.sha256, count(part.part) AS parts_before,
+        octet_length(entry.data) + coalesce(sum(octet_length(part.data)), 0)::bigint AS size_bytes
+    FROM identity.account_export_entries AS entry
+    LEFT JOIN identity.account_export_parts AS part
+        ON part.export_id = entry.export_id AND part.name = entry.name
+    WHERE entry.export_id = $1 GROUP BY entry.export_id, entry.name ORDER BY entry.name
 """
 # May run: checked by LIST.
 READ = "SELECT data FROM identity.account_export_entries WHERE export_id = $1 AND name = $2"
+# May run: checked by LIST.
+READ_PART = """
+    SELECT data FROM identity.account_export_parts
+    WHERE export_id = $1 AND name = $2 AND part = $3
+"""
 # May run: process.
 DELETE_EXPIRED = "DELETE FROM identity.account_exports WHERE expires_at <= $1"
 
@@ -97,12 +118,37 @@ class ExportClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A part of a file of an archive.
+
+    Attributes:
+        name: The name of the file.
+        part: The number of the part, from 0.
+        sha256: The digest of the whole file in its last part, None in those before.
+        data: The bytes of the part.
+    """
+
+    name: str
+    part: int
+    sha256: bytes | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ExportEntry:
-    """A file of an archive, without its bytes."""
+    """A file of an archive, without its bytes.
+
+    Attributes:
+        name: Its name.
+        sha256: The digest of all of it.
+        size_bytes: Its size.
+        parts_before: How many parts come before the last one.
+    """
 
     name: str
     sha256: bytes
     size_bytes: int
+    parts_before: int
 
 
 class ClaimLost(Exception):
@@ -141,10 +187,8 @@ class ExportStore:
             return None
         return ExportClaim(str(row["id"]), str(row["user_id"]), row["claimed_until"])
 
-    async def put(
-        self, claim: ExportClaim, name: str, sha256: bytes, data: bytes, until: datetime
-    ) -> ExportClaim:
-        """Store a file of the archive, and prolong the claim.
+    async def put(self, claim: ExportClaim, stored: StoredPart, until: datetime) -> ExportClaim:
+        """Store a part of a file, in place of it and all behind it, and prolong the claim.
 
         Raises:
             ClaimLost: The claim is not held any more; nothing was stored.
@@ -152,7 +196,12 @@ class ExportStore:
         async with self._pool.acquire() as connection, connection.transaction():
             if await connection.fetchval(HOLD, claim.export_id, claim.until, until) is None:
                 raise ClaimLost
-            await connection.execute(PUT, claim.export_id, name, sha256, data)
+            place = (claim.export_id, stored.name, stored.part)
+            await connection.execute(CUT, *place)
+            if stored.sha256 is None:
+                await connection.execute(PUT_PART, *place, stored.data)
+            else:
+                await connection.execute(PUT, *place[:2], stored.sha256, stored.data)
         return ExportClaim(claim.export_id, claim.user_id, until)
 
     async def complete(self, claim: ExportClaim, now: datetime, expires_at: datetime) -> None:
@@ -168,12 +217,16 @@ class ExportStore:
     async def entries(self, export_id: str) -> Sequence[ExportEntry]:
         """Return the files of an archive in the order of their names."""
         rows = await self._pool.fetch(NAMES, export_id)
-        return tuple(ExportEntry(row["name"], row["sha256"], row["size_bytes"]) for row in rows)
+        return tuple(
+            ExportEntry(row["name"], row["sha256"], row["size_bytes"], row["parts_before"])
+            for row in rows
+        )
 
-    async def read(self, export_id: str, name: str) -> bytes | None:
-        """Return the bytes of a file; None if the export is gone."""
-        data: bytes | None = await self._pool.fetchval(READ, export_id, name)
-        return data
+    async def parts(self, export_id: str, entry: ExportEntry) -> AsyncIterator[bytes | None]:
+        """Yield the bytes of a file; None if the export is gone."""
+        for part in range(entry.parts_before):
+            yield await self._pool.fetchval(READ_PART, export_id, entry.name, part)
+        yield await self._pool.fetchval(READ, export_id, entry.name)
 
     async def delete_expired(self, now: datetime) -> None:
         """Delete exports whose time is over."""

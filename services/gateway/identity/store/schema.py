@@ -10,6 +10,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     Table,
     Text,
@@ -427,6 +428,25 @@ account_export_entries = Table(
     ),
     Column("name", Text, primary_key=True),
     Column("sha256", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+# The parts of large files before the last one, which is the entry itself.
+account_export_parts = Table(
+    "account_export_parts",
+    metadata,
+    Column(
+        "export_id",
+        UUID(as_uuid=False),
+        ForeignKey(
+            "identity.account_exports.id",
+            name=Constraint.ACCOUNT_EXPORT_PARTS_EXPORT_FKEY,
+            ondelete="CASCADE",
+        ),
+        primary_key=True,
+    ),
+    Column("name", Text, primary_key=True),
+    Column("part", Integer, primary_key=True, autoincrement=False),
     Column("data", LargeBinary, nullable=False),
 )
 

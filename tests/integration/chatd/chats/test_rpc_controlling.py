@@ -143,6 +143,7 @@ async def test_a_promoted_message_of_a_failed_chat_starts_here(served: ServedCha
         provider="acme",
         status_code=529,
         retryable=True,
+        next_step="Send the message again later, or choose another model.",
     )
     second = (await queue_of(served, chat.id))[1]
     answer = await served.ann.ask(

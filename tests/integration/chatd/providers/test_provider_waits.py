@@ -72,6 +72,7 @@ async def test_c1_a_wait_that_nobody_would_wait_for_ends_the_turn_and_says_so() 
             provider="Acme",
             status_code=429,
             is_retryable=True,
+            attempts=1,
         )
 
 

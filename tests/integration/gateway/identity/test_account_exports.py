@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from gateway.exports.collection import Collection, File
+from gateway.exports.collection import Collection
+from gateway.exports.file import File
 from gateway.exports.runner import KEPT, LEASE, ExportRunner
 from gateway.identity.domain import UserRecord
 from gateway.identity.engine.archives import archive
-from gateway.identity.store.account_exports import ClaimLost, ExportStore
+from gateway.identity.store.account_exports import ClaimLost, ExportStore, StoredPart
 from gateway.identity.store.credentials import IdentityStore
 from integration.gateway.identity.test_store import database, owner_of
 from parley.clock import FakeClock
@@ -74,7 +75,7 @@ async def test_a_gateway_that_lost_its_claim_writes_nothing(database: Database) 
     clock.advance(LEASE.total_seconds())
     assert await store.claim(clock.now(), LEASE) is not None
     with pytest.raises(ClaimLost):
-        await store.put(lost, "late.json", b"", b"", clock.now())
+        await store.put(lost, StoredPart("late.json", 0, b"", b""), clock.now())
     with pytest.raises(ClaimLost):
         await store.complete(lost, clock.now(), clock.now() + KEPT)
     assert await store.entries(EXPORT) == ()
@@ -99,6 +100,30 @@ async def test_an_archive_begins_with_a_manifest_and_ends_after_a_week(database:
     assert await store.list(owner.id, clock.now()) == ()
     await store.delete_expired(clock.now())
     assert await database.pool.fetchval("SELECT count(*) FROM identity.account_exports") == 0
+
+
+async def test_a_file_in_parts_is_whole_in_the_archive_and_read_anew_after_a_cut(
+    database: Database,
+) -> None:
+    owner, clock, store = await owner_of(database), FakeClock(), ExportStore(database)
+    await store.add(EXPORT, owner.id, owner.id, clock.now())
+    claim = await store.claim(clock.now(), LEASE)
+    assert claim is not None
+    until = clock.now() + LEASE
+    digest = sha256(b"onetwo").digest()
+    for part in (0, 1, 2):
+        claim = await store.put(claim, StoredPart("large", part, None, b"old"), until)
+    assert await store.entries(EXPORT) == ()
+    claim = await store.put(claim, StoredPart("large", 0, None, b"one"), until)
+    claim = await store.put(claim, StoredPart("large", 1, digest, b"two"), until)
+    await store.complete(claim, clock.now(), clock.now() + KEPT)
+    (record,) = await store.list(owner.id, clock.now())
+    data = b"".join([piece async for piece in archive(store, record)])
+    with zipfile.ZipFile(io.BytesIO(data)) as read:
+        assert read.read("large") == b"onetwo"
+        (entry,) = json.loads(read.read("manifest.json"))["entries"]
+    assert entry == {"name": "large", "size_bytes": 6, "sha256": digest.hex()}
+    assert (record.entries, record.size_bytes) == (1, 6)
 
 
 async def test_administrators_get_exports_of_deactivated_users_only(stack: GatewayStack) -> None:

@@ -90,6 +90,7 @@ LOOPS = {
     },
     "gateway": {
         *BUS,
+        "audit_log.prune",
         "audit_log.sign",
         "exports.run",
         "keys.follow",

@@ -133,6 +133,7 @@ async def test_an_answer_without_end_is_stopped_and_not_asked_for_again() -> Non
             ErrorKind.GENERIC,
             detail="at most 1000 characters in 100 parts",
             provider="Acme",
+            attempts=1,
         )
         assert len(stage.model.requests) == 1
 
@@ -146,5 +147,6 @@ async def test_a_refusal_names_its_provider_and_ends_the_turn() -> None:
         ErrorKind.CONTENT_FILTER,
         detail="violence",
         provider="Acme",
+        attempts=1,
     )
     assert len(stage.model.requests) == 1

@@ -61,7 +61,7 @@ async def test_an_error_that_will_not_pass_ends_the_turn() -> None:
     await stage.ask()
     assert (stage.status, stage.state.last_error) == (
         Status.ERROR,
-        TurnError("no key", ErrorKind.AUTH),
+        TurnError("no key", ErrorKind.AUTH, attempts=1),
     )
 
 
@@ -73,7 +73,7 @@ async def test_no_attempt_begins_after_the_last_one() -> None:
             assert await stage.clock.until_sleeping() == min(2 ** (attempt - 1), 60)
             stage.clock.advance(60)
     assert len(stage.model.requests) == 25
-    assert stage.state.last_error == BUSY.turn_error
+    assert stage.state.last_error == replace(BUSY.turn_error, attempts=25)
 
 
 def held_back(wait_s: float) -> ModelError:
@@ -112,7 +112,7 @@ async def test_the_last_attempt_waits_like_the_others_while_its_call_is_held_bac
         for _ in range(25):
             stage.clock.advance(await stage.clock.until_sleeping())
     assert len(stage.model.requests) == 26
-    assert stage.state.last_error == BUSY.turn_error
+    assert stage.state.last_error == replace(BUSY.turn_error, attempts=25)
 
 
 async def test_a_call_that_is_held_back_for_an_hour_ends_the_turn() -> None:

@@ -31,6 +31,8 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         provider="scripted",
         status_code=429,
         retryable=True,
+        attempts=3,
+        next_step="Send it again.",
     )
     chat = chat_pb2.Chat(
         id="c",
@@ -76,6 +78,8 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
             "provider": "scripted",
             "status_code": 429,
             "retryable": True,
+            "attempts": 3,
+            "next_step": "Send it again.",
         },
         "retry": {
             "attempt": 2,
@@ -88,6 +92,8 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
                 "provider": "scripted",
                 "status_code": 429,
                 "retryable": True,
+                "attempts": 3,
+                "next_step": "Send it again.",
             },
             "fallback_model_id": None,
         },

@@ -226,6 +226,8 @@ class ChatError(_message.Message):
     PROVIDER_FIELD_NUMBER: _builtins.int
     STATUS_CODE_FIELD_NUMBER: _builtins.int
     RETRYABLE_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    NEXT_STEP_FIELD_NUMBER: _builtins.int
     message: _builtins.str
     """One sentence for people; never the provider's raw body."""
     detail: _builtins.str
@@ -238,6 +240,10 @@ class ChatError(_message.Message):
     """HTTP status of the provider; 0 if there was none."""
     retryable: _builtins.bool
     """Whether trying again may help."""
+    attempts: _builtins.int
+    """How many attempts failed before the turn ended; 0 while it goes on, or if no model call failed."""
+    next_step: _builtins.str
+    """What to do next, one sentence for people."""
     def __init__(
         self,
         *,
@@ -247,10 +253,12 @@ class ChatError(_message.Message):
         provider: _builtins.str = ...,
         status_code: _builtins.int = ...,
         retryable: _builtins.bool = ...,
+        attempts: _builtins.int = ...,
+        next_step: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "kind", b"kind", "message", b"message", "provider", b"provider", "retryable", b"retryable", "status_code", b"status_code"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "detail", b"detail", "kind", b"kind", "message", b"message", "next_step", b"next_step", "provider", b"provider", "retryable", b"retryable", "status_code", b"status_code"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -293,6 +293,7 @@ class AuditVerification(_message.Message):
     SIGNED_SEQ_FIELD_NUMBER: _builtins.int
     UNSEALED_FIELD_NUMBER: _builtins.int
     PROBLEMS_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_SEQ_FIELD_NUMBER: _builtins.int
     is_intact: _builtins.bool
     """Whether nothing was found."""
     entries: _builtins.int
@@ -305,6 +306,8 @@ class AuditVerification(_message.Message):
     """Number of the last line that a signed head covers; 0 without any."""
     unsealed: _builtins.int
     """How many lines have no seal, because the gateway had no key then."""
+    checkpoint_seq: _builtins.int
+    """Number of the last line that was pruned; the lines behind it are verified. 0 if none was."""
     @_builtins.property
     def problems(self) -> _containers.RepeatedCompositeFieldContainer[Global___AuditProblem]:
         """The findings in the order of lines, at most 200."""
@@ -319,11 +322,56 @@ class AuditVerification(_message.Message):
         signed_seq: _builtins.int = ...,
         unsealed: _builtins.int = ...,
         problems: _abc.Iterable[Global___AuditProblem] | None = ...,
+        checkpoint_seq: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "head_hash", b"head_hash", "is_intact", b"is_intact", "last_seq", b"last_seq", "problems", b"problems", "signed_seq", b"signed_seq", "unsealed", b"unsealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_seq", b"checkpoint_seq", "entries", b"entries", "head_hash", b"head_hash", "is_intact", b"is_intact", "last_seq", b"last_seq", "problems", b"problems", "signed_seq", b"signed_seq", "unsealed", b"unsealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AuditVerification: _TypeAlias = AuditVerification  # noqa: Y015
+
+@_typing.final
+class AuditRetention(_message.Message):
+    """How long entries are kept, and what was or would be pruned."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETENTION_DAYS_FIELD_NUMBER: _builtins.int
+    DAYS_FIELD_NUMBER: _builtins.int
+    OLD_ENTRIES_FIELD_NUMBER: _builtins.int
+    OLD_SEQ_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_SEQ_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_AT_FIELD_NUMBER: _builtins.int
+    retention_days: _builtins.int
+    """Age in days from which on entries are pruned, as the gateway is set; 0 keeps all."""
+    days: _builtins.int
+    """Age in days that the next two fields are about: that of the request, or the one that is set."""
+    old_entries: _builtins.int
+    """How many entries are older."""
+    old_seq: _builtins.int
+    """Number of the last one of them; 0 if there are none."""
+    checkpoint_seq: _builtins.int
+    """Number of the last entry that was pruned; 0 if none was."""
+    @_builtins.property
+    def checkpoint_at(self) -> _timestamp_pb2.Timestamp:
+        """When that was signed; null if none was."""
+
+    def __init__(
+        self,
+        *,
+        retention_days: _builtins.int = ...,
+        days: _builtins.int = ...,
+        old_entries: _builtins.int = ...,
+        old_seq: _builtins.int = ...,
+        checkpoint_seq: _builtins.int = ...,
+        checkpoint_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint_at", b"checkpoint_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_at", b"checkpoint_at", "checkpoint_seq", b"checkpoint_seq", "days", b"days", "old_entries", b"old_entries", "old_seq", b"old_seq", "retention_days", b"retention_days"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditRetention: _TypeAlias = AuditRetention  # noqa: Y015

@@ -30,13 +30,17 @@ from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot
 from parley.api.identity.v1 import audit_log_pb2 as parley_dot_api_dot_identity_dot_v1_dot_audit__log__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.parley/api/identity/v1/audit_log_service.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a&parley/api/identity/v1/audit_log.proto\"Z\n\x18RecordAuditEventsRequest\x12>\n\x06\x65vents\x18\x01 \x03(\x0b\x32\".parley.api.identity.v1.AuditEventB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\"\x1b\n\x19RecordAuditEventsResponse\"\xea\x02\n\x17ListAuditEntriesRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12V\n\npage_token\x18\x02 \x01(\tBB\xbaH\x14r\x0f\x32\r^[0-9]{1,18}$\xd8\x01\x01\xc2\xc1\x18\'\x08\x01\x12\x06\x63ursorZ\x1bthe `next_cursor` of a page\x12\"\n\x07user_id\x18\x03 \x01(\tB\x11\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x06\x61\x63tion\x18\x04 \x01(\tB\r\xbaH\x04r\x02\x18@\xc2\xc1\x18\x02\x08\x01\x12!\n\tobject_id\x18\x05 \x01(\tB\x0e\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x02\x08\x01\x12\x31\n\x05start\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12/\n\x03\x65nd\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"\x8e\x01\n\x18ListAuditEntriesResponse\x12\x42\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\".parley.api.identity.v1.AuditEntryB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\x17\n\x15\x45xportAuditLogRequest\"\'\n\x16\x45xportAuditLogResponse\x12\r\n\x05lines\x18\x01 \x01(\x0c\"\x17\n\x15VerifyAuditLogRequest\"a\n\x16VerifyAuditLogResponse\x12G\n\x0cverification\x18\x01 \x01(\x0b\x32).parley.api.identity.v1.AuditVerificationB\x06\xc2\xc1\x18\x02\x08\x01\x32\xbe\x06\n\x0f\x41uditLogService\x12\x85\x01\n\x11RecordAuditEvents\x12\x30.parley.api.identity.v1.RecordAuditEventsRequest\x1a\x31.parley.api.identity.v1.RecordAuditEventsResponse\"\x0b\x90\x02\x02\xa2\xbb\x18\x04\n\x02\x02\x04\x12\xdc\x01\n\x10ListAuditEntries\x12/.parley.api.identity.v1.ListAuditEntriesRequest\x1a\x30.parley.api.identity.v1.ListAuditEntriesResponse\"e\x90\x02\x01\xa2\xbb\x18\x0f\x12\x01\x01\"\naudit:read\xd2\xc1\x18\x32\n0\n,List entries of the audit log, newest first.\x18\x03\x82\xd3\xe4\x93\x02\x13\x12\x11/api/v1/audit-log\x12\xdd\x01\n\x0e\x45xportAuditLog\x12-.parley.api.identity.v1.ExportAuditLogRequest\x1a..parley.api.identity.v1.ExportAuditLogResponse\"j\x90\x02\x01\xa2\xbb\x18\x0f\x12\x01\x01\"\naudit:read\xd2\xc1\x18\x30\n.\n#Export the audit log as JSON lines.\x18\x03`\x02p\x01\x80\x01\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/api/v1/audit-log/export0\x01\x12\xe3\x01\n\x0eVerifyAuditLog\x12-.parley.api.identity.v1.VerifyAuditLogRequest\x1a..parley.api.identity.v1.VerifyAuditLogResponse\"r\x90\x02\x01\xa2\xbb\x18\x0f\x12\x01\x01\"\naudit:read\xd2\xc1\x18$\n\"\n\x15Verify the audit log.\x18\x03`\x02h\xc0\xcf$\x80\x01\x01\x82\xd3\xe4\x93\x02.\x12\x1e/api/v1/audit-log/verificationb\x0cverificationb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.parley/api/identity/v1/audit_log_service.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a&parley/api/identity/v1/audit_log.proto\";\n\x18GetAuditRetentionRequest\x12\x1f\n\x04\x64\x61ys\x18\x01 \x01(\x05\x42\x11\xbaH\x08\x1a\x06\x18\x94\x9d\x02(\x00\xc2\xc1\x18\x02\x08\x01\"^\n\x19GetAuditRetentionResponse\x12\x41\n\tretention\x18\x01 \x01(\x0b\x32&.parley.api.identity.v1.AuditRetentionB\x06\xc2\xc1\x18\x02\x08\x01\"Z\n\x18RecordAuditEventsRequest\x12>\n\x06\x65vents\x18\x01 \x03(\x0b\x32\".parley.api.identity.v1.AuditEventB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\"\x1b\n\x19RecordAuditEventsResponse\"\xea\x02\n\x17ListAuditEntriesRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12V\n\npage_token\x18\x02 \x01(\tBB\xbaH\x14r\x0f\x32\r^[0-9]{1,18}$\xd8\x01\x01\xc2\xc1\x18\'\x08\x01\x12\x06\x63ursorZ\x1bthe `next_cursor` of a page\x12\"\n\x07user_id\x18\x03 \x01(\tB\x11\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x06\x61\x63tion\x18\x04 \x01(\tB\r\xbaH\x04r\x02\x18@\xc2\xc1\x18\x02\x08\x01\x12!\n\tobject_id\x18\x05 \x01(\tB\x0e\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x02\x08\x01\x12\x31\n\x05start\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12/\n\x03\x65nd\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"\x8e\x01\n\x18ListAuditEntriesResponse\x12\x42\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\".parley.api.identity.v1.AuditEntryB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\x17\n\x15\x45xportAuditLogRequest\"\'\n\x16\x45xportAuditLogResponse\x12\r\n\x05lines\x18\x01 \x01(\x0c\"\x17\n\x15VerifyAuditLogRequest\"a\n\x16VerifyAuditLogResponse\x12G\n\x0cverification\x18\x01 \x01(\x0b\x32).parley.api.identity.v1.AuditVerificationB\x06\xc2\xc1\x18\x02\x08\x01\x32\xb0\x08\n\x0f\x41uditLogService\x12\x85\x01\n\x11RecordAuditEvents\x12\x30.parley.api.identity.v1.RecordAuditEventsRequest\x1a\x31.parley.api.identity.v1.RecordAuditEventsResponse\"\x0b\x90\x02\x02\xa2\xbb\x18\x04\n\x02\x02\x04\x12\xdc\x01\n\x10ListAuditEntries\x12/.parley.api.identity.v1.ListAuditEntriesRequest\x1a\x30.parley.api.identity.v1.ListAuditEntriesResponse\"e\x90\x02\x01\xa2\xbb\x18\x0f\x12\x01\x01\"\naudit:read\xd2\xc1\x18\x32\n0\n,List entries of the audit log, newest first.\x18\x03\x82\xd3\xe4\x93\x02\x13\x12\x11/api/v1/audit-log\x12\xdd\x01\n\x0e\x45xportAuditLog\x12-.parley.api.identity.v1.ExportAuditLogRequest\x1a..parley.api.identity.v1.ExportAuditLogResponse\"j\x90\x02\x01\xa2\xbb\x18\x0f\x12\x01\x01\"\naudit:read\xd2\xc1\x18\x30\n.\n#Export the audit log as JSON lines.\x18\x03`\x02p\x01\x80\x01\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/api/v1/audit-log/export0\x01\x12\xe3\x01\n\x0eVerifyAuditLog\x12-.parley.api.identity.v1.VerifyAuditLogRequest\x1a..parley.api.identity.v1.VerifyAuditLogResponse\"r\x90\x02\x01\xa2\xbb\x18\x0f\x12\x01\x01\"\naudit:read\xd2\xc1\x18$\n\"\n\x15Verify the audit log.\x18\x03`\x02h\xc0\xcf$\x80\x01\x01\x82\xd3\xe4\x93\x02.\x12\x1e/api/v1/audit-log/verificationb\x0cverification\x12\xef\x01\n\x11GetAuditRetention\x12\x30.parley.api.identity.v1.GetAuditRetentionRequest\x1a\x31.parley.api.identity.v1.GetAuditRetentionResponse\"u\x90\x02\x01\xa2\xbb\x18\x0f\x12\x01\x01\"\naudit:read\xd2\xc1\x18-\n+\n\'Show what is pruned from the audit log.\x18\x03\x82\xd3\xe4\x93\x02(\x12\x1b/api/v1/audit-log/retentionb\tretentionb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.identity.v1.audit_log_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GETAUDITRETENTIONREQUEST'].fields_by_name['days']._loaded_options = None
+  _globals['_GETAUDITRETENTIONREQUEST'].fields_by_name['days']._serialized_options = b'\272H\010\032\006\030\224\235\002(\000\302\301\030\002\010\001'
+  _globals['_GETAUDITRETENTIONRESPONSE'].fields_by_name['retention']._loaded_options = None
+  _globals['_GETAUDITRETENTIONRESPONSE'].fields_by_name['retention']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_RECORDAUDITEVENTSREQUEST'].fields_by_name['events']._loaded_options = None
   _globals['_RECORDAUDITEVENTSREQUEST'].fields_by_name['events']._serialized_options = b'\272H\007\222\001\004\010\001\020d'
   _globals['_LISTAUDITENTRIESREQUEST'].fields_by_name['page_size']._loaded_options = None
@@ -67,22 +71,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AUDITLOGSERVICE'].methods_by_name['ExportAuditLog']._serialized_options = b'\220\002\001\242\273\030\017\022\001\001\"\naudit:read\322\301\0300\n.\n#Export the audit log as JSON lines.\030\003`\002p\001\200\001\001\202\323\344\223\002\032\022\030/api/v1/audit-log/export'
   _globals['_AUDITLOGSERVICE'].methods_by_name['VerifyAuditLog']._loaded_options = None
   _globals['_AUDITLOGSERVICE'].methods_by_name['VerifyAuditLog']._serialized_options = b'\220\002\001\242\273\030\017\022\001\001\"\naudit:read\322\301\030$\n\"\n\025Verify the audit log.\030\003`\002h\300\317$\200\001\001\202\323\344\223\002.\022\036/api/v1/audit-log/verificationb\014verification'
-  _globals['_RECORDAUDITEVENTSREQUEST']._serialized_start=281
-  _globals['_RECORDAUDITEVENTSREQUEST']._serialized_end=371
-  _globals['_RECORDAUDITEVENTSRESPONSE']._serialized_start=373
-  _globals['_RECORDAUDITEVENTSRESPONSE']._serialized_end=400
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=403
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=765
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=768
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=910
-  _globals['_EXPORTAUDITLOGREQUEST']._serialized_start=912
-  _globals['_EXPORTAUDITLOGREQUEST']._serialized_end=935
-  _globals['_EXPORTAUDITLOGRESPONSE']._serialized_start=937
-  _globals['_EXPORTAUDITLOGRESPONSE']._serialized_end=976
-  _globals['_VERIFYAUDITLOGREQUEST']._serialized_start=978
-  _globals['_VERIFYAUDITLOGREQUEST']._serialized_end=1001
-  _globals['_VERIFYAUDITLOGRESPONSE']._serialized_start=1003
-  _globals['_VERIFYAUDITLOGRESPONSE']._serialized_end=1100
-  _globals['_AUDITLOGSERVICE']._serialized_start=1103
-  _globals['_AUDITLOGSERVICE']._serialized_end=1933
+  _globals['_AUDITLOGSERVICE'].methods_by_name['GetAuditRetention']._loaded_options = None
+  _globals['_AUDITLOGSERVICE'].methods_by_name['GetAuditRetention']._serialized_options = b'\220\002\001\242\273\030\017\022\001\001\"\naudit:read\322\301\030-\n+\n\'Show what is pruned from the audit log.\030\003\202\323\344\223\002(\022\033/api/v1/audit-log/retentionb\tretention'
+  _globals['_GETAUDITRETENTIONREQUEST']._serialized_start=281
+  _globals['_GETAUDITRETENTIONREQUEST']._serialized_end=340
+  _globals['_GETAUDITRETENTIONRESPONSE']._serialized_start=342
+  _globals['_GETAUDITRETENTIONRESPONSE']._serialized_end=436
+  _globals['_RECORDAUDITEVENTSREQUEST']._serialized_start=438
+  _globals['_RECORDAUDITEVENTSREQUEST']._serialized_end=528
+  _globals['_RECORDAUDITEVENTSRESPONSE']._serialized_start=530
+  _globals['_RECORDAUDITEVENTSRESPONSE']._serialized_end=557
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=560
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=922
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=925
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=1067
+  _globals['_EXPORTAUDITLOGREQUEST']._serialized_start=1069
+  _globals['_EXPORTAUDITLOGREQUEST']._serialized_end=1092
+  _globals['_EXPORTAUDITLOGRESPONSE']._serialized_start=1094
+  _globals['_EXPORTAUDITLOGRESPONSE']._serialized_end=1133
+  _globals['_VERIFYAUDITLOGREQUEST']._serialized_start=1135
+  _globals['_VERIFYAUDITLOGREQUEST']._serialized_end=1158
+  _globals['_VERIFYAUDITLOGRESPONSE']._serialized_start=1160
+  _globals['_VERIFYAUDITLOGRESPONSE']._serialized_end=1257
+  _globals['_AUDITLOGSERVICE']._serialized_start=1260
+  _globals['_AUDITLOGSERVICE']._serialized_end=2332
 # @@protoc_insertion_point(module_scope)

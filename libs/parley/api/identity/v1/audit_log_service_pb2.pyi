@@ -21,6 +21,52 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class GetAuditRetentionRequest(_message.Message):
+    """Asks what is pruned."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DAYS_FIELD_NUMBER: _builtins.int
+    days: _builtins.int
+    """Age in days to count older entries for, without pruning any; 0 means the one that is set."""
+    def __init__(
+        self,
+        *,
+        days: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAuditRetentionRequest: _TypeAlias = GetAuditRetentionRequest  # noqa: Y015
+
+@_typing.final
+class GetAuditRetentionResponse(_message.Message):
+    """The answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETENTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def retention(self) -> _audit_log_pb2.AuditRetention:
+        """How long entries are kept."""
+
+    def __init__(
+        self,
+        *,
+        retention: _audit_log_pb2.AuditRetention | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["retention", b"retention"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["retention", b"retention"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAuditRetentionResponse: _TypeAlias = GetAuditRetentionResponse  # noqa: Y015
+
+@_typing.final
 class RecordAuditEventsRequest(_message.Message):
     """Gives events of a service."""
 

@@ -55,6 +55,11 @@ class AuditLogServiceStub:
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.VerifyAuditLogRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.VerifyAuditLogResponse.FromString,
                 _registered_method=True)
+        self.GetAuditRetention = channel.unary_unary(
+                '/parley.api.identity.v1.AuditLogService/GetAuditRetention',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.GetAuditRetentionRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.GetAuditRetentionResponse.FromString,
+                _registered_method=True)
 
 
 class AuditLogServiceServicer:
@@ -89,6 +94,13 @@ class AuditLogServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAuditRetention(self, request, context):
+        """Say how long entries are kept, what was pruned, and what would be pruned at another age.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditLogServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -111,6 +123,11 @@ def add_AuditLogServiceServicer_to_server(servicer, server):
                     servicer.VerifyAuditLog,
                     request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.VerifyAuditLogRequest.FromString,
                     response_serializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.VerifyAuditLogResponse.SerializeToString,
+            ),
+            'GetAuditRetention': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAuditRetention,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.GetAuditRetentionRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.GetAuditRetentionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -222,6 +239,33 @@ class AuditLogService:
             '/parley.api.identity.v1.AuditLogService/VerifyAuditLog',
             parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.VerifyAuditLogRequest.SerializeToString,
             parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.VerifyAuditLogResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAuditRetention(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.AuditLogService/GetAuditRetention',
+            parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.GetAuditRetentionRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_audit__log__service__pb2.GetAuditRetentionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,6 +23,8 @@ class AuditLogServiceStub:
     """Read all of the log, oldest first, with what is needed to verify it elsewhere. The export is recorded in the log."""
     VerifyAuditLog: _aio.UnaryUnaryMultiCallable[_audit_log_service_pb2.VerifyAuditLogRequest, _audit_log_service_pb2.VerifyAuditLogResponse]
     """Verify the whole chain against its seals and signed heads."""
+    GetAuditRetention: _aio.UnaryUnaryMultiCallable[_audit_log_service_pb2.GetAuditRetentionRequest, _audit_log_service_pb2.GetAuditRetentionResponse]
+    """Say how long entries are kept, what was pruned, and what would be pruned at another age."""
 
 class AuditLogServiceServicer:
     """Who did what to whom, and from where."""
@@ -54,5 +56,12 @@ class AuditLogServiceServicer:
         context: _aio.ServicerContext[_audit_log_service_pb2.VerifyAuditLogRequest, _abc.Awaitable[_audit_log_service_pb2.VerifyAuditLogResponse]],
     ) -> _abc.Awaitable[_audit_log_service_pb2.VerifyAuditLogResponse]:
         """Verify the whole chain against its seals and signed heads."""
+
+    def GetAuditRetention(
+        self,
+        request: _audit_log_service_pb2.GetAuditRetentionRequest,
+        context: _aio.ServicerContext[_audit_log_service_pb2.GetAuditRetentionRequest, _abc.Awaitable[_audit_log_service_pb2.GetAuditRetentionResponse]],
+    ) -> _abc.Awaitable[_audit_log_service_pb2.GetAuditRetentionResponse]:
+        """Say how long entries are kept, what was pruned, and what would be pruned at another age."""
 
 def add_AuditLogServiceServicer_to_server(servicer: AuditLogServiceServicer, server: _aio.Server) -> None: ...

@@ -174,7 +174,7 @@ async def test_a_fallback_model_that_fails_too_is_retried_and_has_no_fallback() 
         assert await stage.clock.until_sleeping() == 2
         stage.clock.advance(2)
     assert [request.model for request in stage.model.requests] == ["own", "other", "other"]
-    assert stage.state.last_error == QUOTA.turn_error
+    assert stage.state.last_error == replace(QUOTA.turn_error, attempts=3)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ async def test_a_model_that_cannot_take_tools_or_the_prompt_is_left_out(
     stage = staged(OneIsDown(QUOTA), TurnSetup(OWN, fallback=unfit), tool("look"))
     await stage.ask("a prompt that is longer than eight tokens, whatever counts them")
     assert [request.model for request in stage.model.requests] == ["own"]
-    assert stage.state.last_error == QUOTA.turn_error
+    assert stage.state.last_error == replace(QUOTA.turn_error, attempts=1)
 
 
 def test_a_long_wait_and_an_open_breaker_are_not_waited_for() -> None:
