@@ -94,13 +94,13 @@ def test_a_chat_is_advised_asks_plans_and_merges_the_work_of_two_agents(
     told = {each["tool_name"]: each["result"] for each in results}
     assert told["advisor"]["type"] == "advice"
     assert told["propose_plan"]["accepted"] is True
-    assert [(each["title"], each["isolation"]) for each in told["wait_agents"]["agents"]] == [
+    assert [(each["name"], each["isolation"]) for each in told["wait_agents"]["agents"]] == [
         ("Tax", "fork"),
         ("Shipping", "fork"),
     ]
     merged = [each["result"] for each in results if each["tool_name"] == "apply_child_changes"]
     assert [each["merged_paths"] for each in merged] == [["invoice.py"], ["invoice.py"]]
-    assert all(line in ran.stdout for line in BOTH)
+    assert {*BOTH} <= {*ran.stdout.splitlines()}
     assert "OK" in ran.stderr
     assert "amount >= 5000" in (invoice / "invoice.py").read_text()
 
@@ -108,10 +108,8 @@ def test_a_chat_is_advised_asks_plans_and_merges_the_work_of_two_agents(
 @pytest.mark.parametrize(
     ("take_away", "named"),
     [
-        (without_the_merge, "$agent_1"),
         (without_the_merge, "$agent_2"),
         (without_the_edit, "Tax"),
-        (without_the_edit, "Shipping"),
     ],
 )
 def test_without_the_work_of_one_agent_the_check_fails(
@@ -122,5 +120,5 @@ def test_without_the_work_of_one_agent_the_check_fails(
     ran = run(advised, invoice, "--apply")
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert ran.stderr.splitlines()[-1].startswith("parley: the check failed (exit code 1)")
-    assert sum(line in ran.stdout for line in BOTH) == 1
+    assert len({*BOTH} & {*ran.stdout.splitlines()}) == 1
     assert (invoice / "invoice.py").read_text() == before
