@@ -188,5 +188,3 @@ APPROVING = (
     ),
     Document("Ask, and take no answer for yes.", (_ask("May I attach it?"), GATED)),
 )
-
-DOCUMENTS = (*EXFILTRATING, *CHANGING, *APPROVING)
