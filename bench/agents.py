@@ -86,8 +86,12 @@ class Bench:
         return chat_id
 
     def requested_at_s(self, *models: str) -> list[float]:
-        """Return when the requests to these models came since the last reset."""
-        return [each.at_s for each in self.provider.requests() if each.model in models]
+        """Return when the requests with tools to these models came since the last reset."""
+        return [
+            each.at_s
+            for each in self.provider.requests()
+            if each.model in models and b'"tools"' in each.body
+        ]
 
 
 @asynccontextmanager
@@ -121,7 +125,7 @@ async def between_requests_ms(found: Bench, model: str) -> float:
     return round(statistics.median(taken), 1)
 
 
-async def advisor(_: argparse.Namespace) -> dict[str, Any]:
+async def advisor(_options: argparse.Namespace) -> dict[str, Any]:
     async with bench(ASKING, LISTING, ADVISING) as found:
         settings = {"enabled": True, "model_id": found.models[ADVISING]}
         await asyncio.to_thread(found.stack.request, "PUT", "/settings/advisor", settings)
@@ -136,7 +140,7 @@ async def advisor(_: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-async def spawn(_: argparse.Namespace) -> dict[str, Any]:
+async def spawn(_options: argparse.Namespace) -> dict[str, Any]:
     spawned_ms, begun_ms = [], []
     async with bench(SPAWNING, PLAIN) as found:
         for _ in range(ROUNDS):
