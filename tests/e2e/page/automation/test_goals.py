@@ -52,7 +52,7 @@ async def test_a_goal_is_set_followed_and_reached(stack: LocalStack, chromium: B
     stored = call(stack, "GET", f"{path}/goal", login="greta")
     await page.click(".panel button", "Remove")
     await page.click("dialog button", "Remove")
-    await page.find(".panel button[type=submit]", "Set the goal")
+    await page.find(".panel label", "What to achieve")
 
     assert (form, reached) == ({}, {})
     assert kept == WRITE
@@ -74,7 +74,7 @@ async def test_a_goal_is_paused_resumed_and_ended(stack: LocalStack, chromium: B
     await page.find(".panel .badge", "active")
     await page.click(".panel button", "End")
     await page.click("dialog button", "End")
-    await page.find(".panel button[type=submit]", "Set the goal")
+    await page.find(".panel label", "What to achieve")
 
     assert paused == "paused"
     assert shown == {}

@@ -14,7 +14,9 @@ from support.stack.page_session import call, idle, new_user, sign_in, written
 
 pytestmark = pytest.mark.slow
 
-DENIAL = {"decision": "deny", "reason": "not on a Friday"}
+NO_DIALOG = "!document.querySelector('dialog')"
+DENIAL = whole(json.dumps({"decision": "deny", "reason": "not on a Friday"}).encode())
+BROKEN = whole(b"out of order", "500 Internal Server Error")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,8 @@ async def test_a_hook_is_added_tested_asked_edited_switched_off_and_deleted(
     page = await chromium.page()
     await page.resize(1280, 900)
     await sign_in(page, stack, "hugo")
-    async with model_server(whole(json.dumps(DENIAL).encode())) as consumer:
+    # It answers the test and the call, and fails from then on.
+    async with model_server(DENIAL, DENIAL, BROKEN) as consumer:
         await page.visit(f"http://{stack.http}/admin/hooks")
         await page.see("No hooks")
         await page.click("button", "Add a hook")
@@ -70,21 +73,25 @@ async def test_a_hook_is_added_tested_asked_edited_switched_off_and_deleted(
         rows = await page.run("document.querySelectorAll('dialog tbody tr').length")
         log = await problems_in_all_looks(page)
         await page.click("dialog button", "Close")
-    # Nothing answers there any more, and the log says why.
-    await page.click("section.card button", "Test")
-    await page.see("The test failed")
-    await page.click("section.card button", "Deliveries")
-    await page.click("dialog button", "Only failed")
-    await page.until("document.querySelectorAll('dialog tbody tr').length === 1")
-    reason = await page.run("document.querySelector('dialog td:nth-child(3) .cell-side').innerText")
-    await page.click("dialog button", "Close")
-    await page.click("section.card button", "Edit")
-    await page.click("dialog label", "stop")
-    await page.click("dialog button[type=submit]", "Save")
-    await page.see("The hook is changed.")
-    await page.click("section.card label", "Enabled")
-    await page.find("section.card .badge", "disabled")
-    shown = await problems_in_all_looks(page)
+        await page.until(NO_DIALOG)
+        # It fails now, and the log says why.
+        await page.click("section.card button", "Test")
+        await page.see("The test failed")
+        await page.click("section.card button", "Deliveries")
+        await page.find("dialog p", "3 deliveries, 1 failed")
+        await page.click("dialog button", "Only failed")
+        await page.until("document.querySelectorAll('dialog tbody tr').length === 1")
+        reason = await page.run("document.querySelector('dialog td .badge + .cell-side').innerText")
+        await page.click("dialog button", "Close")
+        await page.until(NO_DIALOG)
+        await page.click("section.card button", "Edit")
+        await page.click("dialog label", "stop")
+        await page.click("dialog button[type=submit]", "Save")
+        await page.see("The hook is changed.")
+        await page.until(NO_DIALOG)
+        await page.click("section.card label", "Enabled")
+        await page.find("section.card .badge", "disabled")
+        shown = await problems_in_all_looks(page)
     (stored,) = (await asyncio.to_thread(call, stack, "GET", "/api/v1/hooks"))["items"]
     await page.click("section.card button", "Delete")
     await page.click("dialog button", "Delete")

@@ -69,6 +69,7 @@ async def test_models_race_are_compared_and_one_is_applied(stack: LocalStack, pa
     await page.click("dialog button", "Apply")
     await page.find("dialog .notice", "1 file was written")
     await page.click("dialog button", "Close")
+    await page.until("!document.querySelector('dialog')")
     await page.find(".race-candidate.is-applied", "Scripted demo")
     race_id = (await page.run("location.pathname")).rpartition("/")[2]
     stored = await asyncio.to_thread(call, stack, "GET", f"/api/v1/races/{race_id}", login="rachel")
