@@ -99,7 +99,7 @@ function Shown({ goal: shown, isMine, onChanged, onSetAgain }: ShownProps) {
         {shown.check_output ? (
           <pre className="preview" tabIndex={0} aria-label="End of what the last check printed"><Visible>{shown.check_output}</Visible></pre>
         ) : (
-          <p className="panel-note">{shown.turns_count === 0 ? "It runs after the first turn." : "The last one printed nothing."}</p>
+          <p className="panel-note">No check has printed anything yet.</p>
         )}
       </section>
     </>
