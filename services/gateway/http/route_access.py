@@ -49,6 +49,8 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/sign-in"): _anyone("The page: signing in."),
     ("GET", "/waiting"): _anyone("The page: what waits for its user."),
     ("GET", "/chats/{chat_id}"): _anyone("The page: a chat."),
+    ("GET", "/races"): _anyone("The page: the races of its user."),
+    ("GET", "/races/{race_id}"): _anyone("The page: a race."),
     ("GET", "/settings"): _anyone("The page: one's own settings."),
     ("GET", "/settings/{section}"): _anyone("The page: a part of one's own settings."),
     ("GET", "/admin"): _anyone("The page: administration."),

@@ -33,6 +33,8 @@ PAGE_PATHS = (
     "/sign-in",
     "/waiting",
     "/chats/{chat_id}",
+    "/races",
+    "/races/{race_id}",
     "/settings",
     "/settings/{section}",
     "/admin",

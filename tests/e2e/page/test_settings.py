@@ -34,6 +34,7 @@ ADMINISTRATION = (
     "Instructions",
     "Advisor",
     "Approvals",
+    "Hooks",
     "Spend limits",
     "Usage",
     "Templates",

@@ -174,6 +174,8 @@ OPEN: Final = """
     GET /openapi.json
     GET /problems
     GET /problems/{code}
+    GET /races
+    GET /races/{race_id}
     GET /readyz
     GET /settings
     GET /settings/{section}

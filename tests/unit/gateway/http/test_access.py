@@ -69,6 +69,8 @@ def test_everything_under_the_api_but_signing_in_needs_a_sign_in() -> None:
         "/admin/{section}",
         "/assets/{name}",
         "/chats/{chat_id}",
+        "/races",
+        "/races/{race_id}",
         "/settings",
         "/settings/{section}",
         "/sign-in",

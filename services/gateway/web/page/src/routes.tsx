@@ -10,6 +10,8 @@ import { Empty, Skeleton } from "./ui/states.tsx";
 const SignIn = lazy(() => import("./sign-in/screen.tsx"));
 const Start = lazy(() => import("./chat/start.tsx"));
 const Chat = lazy(() => import("./chat/screen.tsx"));
+const Races = lazy(() => import("./races/list.tsx"));
+const Race = lazy(() => import("./races/screen.tsx"));
 const Waiting = lazy(() => import("./waiting/screen.tsx"));
 const Settings = lazy(() => import("./settings/screen.tsx"));
 const Admin = lazy(() => import("./admin/screen.tsx"));
@@ -29,6 +31,10 @@ export function Routes() {
               <Route path="/" component={Start} />
               <Route path="/chats/:chatId">
                 {({ chatId }) => <Chat key={chatId} chatId={chatId} />}
+              </Route>
+              <Route path="/races" component={Races} />
+              <Route path="/races/:raceId">
+                {({ raceId }) => <Race key={raceId} raceId={raceId} />}
               </Route>
               <Route path="/waiting" component={Waiting} />
               <Route path="/settings/:section?">

@@ -18,6 +18,7 @@ const SECTIONS: readonly Section[] = [
   { name: "prompts", title: "Instructions", component: lazy(() => import("./prompts.tsx")) },
   { name: "advisor", title: "Advisor", component: lazy(() => import("./advisor.tsx")) },
   { name: "approvals", title: "Approvals", component: lazy(() => import("./approvals.tsx")) },
+  { name: "hooks", title: "Hooks", component: lazy(() => import("../hooks/section.tsx")) },
   { name: "limits", title: "Spend limits", component: lazy(() => import("./limits.tsx")) },
   { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
   { name: "templates", title: "Templates", component: lazy(() => import("./templates.tsx")) },

@@ -22,7 +22,7 @@ export function randomKey(): string {
   return Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
 }
 
-function csrfToken(): string | undefined {
+export function csrfToken(): string | undefined {
   const found = document.cookie.split("; ").find((each) => /^(__Host-)?parley_csrf=/.test(each));
   return found?.slice(found.indexOf("=") + 1);
 }
@@ -58,7 +58,7 @@ function checked(request: Request, response: Response): Response {
   return response;
 }
 
-function delayMs(attempt: number): number {
+export function delayMs(attempt: number): number {
   return 300 * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
 }
 

@@ -14,6 +14,7 @@ import { outbox, post } from "../composer/outbox.ts";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
 import { panelOpen, showPanel } from "../panel/panel-state.ts";
+import { RaceNotice } from "../races/notice.tsx";
 import { ChatMenu } from "../sidebar/chat-menu.tsx";
 import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
@@ -63,6 +64,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
         <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
         <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
         <div className="chat-foot">
+          {chat && isMine && <RaceNotice chat={chat} />}
           {chat && isMine && <DriftNotice chat={chat} />}
           <TodoSection chatId={chatId} chat={view.chat} />
           {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
@@ -193,6 +195,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
       <Queue chatId={chat.id} queue={queue} outgoing={waiting} />
       <Composer
         place={chat.id}
+        chatId={chat.id}
         placeholder={asksPerson ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
         isBusy={isBusy}
         earlier={messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean)}

@@ -10,6 +10,9 @@ import type { InputPart } from "../api/types.ts";
 import { Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
 import { OWN, type WorkspaceChoice, workspaceId, WorkspacePicker } from "../composer/workspace-picker.tsx";
+import { Problem } from "../api/problem.ts";
+import { NO_OPTIONS, RaceFields, type RaceOptions } from "../races/options.tsx";
+import { raceBody, startRace } from "../races/starting.ts";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
 import { sideShown } from "../shell/side-state.ts";
@@ -24,11 +27,15 @@ export default function StartScreen() {
   const [choice, setChoice] = useState<ModelChoice>({ modelId: null, effort: null });
   const [selection, setSelection] = useState<Selection>(null);
   const [isPlan, setPlan] = useState(false);
+  const [isRace, setRace] = useState(false);
+  const [raceOptions, setRaceOptions] = useState<RaceOptions>(NO_OPTIONS);
+  const [refused, setRefused] = useState<Problem>();
   const [workspace, setWorkspace] = useState<WorkspaceChoice>(OWN);
   // A second attempt to make the same chat finds the one that was made.
   const key = useRef(randomKey());
 
   async function create(content: InputPart[]): Promise<void> {
+    if (isRace) return race(content);
     const workspace_id = await workspaceId(workspace, key.current);
     const chat = await answered(
       api.POST("/api/v1/chats", {
@@ -49,6 +56,21 @@ export default function StartScreen() {
     navigate(`/chats/${chat.id}`);
   }
 
+  async function race(content: InputPart[]): Promise<void> {
+    setRefused(undefined);
+    try {
+      const body = raceBody(content, raceOptions, known.data?.items ?? []);
+      const raceId = await startRace(body, await workspaceId(workspace, key.current), key.current);
+      key.current = randomKey();
+      navigate(`/races/${raceId}`);
+    } catch (error) {
+      if (error instanceof Problem) setRefused(error);
+      // A start that was interrupted was of another task.
+      if (error instanceof Problem && error.code === "REQUEST_ID_REUSED") key.current = randomKey();
+      throw error;
+    }
+  }
+
   const isAdmin = who?.role === "owner" || who?.role === "admin";
   return (
     <main className="start">
@@ -59,6 +81,7 @@ export default function StartScreen() {
       </div>
       <Composer
         place="new"
+        chatId={null}
         placeholder="Describe the task"
         isBusy={false}
         earlier={[]}
@@ -66,18 +89,27 @@ export default function StartScreen() {
         selection={selection}
         options={
           <>
-            <Button className="toggle" look="quiet" small icon="plan" aria-pressed={isPlan} title="Plan first: nothing is changed until you accept" onClick={() => setPlan(!isPlan)}>
-              Plan
+            {!isRace && (
+              <Button className="toggle" look="quiet" small icon="plan" aria-pressed={isPlan} title="Plan first: nothing is changed until you accept" onClick={() => setPlan(!isPlan)}>
+                Plan
+              </Button>
+            )}
+            <Button className="toggle" look="quiet" small icon="branch" aria-pressed={isRace} title="Give the task to several models and compare" onClick={() => setRace(!isRace)}>
+              Race
             </Button>
-            <ModelPicker choice={choice} onChoose={setChoice} />
-            <ServerPicker selection={selection} onChoose={setSelection} />
+            {!isRace && <ModelPicker choice={choice} onChoose={setChoice} />}
+            {!isRace && <ServerPicker selection={selection} onChoose={setSelection} />}
             <WorkspacePicker choice={workspace} onChoose={setWorkspace} />
           </>
         }
         keepsDraft
         onSend={create}
       />
-      <ServersToConnect selection={selection} />
+      {isRace ? (
+        <RaceFields options={raceOptions} problemOf={(pointer) => refused?.field(pointer)} onChange={setRaceOptions} />
+      ) : (
+        <ServersToConnect selection={selection} />
+      )}
       {known.data && known.data.items.length === 0 && (
         <Notice icon="spark" title="The scripted demo answers">
           {isAdmin ? "Add a provider and its key in the administration to talk with a model." : "An administrator can add a provider to talk with a model."}

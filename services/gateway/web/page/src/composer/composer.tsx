@@ -1,19 +1,25 @@
 /** Where people write: drafts, files, model, mode, commands, and the key that sends. */
 import "./composer.css";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
 import { COMPOSE } from "../shell/keys.ts";
 import { Button, IconButton } from "../ui/button.tsx";
-import { bytes, plural } from "../ui/format.ts";
+import { plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { complain } from "../ui/toasts.tsx";
-import { countHidden, Visible } from "../ui/visible.tsx";
-import { changeDraft, type Draft, type DraftFile, forgetDraft, NO_DRAFT, onDraftChanged, readDraft, withRefused, writeDraft } from "./drafts.ts";
+import { countHidden } from "../ui/visible.tsx";
+import { Files, References } from "./attachments.tsx";
+import { changeDraft, type Draft, forgetDraft, NO_DRAFT, onDraftChanged, readDraft, withRefused, writeDraft } from "./drafts.ts";
 import type { InputPart } from "../api/types.ts";
 import type { Selection } from "../mcp/selection.ts";
 import { MENTION, type Prompt, promptCall, promptsFor, promptText, type Resource, resourcesFor } from "./mentions.ts";
-import { onReference, type Reference, referenceName } from "./references.ts";
+import { comboboxOf, type Offer, OfferList } from "./offers.tsx";
+import { useUploads } from "./pending.ts";
+import { onReference, type Reference } from "./references.ts";
+import { meaningOfEnter, sendKey } from "./send-key.ts";
 import { useServerReferences } from "./server-references.ts";
-import { isLong, upload } from "./uploads.ts";
+import { skillsFor, withSkill } from "./skill-mentions.ts";
+import { useSkills } from "./skills.ts";
+import { isLong } from "./uploads.ts";
 
 export interface Command {
   name: string;
@@ -21,16 +27,11 @@ export interface Command {
   run: () => void;
 }
 
-/** What the menu above the text offers. */
-interface Offer {
-  label: string;
-  hint: string;
-  choose: () => void;
-}
-
 interface Props {
   /** Under which the draft is kept. */
   place: string;
+  /** The chat whose skills are offered; null before there is one. */
+  chatId: string | null;
   placeholder: string;
   isBusy: boolean;
   /** Earlier prompts, the newest last. */
@@ -54,7 +55,7 @@ const isPhone = matchMedia("(pointer: coarse)");
 export function Composer(props: Props) {
   const { place, editing, isBusy, onSend, onInterrupt } = props;
   const [draft, setDraft] = useState<Draft>(() => (editing ? { ...NO_DRAFT, text: editing.text } : readDraft(place)));
-  const [uploads, setUploads] = useState(0);
+  const uploads = useUploads((stored) => update((was) => ({ ...was, files: [...was.files, stored] })));
   const [isSending, setSending] = useState(false);
   const [cycle, setCycle] = useState<number | null>(null);
   const [marked, setMarked] = useState(0);
@@ -64,16 +65,25 @@ export function Composer(props: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const isShown = useRef(true);
   const hidden = countHidden(draft.text);
+  const sends = useSyncExternalStore(sendKey.subscribe, sendKey.get);
   const { prompts, resources } = useServerReferences(props.selection, draft.text);
+  const { skills, isLoading } = useSkills(props.chatId, draft.text);
+  const fitting = skillsFor(draft.text, skills).map((each): Offer => ({
+    group: each.isOfWorkspace ? "Skills of the workspace" : "Your skills",
+    label: `/${each.name}`,
+    hint: each.description,
+    choose: () => change({ ...draft, text: withSkill(draft.text, each) }),
+  }));
   const offered: Offer[] = draft.text === closed ? [] : [
-    ...commandsFor(draft.text, props.commands).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choose(each) })),
-    ...promptsFor(draft.text, prompts).map((each) => ({ label: `/${each.name}`, hint: each.hint, choose: () => choosePrompt(each) })),
-    ...resourcesFor(draft.text, resources).map((each) => ({ label: `@${each.name}`, hint: each.hint, choose: () => void mention(each) })),
+    ...commandsFor(draft.text, props.commands).map((each) => ({ group: "Commands", label: `/${each.name}`, hint: each.hint, choose: () => choose(each) })),
+    ...fitting.toSorted((a, b) => b.group.localeCompare(a.group)),
+    ...promptsFor(draft.text, prompts).map((each) => ({ group: "Prompts", label: `/${each.name}`, hint: each.hint, choose: () => choosePrompt(each) })),
+    ...resourcesFor(draft.text, resources).map((each) => ({ group: "Resources", label: `@${each.name}`, hint: each.hint, choose: () => void mention(each) })),
   ];
   const offersId = useId();
   const chosen = offered[marked] ? marked : 0;
   const isEmpty = draft.text.trim() === "" && draft.files.length === 0 && draft.references.length === 0;
-  const canSend = !isSending && uploads === 0 && !isEmpty;
+  const canSend = !isSending && !uploads.isBusy && !isEmpty;
 
   useEffect(() => {
     const focus = (): void => field.current?.focus();
@@ -150,19 +160,6 @@ export function Composer(props: Props) {
     field.current?.focus();
   }
 
-  async function attach(files: Iterable<File>): Promise<void> {
-    for (const file of files) {
-      setUploads((was) => was + 1);
-      try {
-        const stored = await upload(file);
-        update((was) => ({ ...was, files: [...was.files, stored] }));
-      } catch (error) {
-        complain(error);
-      }
-      setUploads((was) => was - 1);
-    }
-  }
-
   function showEarlier(by: number): void {
     const next = (cycle ?? props.earlier.length) + by;
     if (next < 0 || next > props.earlier.length) return;
@@ -196,7 +193,7 @@ export function Composer(props: Props) {
   async function mention(resource: Resource): Promise<void> {
     change({ ...draft, text: draft.text.replace(MENTION, "$1") });
     try {
-      await attach([await resource.read()]);
+      uploads.add([await resource.read()]);
     } catch (error) {
       complain(error);
     }
@@ -210,9 +207,11 @@ export function Composer(props: Props) {
       if (event.key === "ArrowDown") setMarked((chosen + 1) % offered.length);
       else if (event.key === "ArrowUp") setMarked((chosen - 1 + offered.length) % offered.length);
       else offered[chosen]!.choose();
-    } else if (event.key === "Enter" && !event.shiftKey && (isModified || !isPhone.matches)) {
+    } else if (event.key === "Enter") {
+      const meaning = meaningOfEnter(sends, { isShift: event.shiftKey, isModified, isPhone: isPhone.matches });
+      if (meaning === "line") return;
       event.preventDefault();
-      void submit(isModified ? "interrupt" : "queue");
+      void submit(meaning === "interrupt" ? "interrupt" : "queue");
     } else if (event.key === "Escape") {
       event.preventDefault();
       if (offered.length) setClosed(draft.text);
@@ -235,10 +234,10 @@ export function Composer(props: Props) {
     const text = event.clipboardData.getData("text/plain");
     if (files.length) {
       event.preventDefault();
-      void attach(files);
+      uploads.add(files);
     } else if (isLong(text) && !forcedInline.current) {
       event.preventDefault();
-      void attach([new File([text], "pasted.txt", { type: "text/plain" })]);
+      uploads.add([new File([text], "pasted.txt", { type: "text/plain" })]);
     }
     forcedInline.current = false;
   }
@@ -258,7 +257,7 @@ export function Composer(props: Props) {
       onDrop={(event) => {
         if (!event.dataTransfer.files.length) return;
         event.preventDefault();
-        void attach(event.dataTransfer.files);
+        uploads.add(event.dataTransfer.files);
       }}
     >
       {editing && (
@@ -268,7 +267,7 @@ export function Composer(props: Props) {
           <Button small look="quiet" onClick={editing.onCancel}>Cancel</Button>
         </div>
       )}
-      <OfferList id={offersId} offers={offered} marked={chosen} />
+      <OfferList id={offersId} offers={offered} marked={chosen} isLoading={isLoading} />
       <References
         references={draft.references}
         onRemove={(place) => change({ ...draft, references: draft.references.toSpliced(place, 1) })}
@@ -304,14 +303,14 @@ export function Composer(props: Props) {
           multiple
           hidden
           onChange={(event) => {
-            void attach([...(event.target.files ?? [])]);
+            uploads.add([...(event.target.files ?? [])]);
             event.target.value = "";
           }}
         />
         {props.options}
         <span className="composer-space" />
         {isBusy && canSend && !editing && (
-          <Button small look="quiet" title="Stop the turn and send this now (Ctrl Enter)" onClick={() => void submit("interrupt")}>
+          <Button small look="quiet" title={`Stop the turn and send this now (${sends === "enter" ? "Ctrl Enter" : "Ctrl Shift Enter"})`} onClick={() => void submit("interrupt")}>
             Interrupt and send
           </Button>
         )}
@@ -320,7 +319,7 @@ export function Composer(props: Props) {
             <Icon name="stop" />
           </button>
         ) : (
-          <button type="submit" className="send-button" aria-label={editing ? "Save and run again" : isBusy ? "Queue" : "Send"} title={isBusy && !editing ? "Send after this turn (Enter)" : "Send (Enter)"} disabled={!canSend}>
+          <button type="submit" className="send-button" aria-label={editing ? "Save and run again" : isBusy ? "Queue" : "Send"} title={`${isBusy && !editing ? "Send after this turn" : "Send"} (${sends === "enter" ? "Enter" : "Ctrl Enter"})`} disabled={!canSend}>
             <Icon name="send" />
           </button>
         )}
@@ -334,89 +333,10 @@ function commandsFor(text: string, commands: readonly Command[]): Command[] {
   return typed === undefined ? [] : commands.filter((each) => each.name.startsWith(typed));
 }
 
-function optionId(listId: string, index: number): string {
-  return `${listId}-${index}`;
-}
-
-/** What says that the text has offers, and which one is marked; without offers it is a plain text field. */
-function comboboxOf(listId: string, marked: number) {
-  return {
-    role: "combobox",
-    "aria-autocomplete": "list",
-    "aria-expanded": true,
-    "aria-controls": listId,
-    "aria-activedescendant": optionId(listId, marked),
-  } as const;
-}
-
-function OfferList({ id, offers, marked }: { id: string; offers: readonly Offer[]; marked: number }) {
-  if (offers.length === 0) return null;
-  return (
-    <ul className="composer-commands" id={id} role="listbox" aria-label="Commands">
-      {offers.map((each, index) => (
-        <li
-          key={`${each.label} ${each.hint}`}
-          id={optionId(id, index)}
-          role="option"
-          aria-selected={index === marked}
-          onMouseDown={(event) => {
-            event.preventDefault();
-            each.choose();
-          }}
-        >
-          <code><Visible>{each.label}</Visible></code> <Visible>{each.hint}</Visible>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 function partsOf(reference: Reference): InputPart[] {
   const { fileName, startLine, endLine, content, comment } = reference;
   return [
     { type: "file-reference", file_name: fileName, start_line: startLine, end_line: endLine, content },
     ...(comment ? [{ type: "text" as const, text: comment }] : []),
   ];
-}
-
-interface ReferencesProps {
-  references: readonly Reference[];
-  onRemove: (place: number) => void;
-}
-
-function References({ references, onRemove }: ReferencesProps) {
-  if (references.length === 0) return null;
-  return (
-    <ul className="attachments" aria-label="Comments on lines">
-      {references.map((each, place) => (
-        <li key={`${place}${referenceName(each)}`} className="file-chip">
-          <Icon name="chat" />
-          {referenceName(each)} <span className="card-note">{each.comment.slice(0, 60)}</span>
-          <IconButton icon="close" label={`Remove the comment on ${referenceName(each)}`} onClick={() => onRemove(place)} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-interface FilesProps {
-  files: readonly DraftFile[];
-  uploads: number;
-  onRemove: (id: string) => void;
-}
-
-function Files({ files, uploads, onRemove }: FilesProps) {
-  if (files.length === 0 && uploads === 0) return null;
-  return (
-    <ul className="attachments" aria-label="Attached files">
-      {files.map((file) => (
-        <li key={file.id} className="file-chip">
-          <Icon name="file" />
-          {file.name} <span className="card-note">{bytes(file.sizeBytes)}</span>
-          <IconButton icon="close" label={`Remove ${file.name}`} onClick={() => onRemove(file.id)} />
-        </li>
-      ))}
-      {uploads > 0 && <li className="card-note" role="status">Storing {plural(uploads, "file")}…</li>}
-    </ul>
-  );
 }

@@ -1,12 +1,23 @@
-import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
-import { models } from "../api/queries.ts";
+/** The model of the next message and how hard it thinks. */
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { providers } from "../admin/queries.ts";
+import { answered, api } from "../api/client.ts";
+import { me, models } from "../api/queries.ts";
 import type { Model, ReasoningEffort } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
 import { useRemembered } from "../ui/remembered.ts";
-import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
+import { Menu, MenuHeading, MenuItem, MenuLine, MenuSearch } from "../ui/menu.tsx";
+import { groupsOfModels } from "./model-groups.ts";
 
 const EFFORTS: readonly ReasoningEffort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+/** With more models than these there is a field to search them. */
+const UNSEARCHED_MAX = 6;
+
+const ownKeys = queryOptions({
+  queryKey: ["me", "provider-keys"],
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/me/provider-keys", { signal })),
+});
 
 export interface ModelChoice {
   modelId: string | null;
@@ -19,6 +30,14 @@ export function effortsOf(model: Model | undefined): readonly ReasoningEffort[] 
   return EFFORTS.slice(0, EFFORTS.indexOf(model.max_effort) + 1);
 }
 
+/** The names of providers, as far as they are known to this person. */
+function useProviderNames(): ReadonlyMap<string, string> {
+  const role = useQuery(me).data?.role;
+  const all = useQuery({ ...providers, enabled: role === "owner" || role === "admin" }).data?.items ?? [];
+  const own = useQuery({ ...ownKeys, enabled: role !== undefined }).data?.providers ?? [];
+  return new Map([["scripted", "Demo"], ...[...own, ...all].map((each) => [each.id, each.display_name || each.name] as const)]);
+}
+
 interface Props {
   choice: ModelChoice;
   onChoose: (choice: ModelChoice) => void;
@@ -28,6 +47,7 @@ interface Props {
 
 export function ModelPicker({ choice, onChoose, children }: Props) {
   const query = useQuery(models);
+  const [words, setWords] = useState("");
   const all = (query.data?.items ?? []).filter((each) => each.enabled);
   const chosen = all.find((each) => each.id === choice.modelId) ?? all.find((each) => each.is_default);
   const efforts = effortsOf(chosen);
@@ -37,6 +57,8 @@ export function ModelPicker({ choice, onChoose, children }: Props) {
   return (
     <Menu
       label="Model"
+      head={all.length > UNSEARCHED_MAX ? <MenuSearch label="Find a model" value={words} onChange={setWords} /> : undefined}
+      onClosed={() => setWords("")}
       button={(attributes) => (
         <Button look="quiet" small {...attributes} title="Model and effort">
           {name}
@@ -49,12 +71,8 @@ export function ModelPicker({ choice, onChoose, children }: Props) {
           The scripted demo answers
         </MenuItem>
       )}
-      {all.map((each) => (
-        <MenuItem key={each.id} checked={each.id === chosen?.id} onChoose={() => onChoose({ modelId: each.id, effort: null })}>
-          {each.display_name || each.name}
-        </MenuItem>
-      ))}
-      {efforts.length > 0 && (
+      <ModelItems models={all} chosenId={chosen?.id} words={words} onChoose={(modelId) => onChoose({ modelId, effort: null })} />
+      {efforts.length > 0 && !words && (
         <>
           <MenuLine />
           <MenuHeading>Effort</MenuHeading>
@@ -65,7 +83,31 @@ export function ModelPicker({ choice, onChoose, children }: Props) {
           ))}
         </>
       )}
-      {children}
+      {!words && children}
     </Menu>
   );
+}
+
+interface ItemsProps {
+  models: readonly Model[];
+  chosenId: string | undefined;
+  words: string;
+  onChoose: (modelId: string) => void;
+}
+
+function ModelItems({ models: all, chosenId, words, onChoose }: ItemsProps) {
+  const groups = groupsOfModels(all, useProviderNames(), words);
+  if (all.length > 0 && groups.length === 0) {
+    return <MenuItem disabled onChoose={() => {}}>No model is called so</MenuItem>;
+  }
+  return groups.map((group) => (
+    <div key={group.title} role="group" aria-label={group.title}>
+      {(groups.length > 1 || words) && <MenuHeading>{group.title}</MenuHeading>}
+      {group.models.map((each) => (
+        <MenuItem key={each.id} checked={each.id === chosenId} onChoose={() => onChoose(each.id)}>
+          {each.display_name || each.name}
+        </MenuItem>
+      ))}
+    </div>
+  ));
 }

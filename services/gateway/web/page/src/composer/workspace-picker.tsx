@@ -12,7 +12,7 @@ export type WorkspaceChoice =
 export const OWN: WorkspaceChoice = { kind: "own" };
 const GONE = new Set(["deleted", "failed"]);
 
-const usableWorkspaces = queryOptions({
+export const usableWorkspaces = queryOptions({
   queryKey: ["usable-workspaces"],
   queryFn: ({ signal }) => answered(api.GET("/api/v1/workspaces", { params: { query: { limit: 50 } }, signal })),
 });

@@ -197,6 +197,7 @@ function useCommands(words: string): Found[] {
   const isAdmin = role === "owner" || role === "admin";
   const all: readonly (readonly [string, IconName, () => void])[] = [
     ["New chat", "add", () => navigate("/")],
+    ["Races", "branch", () => navigate("/races")],
     ["What waits for me", "bell", () => navigate("/waiting")],
     ["Settings", "settings", () => navigate("/settings")],
     ...(isAdmin ? [["Administration", "shield", () => navigate("/admin")] as const] : []),

@@ -39,7 +39,7 @@ function Field({ label, hint, problem, children }: FieldProps & { children: (inp
 interface TextProps extends FieldProps {
   value: string;
   onChange: (value: string) => void;
-  type?: "text" | "password" | "email" | "url" | "number";
+  type?: "text" | "password" | "email" | "url" | "number" | "datetime-local";
   autoComplete?: string;
   required?: boolean;
   disabled?: boolean;
@@ -142,5 +142,34 @@ export function CheckField({ label, hint, checked, onChange, disabled }: CheckPr
         {hint && <span className="field-hint"> {hint}</span>}
       </span>
     </label>
+  );
+}
+
+interface ChecksProps<T extends string> extends FieldProps {
+  /** Each with its label and what it means. */
+  options: readonly (readonly [T, string, string])[];
+  chosen: readonly T[];
+  onChange: (chosen: readonly T[]) => void;
+}
+
+/** Several of a few: the chosen ones stay in the order of the options. */
+export function ChecksField<T extends string>({ options, chosen, onChange, label, hint, problem }: ChecksProps<T>) {
+  const noteId = useId();
+  const hasNote = Boolean(problem) || Boolean(hint);
+  function toggle(value: T, isOn: boolean): void {
+    onChange(options.map(([key]) => key).filter((key) => (key === value ? isOn : chosen.includes(key))));
+  }
+  return (
+    <fieldset className="field" {...(hasNote ? { "aria-describedby": noteId } : {})}>
+      <legend className="field-label">{label}</legend>
+      {options.map(([key, words, meaning]) => (
+        <CheckField key={key} label={words} hint={meaning} checked={chosen.includes(key)} onChange={(isOn) => toggle(key, isOn)} />
+      ))}
+      {hasNote && (
+        <span id={noteId} className={problem ? "field-problem" : "field-hint"} {...(problem ? { role: "alert" } : {})}>
+          {problem ?? hint}
+        </span>
+      )}
+    </fieldset>
   );
 }

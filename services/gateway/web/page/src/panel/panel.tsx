@@ -18,6 +18,7 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./checkpoints.tsx")) },
   { name: "servers", title: "Servers", component: lazy(() => import("../mcp/workspace-servers.tsx")) },
   { name: "agents", title: "Agents", component: lazy(() => import("../agents/tab.tsx")) },
+  { name: "goal", title: "Goal", component: lazy(() => import("../goals/tab.tsx")) },
   { name: "context", title: "Context", component: lazy(() => import("./context.tsx")) },
   { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },
   { name: "summary", title: "Summary", component: lazy(() => import("./summary.tsx")) },

@@ -1,13 +1,16 @@
+import { useSyncExternalStore } from "react";
+import { sendKey } from "../composer/send-key.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { KEYS } from "./keys.ts";
+import { keysOf } from "./keys.ts";
 
 export function KeysDialog({ onClose }: { onClose: () => void }) {
+  const keys = keysOf(useSyncExternalStore(sendKey.subscribe, sendKey.get));
   return (
     <Dialog title="Keys" onClose={onClose}>
       <table className="keys">
         <tbody>
-          {KEYS.map(([key, meaning]) => (
+          {keys.map(([key, meaning]) => (
             <tr key={key}>
               <th scope="row">
                 {key.split(" ").map((each) => (

@@ -1,21 +1,35 @@
 /** The keys of the page; `?` lists them. */
 import { useEffect } from "react";
 import { useLocation } from "wouter";
+import type { SendKey } from "../composer/send-key.ts";
 import { toggleSide } from "./side-state.ts";
 
-export const KEYS: readonly (readonly [string, string])[] = [
+const SENDING: Record<SendKey, readonly (readonly [string, string])[]> = {
+  enter: [
+    ["Enter", "Send (in the composer)"],
+    ["Shift Enter", "New line"],
+    ["Ctrl Enter", "Send at once, interrupting the turn"],
+  ],
+  "ctrl-enter": [
+    ["Ctrl Enter", "Send (in the composer)"],
+    ["Enter", "New line"],
+    ["Ctrl Shift Enter", "Send at once, interrupting the turn"],
+  ],
+};
+
+/** Every key with what it does, as the person has chosen them. */
+export const keysOf = (sends: SendKey): readonly (readonly [string, string])[] => [
   ["?", "Show the keys"],
   ["N", "New chat"],
+  ["Alt N", "New chat, also while you write"],
   ["Ctrl K", "Find chats, messages, files and commands"],
   ["[ and ]", "Previous and next chat"],
   ["B", "Show or hide the list of chats"],
   ["W", "What waits for me"],
   ["G", "Go to the composer"],
-  ["Enter", "Send (in the composer)"],
-  ["Shift Enter", "New line"],
-  ["Ctrl Enter", "Send at once, interrupting the turn"],
+  ...SENDING[sends],
   ["Up", "Earlier prompts (in an empty composer)"],
-  ["/", "Commands (at the start of the composer)"],
+  ["/", "Commands, skills and prompts (in the composer)"],
   ["Esc", "Close what is offered, leave an edit, else interrupt the turn"],
 ];
 
@@ -38,6 +52,12 @@ export function useShellKeys(showKeys: () => void): void {
       if (isCommand && event.key.toLowerCase() === "k") {
         event.preventDefault();
         dispatchEvent(new Event(FIND));
+        return;
+      }
+      // Browsers keep Ctrl N for a new window, unless the page is installed.
+      if (event.code === "KeyN" && !event.shiftKey && event.altKey !== isCommand) {
+        event.preventDefault();
+        navigate("/");
         return;
       }
       if (isCommand || event.altKey || isTyping(event.target)) return;

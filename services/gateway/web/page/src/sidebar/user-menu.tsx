@@ -38,6 +38,9 @@ export function UserMenu() {
         </Button>
       )}
     >
+      <MenuItem icon="branch" onChoose={() => navigate("/races")}>
+        Races
+      </MenuItem>
       <MenuItem icon="settings" onChoose={() => navigate("/settings")}>
         Settings
       </MenuItem>

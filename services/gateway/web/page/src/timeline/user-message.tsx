@@ -1,6 +1,7 @@
 import { memo, useState } from "react";
 import { useRoute } from "wouter";
 import type { Message, Part } from "../api/types.ts";
+import { isPicture, PictureButton } from "../pictures/lightbox.tsx";
 import { IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
@@ -69,15 +70,25 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
 export function Attachments({ parts }: { parts: readonly Part[] }) {
   const shown = parts.filter((part) => part.type === "file" || part.type === "file-reference");
   if (shown.length === 0) return null;
+  const pictures = shown.flatMap((part) =>
+    part.type === "file" && isPicture(part.media_type) ? [{ address: addressOf(part), name: part.name ?? "Picture" }] : [],
+  );
   return (
     <ul className="attachments" aria-label="Attachments">
       {shown.map((part, index) => (
         <li key={index}>
-          {part.type === "file" ? <FileChip part={part} /> : (
+          {part.type === "file-reference" ? (
             <span className="file-chip" title={part.content}>
               <Icon name="file" />
               {part.file_name}:{part.start_line}–{part.end_line}
             </span>
+          ) : isPicture(part.media_type) ? (
+            <PictureButton pictures={pictures} address={addressOf(part)} />
+          ) : (
+            <a className="file-chip" href={addressOf(part)} download={part.name ?? "file"}>
+              <Icon name="file" />
+              {part.name ?? "File"}
+            </a>
           )}
         </li>
       ))}
@@ -85,19 +96,6 @@ export function Attachments({ parts }: { parts: readonly Part[] }) {
   );
 }
 
-function FileChip({ part }: { part: Part & { type: "file" } }) {
-  const address = `/api/v1/files/${part.file_id}`;
-  if (part.media_type?.startsWith("image/") && part.media_type !== "image/svg+xml") {
-    return (
-      <a className="file-picture" href={address} target="_blank" rel="noopener noreferrer">
-        <img src={address} alt={part.name ?? "Picture"} loading="lazy" />
-      </a>
-    );
-  }
-  return (
-    <a className="file-chip" href={address} download={part.name ?? "file"}>
-      <Icon name="file" />
-      {part.name ?? "File"}
-    </a>
-  );
+function addressOf(part: Part & { type: "file" }): string {
+  return `/api/v1/files/${part.file_id}`;
 }

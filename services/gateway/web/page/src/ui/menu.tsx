@@ -6,6 +6,9 @@ interface MenuProps {
   /** Returns the button; spread the attributes onto it. */
   button: (attributes: MenuButtonAttributes) => ReactNode;
   label: string;
+  /** What stands above the commands, such as a field to search them. */
+  head?: ReactNode;
+  onClosed?: () => void;
   children: ReactNode;
 }
 
@@ -16,7 +19,7 @@ export interface MenuButtonAttributes {
   onClick: () => void;
 }
 
-export function Menu({ button, label, children }: MenuProps) {
+export function Menu({ button, label, head, onClosed, children }: MenuProps) {
   const [isOpen, setOpen] = useState(false);
   const id = useId();
   const anchor = useRef<HTMLSpanElement>(null);
@@ -27,11 +30,12 @@ export function Menu({ button, label, children }: MenuProps) {
     if (!isOpen || !menu) return;
     menu.showPopover();
     place(menu, anchor.current?.firstElementChild ?? null);
-    itemsOf(menu)[0]?.focus();
+    (menu.querySelector<HTMLElement>("input") ?? itemsOf(menu)[0])?.focus();
   }, [isOpen]);
 
   function close(): void {
     setOpen(false);
+    onClosed?.();
     (anchor.current?.firstElementChild as HTMLElement | null)?.focus();
   }
 
@@ -48,11 +52,12 @@ export function Menu({ button, label, children }: MenuProps) {
           ref={list}
           id={id}
           className="menu"
-          role="menu"
-          aria-label={label}
+          {...(head ? {} : { role: "menu", "aria-label": label })}
           popover="auto"
           onToggle={(event) => {
-            if ((event as unknown as { newState: string }).newState === "closed") setOpen(false);
+            if ((event as unknown as { newState: string }).newState !== "closed") return;
+            setOpen(false);
+            onClosed?.();
           }}
           onClick={(event) => {
             const item = (event.target as Element).closest("[role^=menuitem]");
@@ -64,7 +69,16 @@ export function Menu({ button, label, children }: MenuProps) {
             move(event.key, event.currentTarget, () => event.preventDefault());
           }}
         >
-          {children}
+          {head ? (
+            <>
+              {head}
+              <div role="menu" aria-label={label}>
+                {children}
+              </div>
+            </>
+          ) : (
+            children
+          )}
         </div>
       )}
     </span>
@@ -104,6 +118,32 @@ export function MenuItem({ icon, hint, danger, disabled, checked, onChoose, chil
   );
 }
 
+interface SearchProps {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+/** A field above the commands that narrows them; Enter chooses the first one. */
+export function MenuSearch({ label, value, onChange }: SearchProps) {
+  return (
+    <input
+      className="input menu-search"
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+        event.preventDefault();
+        const menu = event.currentTarget.parentElement;
+        if (menu) itemsOf(menu).find((each) => each.getAttribute("aria-disabled") !== "true")?.click();
+      }}
+    />
+  );
+}
+
 export function MenuLine() {
   return <hr className="menu-line" />;
 }
@@ -123,11 +163,11 @@ function itemsOf(menu: Element): HTMLElement[] {
 function move(key: string, menu: Element, handled: () => void): void {
   const items = itemsOf(menu);
   const at = items.indexOf(document.activeElement as HTMLElement);
+  const isInField = document.activeElement instanceof HTMLInputElement;
   const steps: Record<string, number> = {
     ArrowDown: (at + 1) % items.length,
-    ArrowUp: (at - 1 + items.length) % items.length,
-    Home: 0,
-    End: items.length - 1,
+    ArrowUp: at < 1 ? items.length - 1 : at - 1,
+    ...(isInField ? {} : { Home: 0, End: items.length - 1 }),
   };
   const next = steps[key];
   if (next === undefined) return;

@@ -4,15 +4,19 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
+import type { components } from "../api/schema.d.ts";
 import type { Schedule } from "../api/types.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
-import { AreaField, TextField } from "../forms/fields.tsx";
-import { Form, useSaving } from "../forms/form.tsx";
+import { useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
 import { Button } from "../ui/button.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { RunsDialog } from "./runs.tsx";
+import { ScheduleForm } from "./schedule-form.tsx";
+
+type Body = components["schemas"]["CreateScheduleBody"];
 
 const schedules = queryOptions({
   queryKey: ["me", "schedules"],
@@ -49,6 +53,7 @@ function time(at: string | null): string {
 }
 
 export default function SchedulesSection() {
+  const [open, setOpen] = useState<Schedule>();
   return (
     <>
       <NewSchedule />
@@ -74,7 +79,8 @@ export default function SchedulesSection() {
               {
                 title: "",
                 cell: (row) => (
-                  <>
+                  <div className="table-actions">
+                    <Button small onClick={() => setOpen(row)}>Runs</Button>
                     {row.state !== "ended" && (
                       <Button small onClick={() => void toggle(row)}>
                         {row.state === "active" ? "Pause" : "Resume"}
@@ -87,13 +93,14 @@ export default function SchedulesSection() {
                       done="The schedule is deleted."
                       onConfirm={() => remove(row.id)}
                     />
-                  </>
+                  </div>
                 ),
               },
             ]}
           />
         )}
       </Loaded>
+      {open && <RunsDialog schedule={open} onClose={() => setOpen(undefined)} />}
     </>
   );
 }
@@ -120,35 +127,25 @@ function LastRun({ row }: { row: Schedule }) {
 }
 
 function NewSchedule() {
-  const [text, setText] = useState("");
-  const [cron, setCron] = useState("");
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  // Another key is another form, which is empty.
+  const [made, setMade] = useState(0);
   const saving = useSaving();
 
-  async function make(): Promise<void> {
-    await answered(api.POST("/api/v1/schedules", { body: { text, cron, time_zone: zone } }));
-    setText("");
-    setCron("");
+  async function make(body: Body): Promise<void> {
+    await answered(api.POST("/api/v1/schedules", { body }));
+    setMade((was) => was + 1);
     await refresh();
   }
 
   return (
     <div className="section-part">
-      <Form
+      <ScheduleForm
+        key={made}
+        schedule={null}
         saving={saving}
         label="Make the schedule"
-        disabled={!(text.trim() && cron.trim())}
-        onSubmit={() => void saving.save(make, "The schedule is made.")}
-      >
-        <AreaField label="Message" value={text} onChange={setText} rows={4} problem={saving.of("/text")} hint="Each run begins a chat with it." />
-        <TextField
-          label="Cron expression"
-          value={cron}
-          onChange={setCron}
-          problem={saving.of("/cron") ?? saving.of("/time_zone")}
-          hint={`Minute, hour, day of month, month and day of week, such as 30 9 * * mon-fri, in ${zone}.`}
-        />
-      </Form>
+        onSubmit={(body) => void saving.save(() => make(body), "The schedule is made.")}
+      />
     </div>
   );
 }

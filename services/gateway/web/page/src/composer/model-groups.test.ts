@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import type { Model } from "../api/types.ts";
+import { groupsOfModels } from "./model-groups.ts";
+
+function model(id: string, provider_id: string): Model {
+  return { id, name: id, display_name: id.toUpperCase(), provider_id } as Model;
+}
+
+const MODELS = [model("zeta", "p2"), model("alpha", "p1"), model("beta", "p9")];
+const NAMES = new Map([["p1", "Anthropic"], ["p2", "OpenAI"]]);
+
+function shown(words: string): [string, string[]][] {
+  return groupsOfModels(MODELS, NAMES, words).map((group) => [group.title, group.models.map((each) => each.id)]);
+}
+
+test("models are grouped by provider, and those of providers without a name come last", () => {
+  expect(shown("")).toEqual([["Anthropic", ["alpha"]], ["OpenAI", ["zeta"]], ["Other providers", ["beta"]]]);
+});
+
+test("words of names and providers narrow the list, all of them", () => {
+  expect(shown("open ZET")).toEqual([["OpenAI", ["zeta"]]]);
+  expect(shown("open alpha")).toEqual([]);
+});
