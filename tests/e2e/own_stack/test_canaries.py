@@ -22,11 +22,9 @@ from typing import Any
 import grpc
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
     ExportMetricsServiceResponse,
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
 
@@ -106,7 +104,7 @@ def collector() -> Iterator[tuple[list[bytes], str]]:
     """Take traces and metrics of all services."""
     taken: list[bytes] = []
 
-    def handler(request: Any, response: Any) -> grpc.RpcMethodHandler:
+    def handler(response: Any) -> Any:
         def export(sent: bytes, context: grpc.ServicerContext) -> Any:
             taken.append(sent)
             return response()
@@ -117,11 +115,11 @@ def collector() -> Iterator[tuple[list[bytes], str]]:
 
     server = grpc.server(ThreadPoolExecutor(2))
     package = "opentelemetry.proto.collector"
-    for name, request, response in (
-        ("trace.v1.TraceService", ExportTraceServiceRequest, ExportTraceServiceResponse),
-        ("metrics.v1.MetricsService", ExportMetricsServiceRequest, ExportMetricsServiceResponse),
+    for name, response in (
+        ("trace.v1.TraceService", ExportTraceServiceResponse),
+        ("metrics.v1.MetricsService", ExportMetricsServiceResponse),
     ):
-        handlers = {"Export": handler(request, response)}
+        handlers = {"Export": handler(response)}
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(f"{package}.{name}", handlers),)
         )

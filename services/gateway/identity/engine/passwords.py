@@ -25,10 +25,10 @@ CHARACTERS_MAX: Final = 256
 MEMORY_KIB: Final = 19 * 1024
 PASSES: Final = 2
 LANES: Final = 1
-THREADS: Final = 2
+THREADS_MAX: Final = 2
 WAITING_MAX: Final = 64
-#: With the processors busy, such a thread gets about a tenth of what an ordinary one gets.
-NICENESS: Final = 10
+#: The lowest: with the processors busy, such a thread gets about a hundredth of an ordinary one.
+NICENESS: Final = 19
 #: Estimated guesses of 10^10 or more, the highest of the scale 0 to 4.
 SCORE_MIN: Final = 4
 #: Words that make a password easy to guess here, beside those of the estimate's own lists.
@@ -42,7 +42,7 @@ T = TypeVar("T")
 class Passwords:
     """Hashes and verifies passwords with argon2id; `close` ends its threads."""
 
-    def __init__(self, *, threads: int = THREADS, waiting_max: int = WAITING_MAX) -> None:
+    def __init__(self, *, threads: int = THREADS_MAX, waiting_max: int = WAITING_MAX) -> None:
         self._hasher = PasswordHasher(
             time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES, type=Type.ID
         )
@@ -109,6 +109,11 @@ class Passwords:
         except (VerificationError, InvalidHashError):
             return False
         return stored is not None
+
+
+def threads_for(processors: int) -> int:
+    """Return how many threads hash: one processor is left to everything else if there are two."""
+    return max(1, min(THREADS_MAX, processors - 1))
 
 
 def _yield_to_others() -> None:

@@ -12,7 +12,7 @@ from argon2 import PasswordHasher, extract_parameters
 from gateway.http.application import SECURITY_HEADERS
 from gateway.http.limits.client_address import ProxyNetwork
 from gateway.identity.engine.attempts import DEVICE, LOGIN, LOGIN_AND_ADDRESS
-from gateway.identity.engine.passwords import NICENESS, Passwords, problem_of
+from gateway.identity.engine.passwords import NICENESS, Passwords, problem_of, threads_for
 from gateway.identity.errors import SignInBusy
 from support.gateway.browser import PASSWORD, Browser, invited, new_user
 from support.gateway.stack import GatewayStack, gateway_stack
@@ -28,6 +28,11 @@ async def sign_in(
     headers = {} if address is None else {"X-Forwarded-For": address}
     body = {"login": login, "password": password}
     return await stack.anonymous.request("POST", SIGN_IN, body, headers)
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (64, 2)])
+def test_a_processor_is_left_to_everything_else(processors: int, threads: int) -> None:
+    assert threads_for(processors) == threads
 
 
 async def test_passwords_are_hashed_in_threads_that_yield_to_others() -> None:

@@ -21,10 +21,10 @@ from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.chatd_client import Stubs
 from parley.api.workspace.v1 import file_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
-from parley.identity import Role, User
+from parley.identity import Role, User, UserId
 from parley.rpc import Problem
 
-USER = User("00000000-0000-0000-0000-000000000001", Role.MEMBER)
+USER = User(UserId("00000000-0000-0000-0000-000000000001"), Role.MEMBER)
 ID = "00000000-0000-0000-0000-0000000000b1"
 ROOT = f"workspaces/{ID}"
 CHUNK_BYTES = 256 * 1024
