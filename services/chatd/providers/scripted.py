@@ -31,6 +31,8 @@ COUNT_MAX = 1000
 ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
 COUNT_PAUSE_S = 0.05
 STEP = re.compile(r"^(and )?(?:run: (.+)|call: (\w+) (\{.*\}))$", re.IGNORECASE | re.MULTILINE)
+EARLIER = re.compile(r"\$(agent|answer)_(\d+)\b")
+SPAWN_TOOL = "spawn_agent"
 ADVISES = re.compile(r"\badvise another agent\b")
 USE = re.compile(r"\buse (\d+) tokens of (\d+)\b", re.IGNORECASE)
 SUMMARY_CHARACTERS_MAX = 2000
@@ -72,6 +74,8 @@ def demo_with(clock: Clock) -> Play:
     "count to 30" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
     as "run: ls" or 'call: read_file {"path": "a"}' are a script: one step after the other,
     regardless of results; one that begins with "and" is called together with the one before it.
+    "$agent_2" in arguments is the id of the second agent that the turn started, "$answer_1" the
+    answer to its first question.
     "use 9 tokens of 10" fills the window, for as long as that message is in it.
     """
 
@@ -133,12 +137,30 @@ def _play_step(
         _, command, name, arguments = steps[place]
         if command:
             name, arguments = SHELL_TOOL, json.dumps({"command": command})
+        else:
+            arguments = _with_earlier(arguments, results)
         yield ToolCallRequested(ToolCall(f"call_{place}", name, arguments))
     if len(results) >= len(steps):
         yield from _report(results)
     if (filled := _use(request.messages)) is not None:
         yield filled
     yield _finished(is_calling=bool(places))
+
+
+def _with_earlier(arguments: str, results: list[ToolResult]) -> str:
+    """Return arguments with the ids of agents and the answers of the turn filled in."""
+    agents = [
+        str(json.loads(each.result_json).get("agent_id", ""))
+        for each in results
+        if each.tool_name == SPAWN_TOOL
+    ]
+    known = {"agent": agents, "answer": _answers(results)}
+
+    def text_of(found: re.Match[str]) -> str:
+        values, number = known[found[1]], int(found[2])
+        return json.dumps(values[number - 1])[1:-1] if 0 < number <= len(values) else found[0]
+
+    return EARLIER.sub(text_of, arguments)
 
 
 def _next_places(steps: list[tuple[str, str, str, str]], done: int) -> range:
@@ -220,12 +242,21 @@ def _plan(said: str, file: str, remark: str = "") -> dict[str, str]:
 
 def _file_of(results: list[ToolResult]) -> str:
     """Return the name of the file that the person chose or wrote."""
-    answered = [each for each in results if each.tool_name == QUESTION_TOOL]
-    answer = json.loads(answered[-1].result_json) if answered else {}
-    first: dict[str, Any] = next(iter(answer.get("answers") or ()), {})
-    told = " ".join((*first.get("selected", ()), first.get("text", ""), answer.get("text", "")))
-    found = FILE_NAME.search(told)
+    found = FILE_NAME.search((_answers(results) or [""])[-1])
     return found[0] if found is not None else FILES[0]
+
+
+def _answers(results: list[ToolResult]) -> list[str]:
+    """Return what the person chose or wrote at each question."""
+    return [
+        _answer(json.loads(each.result_json)) for each in results if each.tool_name == QUESTION_TOOL
+    ]
+
+
+def _answer(answered: dict[str, Any]) -> str:
+    first: dict[str, Any] = next(iter(answered.get("answers") or ()), {})
+    told = (*first.get("selected", ()), first.get("text", ""), answered.get("text", ""))
+    return " ".join(each for each in told if each)
 
 
 def _finished(*, is_calling: bool) -> Finished:

@@ -125,6 +125,7 @@ class Person:
         new_key: Returns a new idempotency key.
         hint: Returns a command line of this program.
         is_terminal: Whether somebody can be asked here.
+        given: Answers that were given beforehand, in the order of the actions.
     """
 
     def __init__(
@@ -135,12 +136,14 @@ class Person:
         new_key: Callable[[], str],
         hint: Callable[[str], str],
         is_terminal: bool,
+        given: tuple[str, ...] = (),
     ) -> None:
         self._api = api
         self._patience = patience
         self._new_key = new_key
         self._hint = hint
         self._is_terminal = is_terminal
+        self._given = list(given)
         self._told: set[str] = set()
 
     def answer(self, chat_id: str) -> bool:
@@ -149,15 +152,23 @@ class Person:
         if any(action.get("kind") == CLIENT_TOOL for action in actions):
             return False
         for action in actions:
-            if self._is_terminal:
-                self._ask(action)
+            if self._given:
+                self._send(action, self._next_given(action))
+            elif self._is_terminal:
+                self._send(action, ask(action))
             else:
                 self._tell(action)
         return True
 
-    def _ask(self, action: Action) -> None:
+    def _next_given(self, action: Action) -> Body:
+        words = self._given.pop(0)
+        for line in (*action_lines(action), f"Answered: {words}"):
+            click.echo(sanitized(line), err=True)
+        return answer_in_words(action, words)
+
+    def _send(self, action: Action, body: Body) -> None:
         try:
-            send_answer(self._api, action, ask(action), self._patience, key=self._new_key())
+            send_answer(self._api, action, body, self._patience, key=self._new_key())
         except ApiRefused as error:
             if error.code != ENDED:
                 raise
@@ -209,6 +220,21 @@ def how_to_answer(action: Action) -> str:
             return " ".join(f"--field {name}=VALUE" for name in names) + ", or --refuse"
         case _:
             return "--accept or --refuse"
+
+
+def answer_in_words(action: Action, words: str) -> Body:
+    """Return the answer that words are: an option or own words to a question, else a decision.
+
+    The decision is `accept` or `refuse`; anything else refuses and is the remark.
+    """
+    if action.get("kind") == "question":
+        try:
+            return GivenOptions(options=(words,)).body(action)
+        except ConfigurationProblem:
+            return GivenOptions(text=words).body(action)
+    if words in ("accept", "refuse"):
+        return {"decision": words}
+    return {"decision": "refuse", "remark": words}
 
 
 def ask(action: Action) -> Body:

@@ -50,6 +50,11 @@ from parley.cli.options import HomeCommand
     "--plan", "is_planning", is_flag=True,
     help="Plan first: nothing is changed until the plan is accepted.",
 )  # fmt: skip
+@click.option(
+    "--answer", "given", multiple=True, metavar="TEXT",
+    help="Answer in advance what it asks, once for each in their order: with an option or own "
+    "words, a plan with `accept` or with what should change.",
+)  # fmt: skip
 @click.option("--model", "model_id", metavar="ID", help="The model to use.")
 @click.option(
     "--script", type=click.Path(path_type=Path), metavar="FILE",
@@ -67,6 +72,7 @@ def run(
     check: str | None,
     applies: bool,
     is_planning: bool,
+    given: tuple[str, ...],
     model_id: str | None,
     script: Path | None,
     as_json: bool,
@@ -76,7 +82,7 @@ def run(
 
     The text goes to standard output, what tools do to standard error. Ctrl-C stops the turn.
     Questions of the model are asked on the terminal. Without one nobody is asked, except with
-    --plan, which waits for `parley answer`.
+    --plan or --answer, which wait for `parley answer`.
     """
     settings = _settings(directory, no_directory=no_directory)
     if settings is None and (check is not None or applies):
@@ -93,8 +99,11 @@ def run(
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
     patience = Patience(timeout_s, deadline, threading.Event().wait)
     is_terminal = sys.stdin.isatty()
-    way = Way(is_planning, is_attended=is_terminal or is_planning)
-    person = Person(api, patience, new_key=_new_key, hint=current().hint, is_terminal=is_terminal)
+    way = Way(is_planning, is_attended=is_terminal or is_planning or bool(given))
+    hint = current().hint
+    person = Person(
+        api, patience, new_key=_new_key, hint=hint, is_terminal=is_terminal, given=given
+    )
     waiting = person.answer if way.is_attended else None
     if settings is not None:
         wanted = Work(

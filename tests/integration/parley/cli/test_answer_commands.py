@@ -374,6 +374,30 @@ def test_run_asks_on_the_terminal_and_goes_on(
     assert "The plan: Write it\n  # Write it\n\n  1. Write.\n" in shown
 
 
+def test_run_answers_what_was_answered_in_advance_and_waits_for_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = ("requires_action", "running") * 4
+    asking = b"".join(status(each, str(place)) for place, each in enumerate(steps))
+    asked = (QUESTION, QUESTION, PLAN, APPROVAL)
+    answered = (each for one in asked for each in (chat(one), ANSWERED))
+    end = status("requires_action", "10") + status("waiting", "11")
+    words = ("sqlite", "neither", "smaller", "accept")
+    given = [option for each in words for option in ("--answer", each)]
+    with fake_api(CREATED, Answer(stream=asking + end), *answered, chat(PLAN)) as api:
+        assert parley(api, "run", *given, "make it") == 0
+    assert "unattended" not in api.requests[0].body
+    assert [request.body for request in api.requests if request.path.endswith("/answer")] == [
+        {"answers": [{"selected": ["SQLite"]}]},
+        {"answers": [{"text": "neither"}]},
+        {"decision": "refuse", "remark": "smaller"},
+        {"decision": "accept"},
+    ]
+    told = capsys.readouterr().err
+    assert "Answered: neither\n" in told
+    assert told.count("Waiting. Answer with:") == 1
+
+
 def test_run_that_is_no_terminal_tells_how_to_answer_and_waits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -71,6 +71,17 @@ async def test_calls_that_belong_together_are_made_together() -> None:
     assert await played(done, done, done, script=script) == calls("d")
 
 
+async def test_a_step_can_name_agents_and_answers_of_its_turn() -> None:
+    script = 'call: one {}\ncall: two {}\ncall: use {"a": "$agent_1", "b": "$answer_1 $agent_2"}'
+    started = ToolResult("call_0", "spawn_agent", '{"agent_id": "a-1"}', ToolOutcome.DONE)
+    chosen = '{"answers": [{"selected": ["\\"5\\""]}]}'
+    answered = ToolResult("call_1", "ask_user_question", chosen, ToolOutcome.DONE)
+    assert await played(started, answered, script=script) == [
+        ToolCallRequested(ToolCall("call_2", "use", r'{"a": "a-1", "b": "\"5\" $agent_2"}')),
+        CALLING,
+    ]
+
+
 async def test_after_its_last_step_a_script_tells_what_came_back() -> None:
     result = ToolResult("call", "execute", '{"exit_code":0}', ToolOutcome.DONE)
     events = await played(result, result, result)
