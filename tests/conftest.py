@@ -57,6 +57,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="refuse to run without a browser, in place of skipping the tests that need one",
     )
+    parser.addoption(
+        "--page-report",
+        metavar="DIRECTORY",
+        help="write what the scenarios of the page showed into this directory of documents",
+    )
     parser.getgroup("toolrunner").addoption(
         "--full-size",
         action="store_true",

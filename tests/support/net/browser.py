@@ -205,6 +205,11 @@ class Page:
         shot = await self.ask("Page.captureScreenshot", format="png")
         return base64.b64decode(shot["data"])
 
+    async def picture(self, quality: int) -> bytes:
+        """Return a small picture of what is shown, as WebP; 100 is the best quality."""
+        shot = await self.ask("Page.captureScreenshot", format="webp", quality=quality)
+        return base64.b64decode(shot["data"])
+
     async def close(self) -> None:
         """Close the tab as a kill would: without telling it."""
         await self._devtools.ask("Target.closeTarget", targetId=self._target)
