@@ -103,6 +103,7 @@ class Page:
 
     Attributes:
         said: Errors and warnings on its console, and reports of its content policy.
+        refusals: What its console says of requests that the server refused.
         requests: The addresses that it requested.
         streams: The streams of events that it has open.
     """
@@ -112,6 +113,7 @@ class Page:
         self._target = target
         self._session = session
         self.said: list[str] = []
+        self.refusals: list[str] = []
         self.requests: list[str] = []
         self.streams: dict[str, str] = {}
 
@@ -239,7 +241,9 @@ class Page:
             self.said.append(" ".join(map(str, values)))
         elif method == "Log.entryAdded" and event["entry"]["level"] in ("error", "warning"):
             text = event["entry"]["text"]
-            if not text.startswith(EXPECTED):
+            if text.startswith(EXPECTED):
+                self.refusals.append(f"{text} {event['entry'].get('url', '')}")
+            else:
                 self.said.append(text)
 
 

@@ -66,6 +66,7 @@ class PageReport:
         """Note how a scenario ends; any error on the console of the page fails it."""
         shown = Scenario(name, goal, page)
         self.scenarios.append(shown)
+        page.refusals.clear()
         await page.resize(WIDTH, HEIGHT)
         try:
             if is_recorded:
@@ -73,7 +74,7 @@ class PageReport:
                     yield shown
             else:
                 yield shown
-            assert page.said == []
+            assert page.said + page.refusals == []
             shown.problem = ""
         except BaseException as error:
             shown.problem = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -63,7 +63,7 @@ async def test_two_agents_work_in_forks_and_both_are_merged_before_the_eyes_of_a
     directory = tmp_path / "invoice"
     shutil.copytree(EXAMPLE, directory, ignore=shutil.ignore_patterns("__pycache__"))
     async with report.scenario(adele, "Show", goal, is_recorded=True) as scenario:
-        advisors.enable("slow")
+        advisors.enable()
         async with running(stack, directory) as command:
             await adele.click(".chat-row-link", PROMPT)
             await adele.find(".action", "From which amount, in cents, is shipping free?")
