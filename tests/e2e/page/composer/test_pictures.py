@@ -16,7 +16,8 @@ ATTACH = """
     (async (...named) => {{
         const chosen = new DataTransfer();
         for (const [name, colour] of named) {{
-            const canvas = Object.assign(document.createElement('canvas'), {{width: 320, height: 200}});
+            const canvas = document.createElement('canvas');
+            [canvas.width, canvas.height] = [320, 200];
             const brush = canvas.getContext('2d');
             brush.fillStyle = colour;
             brush.fillRect(0, 0, 320, 200);
