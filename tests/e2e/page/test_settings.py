@@ -158,6 +158,8 @@ async def test_a_schedule_is_made_paused_resumed_and_deleted(stack: LocalStack, 
     await page.click("button", "Resume")
     await page.see("The schedule is resumed.")
     await page.find("button", "Pause")
+    # What was said covers the end of the table for a while.
+    await page.until("!document.querySelector('.toasts .notice')")
     await page.click("button", "Delete")
     await page.click("dialog button", "Delete")
     await page.see("No schedules")

@@ -39,6 +39,7 @@ KEYS: Mapping[str, tuple[int, str]] = {
     "ArrowLeft": (37, ""),
     "ArrowRight": (39, ""),
     "Tab": (9, ""),
+    "Backspace": (8, ""),
 }
 #: Bits of held keys, as the protocol has them.
 HELD: Mapping[str, int] = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}

@@ -1,12 +1,14 @@
 /** What the list of chats shows: kept in the address, so that it can be shared and reloaded. */
 import { useSearchParams } from "wouter";
 import type { ChatFilter } from "../api/queries.ts";
+import type { Grouping } from "./groups.ts";
 
 export interface SidebarFilters {
   archived: boolean;
   unread: boolean;
   shared: boolean;
   text: string;
+  grouping: Grouping;
 }
 
 export function useFilters(): [SidebarFilters, (change: Partial<SidebarFilters>) => void] {
@@ -16,6 +18,7 @@ export function useFilters(): [SidebarFilters, (change: Partial<SidebarFilters>)
     shared: query.get("show") === "shared",
     unread: query.has("unread"),
     text: query.get("find") ?? "",
+    grouping: query.get("group") === "status" ? "status" : "day",
   };
   function change(next: Partial<SidebarFilters>): void {
     const merged = { ...filters, ...next };
@@ -29,6 +32,7 @@ export function useFilters(): [SidebarFilters, (change: Partial<SidebarFilters>)
           ["show", show],
           ["unread", merged.unread ? "1" : ""],
           ["find", merged.text],
+          ["group", merged.grouping === "status" ? "status" : ""],
         ] as const) {
           if (value) changed.set(key, value);
           else changed.delete(key);

@@ -16,6 +16,7 @@ import mark from "../ui/mark.svg";
 import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
+import { FindField } from "./find-field.tsx";
 import { searchOf, useFilters } from "./filters.ts";
 import { groupsOf } from "./groups.ts";
 import { ChatRow } from "./row.tsx";
@@ -24,7 +25,6 @@ import { UserMenu } from "./user-menu.tsx";
 const TICK_MS = 60_000;
 
 export function Sidebar({ pane }: { pane: Pane }) {
-  const [filters, setFilters] = useFilters();
   const [, navigate] = useLocation();
   const waiting = useQuery(actions).data?.items.length ?? 0;
 
@@ -48,46 +48,12 @@ export function Sidebar({ pane }: { pane: Pane }) {
           {plural(waiting, "thing waits", "things wait")} for you
         </Link>
       )}
-      <div className="side-find">
-        <input
-          className="input"
-          type="search"
-          placeholder="Find in chats"
-          aria-label="Find in chats"
-          value={filters.text}
-          onChange={(event) => setFilters({ text: event.target.value })}
-        />
-      </div>
-      <div className="side-filters" role="group" aria-label="Filters">
-        <FilterChip isOn={filters.unread} onToggle={(unread) => setFilters({ unread })}>
-          Unread
-        </FilterChip>
-        <FilterChip isOn={filters.shared} onToggle={(shared) => setFilters({ shared })}>
-          Shared with me
-        </FilterChip>
-        <FilterChip isOn={filters.archived} onToggle={(archived) => setFilters({ archived })}>
-          Archived
-        </FilterChip>
-      </div>
+      <FindField />
       <ChatList />
       <div className="side-foot">
         <UserMenu />
       </div>
     </nav>
-  );
-}
-
-interface FilterChipProps {
-  isOn: boolean;
-  onToggle: (isOn: boolean) => void;
-  children: string;
-}
-
-function FilterChip({ isOn, onToggle, children }: FilterChipProps) {
-  return (
-    <button type="button" className="chip" aria-pressed={isOn} onClick={() => onToggle(!isOn)}>
-      {children}
-    </button>
   );
 }
 
@@ -103,7 +69,7 @@ function ChatList() {
   const openChat = useQuery({ ...chatQuery(openId ?? ""), enabled: false }).data;
   const now = useNow();
   const listed = query.data?.pages.flatMap((page) => page.items) ?? [];
-  const groups = groupsOf(listed, now);
+  const groups = groupsOf(listed, now, filters.grouping);
   useStepping(groups.flatMap((group) => group.chats), openId);
 
   if (query.isPending) {
