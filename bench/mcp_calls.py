@@ -165,10 +165,13 @@ async def whole_gateway(allowed: str) -> AsyncIterator[McpGateway]:
 
 async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
     """Return a call of a tool as chatd makes it, each for another chat."""
-    context = runtime_api.ChatContext(chat_id="chat", root_chat_id="chat")
+
+    def context_of(chat_id: str) -> runtime_api.ChatContext:
+        return runtime_api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
+
     with acting_for(ADMIN):
         listing = await gateway.runtime.ListTools(
-            runtime_api.ListToolsRequest(context=context, server_ids=[server_id])
+            runtime_api.ListToolsRequest(context=context_of("chat"), server_ids=[server_id])
         )
     digest = next(tool.digest for tool in listing.tools if tool.original_name == TOOL)
     numbers = count()
@@ -182,7 +185,7 @@ async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
                 owner_epoch=1,
                 journal_generation=listing.journal_generation,
             ),
-            context=context,
+            context=context_of(f"chat-{number}"),
             server_id=server_id,
             original_name=TOOL,
             expected_digest=digest,
