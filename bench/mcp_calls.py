@@ -123,7 +123,7 @@ async def against_sdk(url: str, calls: int) -> tuple[dict[str, Any], dict[str, A
                 await warm()
             pairs = [(await timed(bare), await timed(ours)) for _ in range(calls)]
             sdk, through = (statistics.median(column) for column in zip(*pairs, strict=True))
-        at_once = min([await timed(lambda: all_at_once(ours)) for _ in range(3)])
+        at_once = await timed(lambda: all_at_once(ours))
     one = {"sdk_ms": round(sdk, 2), "ms": round(through, 2), "ratio": round(through / sdk, 2)}
     return one, {"sessions_ms": round(at_once)}
 
@@ -200,7 +200,7 @@ async def through_gateway(url: str) -> tuple[int, dict[str, float]]:
         server_id = await add(gateway, "demo-1", url)
         one = await calls_of_chats(gateway, server_id)
         await one()
-        parallel = min([await timed(lambda: all_at_once(one)) for _ in range(3)])
+        parallel = await timed(lambda: all_at_once(one))
         for number in range(2, SERVERS + 1):
             is_dead = number > SERVERS - DEAD
             place = f"http://127.0.0.1:{free_port()}/mcp" if is_dead else url
