@@ -5,8 +5,8 @@ server of the demo, a PostgreSQL and a mcpgateway itself. It prints one JSON obj
 
     one_call      milliseconds of a call, median of calls in turns: the SDK with a client that it
                   keeps, mcpgateway's sessions, and how many times as long these take
-    parallel      200 calls at once, in milliseconds until the last one: the SDK with one client,
-                  mcpgateway's sessions, and a whole mcpgateway with journal and limits
+    parallel      200 calls at once, in milliseconds until the last one: mcpgateway's sessions, and
+                  a whole mcpgateway with journal and limits
     listing       20 servers of which 3 are dead, in milliseconds: the first turn, a later turn of
                   the same chatd, and one whose chatd asks mcpgateway again
     calls_kept    resident MiB after a warm-up and after all calls, and the sessions that are open
@@ -76,6 +76,17 @@ async def timed(call: Call) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+async def timed_or_failure(call: Call) -> float | str:
+    """Return how many milliseconds a call takes, or why it failed: a slow machine ends no run."""
+    try:
+        return round(await timed(call))
+    except Exception as error:
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        return f"{type(first).__name__}: {first}"[:200]
+
+
 async def all_at_once(call: Call) -> None:
     """Make many calls at once."""
     async with asyncio.TaskGroup() as group:
@@ -123,13 +134,9 @@ async def against_sdk(url: str, calls: int) -> tuple[dict[str, Any], dict[str, A
                 await warm()
             pairs = [(await timed(bare), await timed(ours)) for _ in range(calls)]
             sdk, through = (statistics.median(column) for column in zip(*pairs, strict=True))
-            many = [
-                (await timed(lambda: all_at_once(bare)), await timed(lambda: all_at_once(ours)))
-                for _ in range(3)
-            ]
-    of_sdk, of_ours = (min(column) for column in zip(*many, strict=True))
+        at_once = await timed_or_failure(lambda: all_at_once(ours))
     one = {"sdk_ms": round(sdk, 2), "ms": round(through, 2), "ratio": round(through / sdk, 2)}
-    return one, {"sdk_ms": round(of_sdk), "sessions_ms": round(of_ours)}
+    return one, {"sessions_ms": at_once}
 
 
 async def add(gateway: McpGateway, slug: str, url: str) -> str:
@@ -165,10 +172,13 @@ async def whole_gateway(allowed: str) -> AsyncIterator[McpGateway]:
 
 async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
     """Return a call of a tool as chatd makes it, each for another chat."""
-    context = runtime_api.ChatContext(chat_id="chat", root_chat_id="chat")
+
+    def context_of(chat_id: str) -> runtime_api.ChatContext:
+        return runtime_api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
+
     with acting_for(ADMIN):
         listing = await gateway.runtime.ListTools(
-            runtime_api.ListToolsRequest(context=context, server_ids=[server_id])
+            runtime_api.ListToolsRequest(context=context_of("chat"), server_ids=[server_id])
         )
     digest = next(tool.digest for tool in listing.tools if tool.original_name == TOOL)
     numbers = count()
@@ -182,7 +192,7 @@ async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
                 owner_epoch=1,
                 journal_generation=listing.journal_generation,
             ),
-            context=context,
+            context=context_of(f"chat-{number}"),
             server_id=server_id,
             original_name=TOOL,
             expected_digest=digest,
@@ -195,13 +205,13 @@ async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
     return one
 
 
-async def through_gateway(url: str) -> tuple[int, dict[str, float]]:
+async def through_gateway(url: str) -> tuple[float | str, dict[str, float]]:
     """Return the figures of a whole mcpgateway: parallel calls and listings."""
     async with whole_gateway("127.0.0.0/8") as gateway:
         server_id = await add(gateway, "demo-1", url)
         one = await calls_of_chats(gateway, server_id)
         await one()
-        parallel = min([await timed(lambda: all_at_once(one)) for _ in range(3)])
+        parallel = await timed_or_failure(lambda: all_at_once(one))
         for number in range(2, SERVERS + 1):
             is_dead = number > SERVERS - DEAD
             place = f"http://127.0.0.1:{free_port()}/mcp" if is_dead else url
@@ -220,7 +230,7 @@ async def through_gateway(url: str) -> tuple[int, dict[str, float]]:
         for _ in range(LISTINGS):
             tools.forget_catalogues()
             again.append(await timed(lambda: tools.list_tools(context)))
-    return round(parallel), {
+    return parallel, {
         "first_ms": round(first, 1),
         "warm_ms": round(statistics.median(warm), 3),
         "asked_again_ms": round(statistics.median(again), 1),
