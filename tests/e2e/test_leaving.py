@@ -95,6 +95,8 @@ async def leave_traces(ada: Person) -> str:
     await ada.ask("POST", "/files?name=notes.txt", CANARY.encode(), {"Content-Type": "text/plain"})
     await ada.ask("POST", "/me/approval-rules", {"effect": "ask", "tool": f"x_{CANARY}"})
     await ada.ask("POST", "/schedules", {"text": CANARY, "cron": "0 0 1 1 *"})
+    skill = f"---\nname: tides\ndescription: About tides.\n---\n\nSay {CANARY}."
+    await ada.ask("PUT", "/me/skills/tides", {"content": skill})
     text = f"run: echo {CANARY} > note.txt && cat note.txt"
     chat = await ada.ask("POST", "/chats", {"content": [{"type": "text", "text": text}]})
     path = f"/chats/{chat['id']}"
@@ -103,7 +105,22 @@ async def leave_traces(ada: Person) -> str:
         return (await ada.ask("GET", path))["status"]
 
     await until(status, "waiting")
+    await watch_and_pursue(ada, path)
     return str(chat["id"])
+
+
+async def watch_and_pursue(ada: Person, path: str) -> None:
+    """Let a chat have a monitor and a goal that was reached."""
+    started = await ada.ask("POST", f"{path}/processes", {"command": "sleep 900"})
+    watched = json.dumps({"process_id": started["id"]})
+    text = f"call: monitor_process {watched}\n{CANARY}"
+    goal = {"text": text, "check_command": "true"}
+    await ada.ask("PUT", f"{path}/goal", goal)
+
+    async def state() -> object:
+        return (await ada.ask("GET", f"{path}/goal"))["state"]
+
+    await until(state, "reached")
 
 
 async def test_a_person_takes_everything_along_and_leaves_nothing(stack: LocalStack) -> None:
@@ -166,10 +183,13 @@ def check_archive(data: bytes, chat_id: str) -> None:
         "settings.json",
         "approval-rules.json",
         "schedules.json",
+        "skills.json",
         f"chats/{chat_id}/messages-00001.jsonl",
         f"chats/{chat_id}/chat.json",
         f"workspaces/{chat_id}/files/note.txt",
     } <= with_canary
     assert any(name.startswith("files/") for name in with_canary)
+    chat = json.loads(contents[f"chats/{chat_id}/chat.json"])
+    assert (chat["goal"]["state"], len(chat["monitors"])) == ("reached", 1)
     assert json.loads(contents["problems.json"]) == []
     assert {"api-keys.json", "usage.json", "sessions.json", "secrets.json"} <= contents.keys()

@@ -41,7 +41,7 @@ JOURNALS_MAX = 1024
 # What the node of a call's journal answers to a cancellation.
 OF_JOURNAL = frozenset({"", "STALE_OWNER", "EXECUTION_ID_REUSED"})
 #: A turn goes on without the tools of a node that does not answer, and starts within 5 s.
-LIST_TIMEOUT_S = 2.0
+LIST_TIMEOUT_S = 3.0
 ASK_TIMEOUT_S = 10.0
 
 

@@ -13,6 +13,7 @@ import msgspec
 from gateway.api.json_output import to_json
 from gateway.exports.file import File
 from gateway.exports.workspace_files import NODE_AWAY, LeftOut, WorkspaceFiles
+from gateway.exports.agent_documents import goal_of, monitors_of, skills_of
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.identity.domain import UserRecord
 from gateway.streams.chatd_client import ChatdClient, Stubs
@@ -156,6 +157,7 @@ class Collection:
                 lambda: self._all(lambda stubs: stubs.approvals.ListApprovalRules, rules),
             ),
             ("schedules.json", self._schedules),
+            ("skills.json", lambda: skills_of(self._ask)),
             ("secrets.json", lambda: self._all(lambda stubs: stubs.secrets.ListSecrets, secrets)),
             (
                 "workspaces.json",
@@ -171,6 +173,9 @@ class Collection:
     async def _one(self, ask: Callable[[Stubs], Awaitable[Any]], field: str = "") -> Content:
         answer = await self._chatd.ask_any(self._user, ask)
         return to_json(getattr(answer, field) if field else answer)
+
+    async def _ask(self, ask: Callable[[Stubs], Awaitable[Any]]) -> Any:
+        return await self._chatd.ask_any(self._user, ask)
 
     async def _all(self, method: Callable[[Stubs], Any], request: Any) -> Content:
         found: list[Content] = []
@@ -291,14 +296,17 @@ class Collection:
             parts += 1
             yield File(f"chats/{chat_id}/messages-{parts:05}.jsonl", bytes(part))
         shares: Content = []
+        of_root: dict[str, Content] = {}
         if chat.root_chat_id == chat.id:
+            of_root["goal"] = await goal_of(self._ask, chat_id)
+            of_root["monitors"] = await monitors_of(self._ask, chat_id)
             wanted = chat_service_pb2.GetSharesRequest(chat_id=chat_id)
             answer, _ = await self._chatd.ask(
                 self._user, chat_id, lambda stubs: stubs.chats.GetShares(wanted, timeout=CALL_S)
             )
             shares = to_json(answer)["shares"]
         document = {"chat": to_json(chat), "message_count": count, "parts": parts, "shares": shares}
-        yield _document(last, document)
+        yield _document(last, {**document, **of_root})
 
     def _note(self, name: str, error: UpstreamProblem) -> None:
         """Note what cannot be exported; raise an error that another attempt may not get."""

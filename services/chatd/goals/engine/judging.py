@@ -79,6 +79,7 @@ class ModelJudge:
             is_repeated=True,
             may_reason=True,
             may_be_demo=True,
+            has_fallback=False,  # Its owner named who judges.
         )
         try:
             generated = await self._model.ask(request)

@@ -8,14 +8,14 @@ import grpc
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import plain_problem
+from chatd.workspaces.clients.reachable import require_answer
 from chatd.workspaces.domain.errors import NodeLost
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import file_pb2, file_service_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.rpc import Address, Channels, acting_for
 
-#: A turn asks a node for instructions and then for tools; both together stay below 5 s.
-ANSWER_S: Final = 1.5
+ANSWER_S: Final = 5.0
 LINES_MAX: Final = 10_000
 FOUND_MAX: Final = 200
 #: Reasons with which a node says that there is no such file or directory that it could read.
@@ -36,7 +36,8 @@ class NodeFiles:
     """
 
     def __init__(self, channels: Channels, location: WorkspaceLocation, chat_id: ChatId) -> None:
-        self._stub = FileServiceStub(channels.also(Address.parse(location.address)))
+        self._channel = channels.also(Address.parse(location.address))
+        self._stub = FileServiceStub(self._channel)
         self._context = workspace_pb2.WorkspaceContext(
             workspace_id=location.workspace_id,
             epoch=location.epoch,
@@ -44,6 +45,14 @@ class NodeFiles:
             # It only reads; a read-only profile would end what the chat runs.
             profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
         )
+
+    async def require_answer(self) -> None:
+        """Check that the node of the workspace answers.
+
+        Raises:
+            NodeLost: It does not.
+        """
+        await require_answer(self._channel, self._context.workspace_id)
 
     async def text(self, path: str, bytes_max: int) -> tuple[str, bool] | None:
         """Return the text of a file and whether a part of it is missing; None if there is none."""
@@ -102,9 +111,14 @@ async def in_workspace(
     location = await locator.last_known(chat_id)
     if not location.is_made:
         return absent
+    files = NodeFiles(channels, location, chat_id)
     try:
         with acting_for(user_of(owner)):
-            return await work(NodeFiles(channels, location, chat_id))
+            await files.require_answer()
+            return await work(files)
+    except NodeLost:
+        locator.forget(chat_id)
+        raise
     except grpc.aio.AioRpcError as error:
         # Only a failed connection or a moved workspace makes the next call look again.
         locator.forget(chat_id)

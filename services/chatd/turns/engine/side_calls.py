@@ -1,6 +1,7 @@
 """A side call: a prompt of its own without tools, with a time limit, billed like any call."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,6 +16,7 @@ from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.limits import Spending
+from chatd.turns.domain.fallbacks import is_fallback_due, lacking
 from chatd.turns.domain.ports import Setups, UtilityModels
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
 from chatd.turns.engine.answer import Answer
@@ -23,6 +25,8 @@ from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimit
 from parley.clock import Clock
 
 THOUGHT_TOKENS = 1024
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class SideCallRequest:
         is_repeated: Whether there may be several of the same purpose and version; each is billed.
         may_reason: Whether the model uses the reasoning effort that is configured for it.
         may_be_demo: Whether the scripted demo may answer.
+        has_fallback: Whether the chat's fallback model answers when the provider is down.
     """
 
     chat_id: ChatId
@@ -54,6 +59,7 @@ class SideCallRequest:
     is_repeated: bool = False
     may_reason: bool = False
     may_be_demo: bool = False
+    has_fallback: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +144,41 @@ class SideCalls:
             try:
                 return await self._attempt(side_call, profile, attempt, ends_s, listener)
             except ModelError as error:
-                match after_failure(Failed(error, attempt), self._jitter(), self._retries):
+                failed = Failed(error, attempt)
+                fallback = await self._fallback(side_call, profile, failed)
+                match after_failure(failed, self._jitter(), self._retries):
+                    case _ if fallback is not None and self._clock.monotonic() < ends_s:
+                        listener.on_retry()
+                        profile = fallback
                     case RetryIn(delay_s) if self._clock.monotonic() + delay_s < ends_s:
                         listener.on_retry()
                         await self._clock.sleep(delay_s)
                     case RetryIn() | GiveUp():
                         raise
             attempt += 1
+
+    async def _fallback(
+        self, side_call: SideCallRequest, profile: ModelProfile, failed: Failed
+    ) -> ModelProfile | None:
+        """Return the model that makes the next attempt in place of one whose provider is down."""
+        if profile.is_fallback or not side_call.has_fallback:
+            return None
+        try:
+            setup = await self._ports.setups.prepare(
+                side_call.chat_id, side_call.owner, side_call.choice
+            )
+        except ModelError:
+            return None
+        fallback = setup.fallback
+        if fallback is None or not is_fallback_due(failed, profile, fallback):
+            return None
+        if is_demo(fallback) and not side_call.may_be_demo:
+            return None
+        if (lack := lacking(fallback, _request(side_call, fallback, failed.attempt))) is not None:
+            logger.warning("the fallback model %s is left out: %s", fallback.id, lack)
+            return None
+        logger.info("the fallback model %s answers: %s", fallback.id, failed.error.message)
+        return fallback
 
     async def _profile(self, side_call: SideCallRequest) -> ModelProfile | None:
         """Return the model to call; None for the demo model where that cannot answer."""

@@ -14,13 +14,14 @@ from chatd.workspace_servers.domain.definition import (
 )
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspaces.clients.failures import MOVED, plain_problem
+from chatd.workspaces.clients.reachable import require_answer
 from chatd.workspaces.domain.errors import NodeLost
 from parley.api.workspace.v1 import file_pb2, file_service_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.rpc import Address, Channels, acting_for
 
 #: A turn waits for it, after it asked the same node for instructions.
-ANSWER_S: Final = 1.5
+ANSWER_S: Final = 5.0
 LINES_MAX: Final = 10_000
 #: Reasons with which a node says that there is no such file to read.
 ABSENT: Final = frozenset({"PATH_NOT_FOUND", "WRONG_PATH_KIND", "OUTSIDE_WORKSPACE", *MOVED})
@@ -39,7 +40,7 @@ class NodeDefinitionFiles:
             NodeLost: Its node does not answer.
         """
         location = place.location
-        stub = FileServiceStub(self._channels.also(Address.parse(location.address)))
+        channel = self._channels.also(Address.parse(location.address))
         request = file_service_pb2.ReadFileRequest(
             context=workspace_pb2.WorkspaceContext(
                 workspace_id=location.workspace_id,
@@ -57,7 +58,8 @@ class NodeDefinitionFiles:
         )
         try:
             with acting_for(user_of(place.owner)):
-                answer = await stub.ReadFile(request, timeout=ANSWER_S)
+                await require_answer(channel, location.workspace_id)
+                answer = await FileServiceStub(channel).ReadFile(request, timeout=ANSWER_S)
         except grpc.aio.AioRpcError as error:
             if plain_problem(error).reason in ABSENT:
                 return NO_SERVERS

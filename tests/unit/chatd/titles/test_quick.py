@@ -83,6 +83,7 @@ class Asking:
         own: ModelProfile = OWN,
         utility: UtilityModels | None = None,
         spending: Spending | None = None,
+        fallback: ModelProfile | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.model = NotingModel(play)
@@ -90,7 +91,7 @@ class Asking:
         self.side_calls = SideCalls(
             SideCallPorts(
                 self.model,
-                FixedSetups(TurnSetup(own)),
+                FixedSetups(TurnSetup(own, fallback=fallback)),
                 utility or FixedUtilityModels(),
                 spending or Unlimited(),
                 lambda *late: self.billed.append(late),
@@ -223,3 +224,45 @@ async def _failure(asking: Asking) -> ModelError:
     with pytest.raises(ModelError) as failed:
         await asking.side_calls.ask(QUESTION)
     return failed.value
+
+
+OTHER = ModelProfile("other", provider_id="q", is_fallback=True)
+QUOTA = ModelError(ErrorKind.USAGE_LIMIT, "over quota", is_retryable=False)
+
+
+def down_unless_other(request: ModelRequest) -> Iterable[ModelEvent]:
+    if request.model != "other":
+        raise QUOTA
+    return (TextDelta("A title"), USED, Finished())
+
+
+@pytest.mark.parametrize("purpose", [CallPurpose.TITLE, CallPurpose.ADVISOR])
+async def test_the_fallback_model_answers_when_the_provider_is_down_and_the_ledger_says_so(
+    purpose: CallPurpose,
+) -> None:
+    asking = Asking(down_unless_other, fallback=OTHER)
+    generated = await asking.side_calls.ask(replace(QUESTION, purpose=purpose))
+    assert generated is not None
+    assert [request.model for request in asking.model.requests] == ["own", "other"]
+    use = generated.entry.bill.use
+    assert (generated.text, use.model_id, use.is_fallback) == ("A title", "other", True)
+    assert generated.entry.bill.purpose is purpose
+
+
+@pytest.mark.parametrize(
+    ("question", "fallback"),
+    [
+        (QUESTION, None),
+        (replace(QUESTION, has_fallback=False), OTHER),
+        (QUESTION, replace(DEMO, is_fallback=True)),
+        (QUESTION, replace(OTHER, context_limit_tokens=1)),
+    ],
+    ids=["none is set", "not wanted", "the demo", "too small a window"],
+)
+async def test_a_fallback_model_that_cannot_answer_is_not_asked(
+    question: SideCallRequest, fallback: ModelProfile | None
+) -> None:
+    asking = Asking(down_unless_other, fallback=fallback)
+    with pytest.raises(ModelError):
+        await asking.side_calls.ask(question)
+    assert len(asking.model.requests) == 1

@@ -29,7 +29,7 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(parley/api/chat/v1/monitor_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a parley/api/chat/v1/monitor.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"F\n\x13ListMonitorsRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"T\n\x14ListMonitorsResponse\x12<\n\x08monitors\x18\x01 \x03(\x0b\x32\x1b.parley.api.chat.v1.MonitorB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\"\x8b\x01\n\x14\x43\x61ncelMonitorRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12\"\n\nmonitor_id\x18\x03 \x01(\tB\x0e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x02\x08\x01\"E\n\x15\x43\x61ncelMonitorResponse\x12,\n\x07monitor\x18\x01 \x01(\x0b\x32\x1b.parley.api.chat.v1.Monitor2\xc4\x03\n\x0eMonitorService\x12\xc4\x01\n\x0cListMonitors\x12\'.parley.api.chat.v1.ListMonitorsRequest\x1a(.parley.api.chat.v1.ListMonitorsResponse\"a\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18 \n\x1e\n\x1cList the monitors of a chat.\x82\xd3\xe4\x93\x02\"\x12 /api/v1/chats/{chat_id}/monitors\x12\xea\x01\n\rCancelMonitor\x12(.parley.api.chat.v1.CancelMonitorRequest\x1a).parley.api.chat.v1.CancelMonitorResponse\"\x83\x01\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18!\n\x1f\n\x1b\x43\x61ncel a monitor of a chat.X\x01\x82\xd3\xe4\x93\x02\x42\"4/api/v1/chats/{chat_id}/monitors/{monitor_id}/cancel:\x01*b\x07monitorb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(parley/api/chat/v1/monitor_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a parley/api/chat/v1/monitor.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"F\n\x13ListMonitorsRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"T\n\x14ListMonitorsResponse\x12<\n\x08monitors\x18\x01 \x03(\x0b\x32\x1b.parley.api.chat.v1.MonitorB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\"\xa8\x01\n\x14\x43\x61ncelMonitorRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12?\n\nmonitor_id\x18\x03 \x01(\tB+\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x1f\x08\x01R\x12RESOURCE_NOT_FOUNDb\x07monitor\"E\n\x15\x43\x61ncelMonitorResponse\x12,\n\x07monitor\x18\x01 \x01(\x0b\x32\x1b.parley.api.chat.v1.Monitor2\xc4\x03\n\x0eMonitorService\x12\xc4\x01\n\x0cListMonitors\x12\'.parley.api.chat.v1.ListMonitorsRequest\x1a(.parley.api.chat.v1.ListMonitorsResponse\"a\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18 \n\x1e\n\x1cList the monitors of a chat.\x82\xd3\xe4\x93\x02\"\x12 /api/v1/chats/{chat_id}/monitors\x12\xea\x01\n\rCancelMonitor\x12(.parley.api.chat.v1.CancelMonitorRequest\x1a).parley.api.chat.v1.CancelMonitorResponse\"\x83\x01\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18!\n\x1f\n\x1b\x43\x61ncel a monitor of a chat.X\x01\x82\xd3\xe4\x93\x02\x42\"4/api/v1/chats/{chat_id}/monitors/{monitor_id}/cancel:\x01*b\x07monitorb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,7 +45,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CANCELMONITORREQUEST'].fields_by_name['chat_id']._loaded_options = None
   _globals['_CANCELMONITORREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
   _globals['_CANCELMONITORREQUEST'].fields_by_name['monitor_id']._loaded_options = None
-  _globals['_CANCELMONITORREQUEST'].fields_by_name['monitor_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\002\010\001'
+  _globals['_CANCELMONITORREQUEST'].fields_by_name['monitor_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\037\010\001R\022RESOURCE_NOT_FOUNDb\007monitor'
   _globals['_MONITORSERVICE'].methods_by_name['ListMonitors']._loaded_options = None
   _globals['_MONITORSERVICE'].methods_by_name['ListMonitors']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030 \n\036\n\034List the monitors of a chat.\202\323\344\223\002\"\022 /api/v1/chats/{chat_id}/monitors'
   _globals['_MONITORSERVICE'].methods_by_name['CancelMonitor']._loaded_options = None
@@ -55,9 +55,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTMONITORSRESPONSE']._serialized_start=304
   _globals['_LISTMONITORSRESPONSE']._serialized_end=388
   _globals['_CANCELMONITORREQUEST']._serialized_start=391
-  _globals['_CANCELMONITORREQUEST']._serialized_end=530
-  _globals['_CANCELMONITORRESPONSE']._serialized_start=532
-  _globals['_CANCELMONITORRESPONSE']._serialized_end=601
-  _globals['_MONITORSERVICE']._serialized_start=604
-  _globals['_MONITORSERVICE']._serialized_end=1056
+  _globals['_CANCELMONITORREQUEST']._serialized_end=559
+  _globals['_CANCELMONITORRESPONSE']._serialized_start=561
+  _globals['_CANCELMONITORRESPONSE']._serialized_end=630
+  _globals['_MONITORSERVICE']._serialized_start=633
+  _globals['_MONITORSERVICE']._serialized_end=1085
 # @@protoc_insertion_point(module_scope)
