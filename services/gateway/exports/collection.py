@@ -11,9 +11,9 @@ import grpc
 import msgspec
 
 from gateway.api.json_output import to_json
+from gateway.exports.agent_documents import goal_of, monitors_of, skills_of
 from gateway.exports.file import File
 from gateway.exports.workspace_files import NODE_AWAY, LeftOut, WorkspaceFiles
-from gateway.exports.agent_documents import goal_of, monitors_of, skills_of
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.identity.domain import UserRecord
 from gateway.streams.chatd_client import ChatdClient, Stubs

@@ -20,7 +20,6 @@ from parley.api.workspace.v1 import file_pb2, file_service_pb2, sandbox_pb2, wor
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.rpc import Address, Channels, acting_for
 
-#: A turn waits for it, after it asked the same node for instructions.
 ANSWER_S: Final = 5.0
 LINES_MAX: Final = 10_000
 #: Reasons with which a node says that there is no such file to read.
