@@ -71,7 +71,8 @@ def location_of(field: str, asked: RouteInputs) -> FieldLocation:
     last = field.rpartition(".")[2]
     if last in HEADERS:
         return FieldLocation(parameter=HEADERS[last])
-    for name in PARAMETERS.get(field, (field,)):
+    # The field `chat.id` of a message is the variable {chat_id} of a path.
+    for name in PARAMETERS.get(field, (field, field.replace(".", "_"))):
         if name in asked.query or f"{{{name}}}" in asked.path:
             return FieldLocation(parameter=name)
     if f"{{{last}}}" in asked.path:
