@@ -8,7 +8,8 @@ share of the places. Each long-running request holds a call to another service, 
 limited. Of all other requests, and of streams that are being opened, only some of a user run
 concurrently and the rest wait in order; one whose client disconnects meanwhile is dropped without
 being run. While other users make requests too, fewer requests of a user run concurrently: each of
-them delays the requests of the others.
+them delays the requests of the others. A stream that was opened then keeps its slot for a moment,
+so that a user who opens thousands leaves time for others.
 """
 
 import asyncio
@@ -57,6 +58,8 @@ class AdmissionLimits:
         user_long_running_max: Long-running ones of one user.
         user_calls_max: Of one user that run concurrently.
         shared_user_calls_max: The same, while other users are active.
+        opened_s: How long an opened stream keeps its slot while other users are active; with 4
+            slots a user opens 200 a second.
         quotas: Requests of one address, user and API key in a minute.
     """
 
@@ -66,6 +69,7 @@ class AdmissionLimits:
     user_long_running_max: int = 200
     user_calls_max: int = 64
     shared_user_calls_max: int = 4
+    opened_s: float = 0.02
     quotas: RateQuotas = NO_QUOTAS
 
 
@@ -168,7 +172,7 @@ class Admission:
                     async with self._turn(requester):
                         yield _nothing
                 case Duration.STREAM:
-                    async with self._turn(requester) as end_turn:
+                    async with self._turn(requester, keeps_s=self._limits.opened_s) as end_turn:
                         yield end_turn
                 case Duration.LONG_RUNNING:
                     with self._counted_long_running(requester.user_id):
@@ -232,8 +236,15 @@ class Admission:
                 del self._long_running[user_id]
 
     @asynccontextmanager
-    async def _turn(self, requester: Requester) -> AsyncIterator[Callable[[], None]]:
-        """Wait until the user has fewer running requests than allowed; yield a release callback."""
+    async def _turn(
+        self, requester: Requester, *, keeps_s: float = 0.0
+    ) -> AsyncIterator[Callable[[], None]]:
+        """Wait until the user has fewer running requests than allowed; yield a release callback.
+
+        Args:
+            requester: Who makes the request.
+            keeps_s: How long the slot is kept after its release while other users are active.
+        """
         if not requester.user_id:
             yield _nothing
             return
@@ -252,8 +263,13 @@ class Admission:
 
         def end() -> None:
             nonlocal is_over
-            if not is_over:
-                is_over = True
+            if is_over:
+                return
+            is_over = True
+            if keeps_s and self._is_shared():
+                loop = asyncio.get_running_loop()
+                loop.call_later(keeps_s, self._release_slot, requester.user_id, turns)
+            else:
                 self._release_slot(requester.user_id, turns)
 
         try:
@@ -263,12 +279,16 @@ class Admission:
 
     def _calls_max(self) -> int:
         """Return how many requests of one user may run concurrently now."""
+        if not self._is_shared():
+            return self._limits.user_calls_max
+        return min(self._limits.shared_user_calls_max, self._limits.user_calls_max)
+
+    def _is_shared(self) -> bool:
+        """Return whether more than one user is active."""
         active_since_s = self._clock.monotonic() - ACTIVE_S
         while self._active and next(iter(self._active.values())) < active_since_s:
             self._active.popitem(last=False)
-        if len(self._active) <= 1:
-            return self._limits.user_calls_max
-        return min(self._limits.shared_user_calls_max, self._limits.user_calls_max)
+        return len(self._active) > 1
 
     async def _waited(self, turns: _UserSlots, presence: Presence | None) -> bool:
         """Return whether this request may run; False if its client disconnected."""

@@ -19,6 +19,7 @@ LIMITS = AdmissionLimits(
     address_requests_max=60,
     user_long_running_max=3,
     user_calls_max=2,
+    opened_s=0.0,
 )
 
 
@@ -214,6 +215,32 @@ async def test_streams_of_one_user_are_opened_a_few_at_a_time() -> None:
         requests.make("d", Duration.STREAM)
         await requests.settle()
         # The third is open, so that another one can be opened beside the second.
+        assert requests.begun == ["a", "b", "c", "d"]
+        requests.end_all()
+
+
+async def test_streams_are_opened_more_slowly_while_another_user_makes_requests() -> None:
+    limits = replace(LIMITS, opened_s=0.01)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        requests.make("other", Duration.SHORT, user="u2")
+        for name in "abc":
+            requests.make(name, Duration.STREAM)
+        await requests.settle()
+        # Both are open, and keep their slots.
+        assert requests.begun == ["other", "a", "b"]
+        while "c" not in requests.begun:
+            await requests.settle()
+        requests.end_all()
+
+
+async def test_one_user_opens_streams_at_once_while_no_other_makes_requests() -> None:
+    limits = replace(LIMITS, opened_s=3600.0)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        for name in "abcd":
+            requests.make(name, Duration.STREAM)
+        await requests.settle()
         assert requests.begun == ["a", "b", "c", "d"]
         requests.end_all()
 
