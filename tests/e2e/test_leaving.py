@@ -111,10 +111,10 @@ async def leave_traces(ada: Person) -> str:
 
 async def watch_and_pursue(ada: Person, path: str) -> None:
     """Let a chat have a monitor and a goal that was reached."""
-    started = await ada.ask("POST", f"{path}/processes", {"command": "sleep 900"})
+    started = await ada.ask("POST", f"{path}/processes", {"command": f"sleep 900 # {CANARY}"})
     watched = json.dumps({"process_id": started["id"]})
     text = f"call: monitor_process {watched}\n{CANARY}"
-    goal = {"text": text, "check_command": "true"}
+    goal = {"text": text, "check_command": f"true {CANARY}"}
     await ada.ask("PUT", f"{path}/goal", goal)
 
     async def state() -> object:

@@ -339,7 +339,7 @@ class Journal:
                 started_at=now,
                 finished_at=now,
             )
-            insert_execution(self._connection, cancelled, key)
+            insert_execution(self._connection, cancelled, key.workspace_id, is_keyed=True)
             return cancelled
 
     def acknowledge(self, execution_ids: Sequence[str], generation: str) -> tuple[str, ...]:
@@ -447,7 +447,9 @@ class Journal:
             started_at=self._clock.now(),
             finished_at=None,
         )
-        insert_execution(self._connection, execution, effect.key)
+        insert_execution(
+            self._connection, execution, effect.workspace_id, is_keyed=effect.key is not None
+        )
         if process is not None:
             put_process(self._connection, process)
 

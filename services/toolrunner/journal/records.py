@@ -131,6 +131,7 @@ class Effect:
         method: The full name of the method.
         body_hash: Tells whether two requests with one id are the same request.
         encode: Encodes a process as the method's serialised response.
+        workspace_id: The workspace that it changes, with whose removal the entry is deleted.
     """
 
     request_id: str
@@ -138,6 +139,7 @@ class Effect:
     method: str
     body_hash: bytes
     encode: Callable[[ProcessRecord], bytes]
+    workspace_id: WorkspaceId
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ class FileEffect:
     key: Key | None
     method: str
     body_hash: bytes
+    workspace_id: WorkspaceId
 
 
 #: A request with an entry in the journal.

@@ -90,10 +90,16 @@ def prune(
 def recorded_workspaces(
     connection: sqlite3.Connection, finished_before: datetime
 ) -> tuple[WorkspaceId, ...]:
-    """Return the workspaces with tombstones, or with entries that ended before a time."""
+    """Return the workspaces with tombstones, or with entries or processes that ended before then.
+
+    A process that runs while its workspace is removed ends after its entries were deleted.
+    """
     rows = connection.execute(
-        "SELECT DISTINCT workspace_id FROM executions WHERE workspace_id <> '' AND finished_at < ?",
-        (finished_before.isoformat(),),
+        "SELECT workspace_id FROM executions WHERE workspace_id <> '' AND finished_at < :before"
+        " UNION SELECT workspace_id FROM processes"
+        " WHERE state IN ('exited', 'start_failed', 'lost')"
+        " AND json_extract(CAST(record AS TEXT), '$.ended_at') < :before",
+        {"before": finished_before.isoformat()},
     )
     found = {WorkspaceId(row[0]) for row in rows}
     return tuple(sorted(found.union(workspaces_of_tombstones(connection))))

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from toolrunner.journal.records import Execution, ExecutionState, Key, ProcessRecord
-from toolrunner.primitives.domain import NO_WORKSPACE, ChatId, ProcessId
+from toolrunner.journal.records import Execution, ExecutionState, ProcessRecord
+from toolrunner.primitives.domain import ChatId, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import ExecutionIdReused, RequestIdReused, StaleOwner
 
 
@@ -86,7 +86,13 @@ def find_execution(
     )
 
 
-def insert_execution(connection: sqlite3.Connection, execution: Execution, key: Key | None) -> None:
+def insert_execution(
+    connection: sqlite3.Connection,
+    execution: Execution,
+    workspace_id: WorkspaceId,
+    *,
+    is_keyed: bool,
+) -> None:
     """Insert an entry."""
     started_at, finished_at = execution.started_at, execution.finished_at
     connection.execute(
@@ -94,7 +100,7 @@ def insert_execution(connection: sqlite3.Connection, execution: Execution, key: 
         " process_id, response, started_at, finished_at, workspace_id)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            key is not None,
+            is_keyed,
             execution.request_id,
             execution.chat_id,
             execution.method,
@@ -104,7 +110,7 @@ def insert_execution(connection: sqlite3.Connection, execution: Execution, key: 
             execution.response,
             None if started_at is None else started_at.isoformat(),
             None if finished_at is None else finished_at.isoformat(),
-            NO_WORKSPACE if key is None else key.workspace_id,
+            workspace_id,
         ),
     )
 

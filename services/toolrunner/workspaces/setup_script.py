@@ -85,7 +85,9 @@ class SetupScript:
         )
         body_hash = hashlib.sha256(spec.setup_script.encode()).digest()
         request_id = f"setup:{placement.workspace_id}:{placement.attempt}"
-        effect = Effect(request_id, None, METHOD, body_hash, self.encode_started)
+        effect = Effect(
+            request_id, None, METHOD, body_hash, self.encode_started, placement.workspace_id
+        )
         started = await self.processes.start(effect, scope, process_spec)
         record = await self._followed(scope, started.record, _Lines(logged, on_line))
         _judge(record, spec.setup_timeout_s)

@@ -87,7 +87,8 @@ class NodeJournal:
         return Key(ExecutionId(execution_id), ChatId(CHAT), epoch, "g", workspace_id)
 
     def effect(self, execution_id: str, epoch: int = 1) -> FileEffect:
-        return FileEffect(execution_id, self.key(execution_id, epoch), "/Write", b"h" * 32)
+        key = self.key(execution_id, epoch)
+        return FileEffect(execution_id, key, "/Write", b"h" * 32, key.workspace_id)
 
     async def begin(self, execution_id: str, epoch: int = 1) -> bool:
         return self.journal.begin(self.effect(execution_id, epoch), None) == Begun()

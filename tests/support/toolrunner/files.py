@@ -169,7 +169,7 @@ class FileNode:
         return self.root / path
 
     async def change(self, request_id: str, edits: Sequence[tuple[str, str, str]]) -> bytes:
-        effect = FileEffect(request_id, None, "/EditFiles", repr(edits).encode())
+        effect = FileEffect(request_id, None, "/EditFiles", repr(edits).encode(), WorkspaceId("w"))
         plan = PlanEdits(
             self.room.new_token(),
             tuple(FileEdit(path, (TextEdit(old, new),)) for path, old, new in edits),

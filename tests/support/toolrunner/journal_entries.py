@@ -56,7 +56,8 @@ FIRST_OWNER = key()
 
 
 def effect(body: bytes = b"body", by: Key | None = FIRST_OWNER) -> Effect:
-    return Effect("execution-1", by, METHOD, body, lambda record: b"response")
+    workspace_id = PROCESS.workspace_id if by is None else by.workspace_id
+    return Effect("execution-1", by, METHOD, body, lambda record: b"response", workspace_id)
 
 
 def opened(directory: Path, *, generation: str = "first", boot_id: str = "boot-1") -> Journal:

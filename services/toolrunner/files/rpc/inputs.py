@@ -46,14 +46,15 @@ _MODE: Final = {
 def file_effect_of(request: EffectRequest, scope: Scope, method: str) -> FileEffect:
     """Return a request that changes files, for the journal."""
     key = effect_key_of(request, scope)
-    return FileEffect(request.request_id, key, f"{SERVICE}/{method}", body_hash_of(request))
+    body_hash = body_hash_of(request)
+    return FileEffect(request.request_id, key, f"{SERVICE}/{method}", body_hash, scope.workspace_id)
 
 
 def upload_effect_of(head: api.UploadFileHead, scope: Scope, content_hash: bytes) -> FileEffect:
     """Return an upload, for the journal: its body is its head and its bytes."""
     key = effect_key_of(head, scope)
     body_hash = hashlib.sha256(body_hash_of(head) + content_hash).digest()
-    return FileEffect(head.request_id, key, f"{SERVICE}/UploadFile", body_hash)
+    return FileEffect(head.request_id, key, f"{SERVICE}/UploadFile", body_hash, scope.workspace_id)
 
 
 def guards_git(context: workspace_pb2.WorkspaceContext, path: str) -> bool:

@@ -33,7 +33,8 @@ _NO_NAME: Final = re.compile(r"[\x00-\x20\x7f]|^-")
 def git_effect_of(request: EffectRequest, scope: Scope, method: str) -> FileEffect:
     """Return a request that changes a repository or its files, for the journal."""
     key = effect_key_of(request, scope)
-    return FileEffect(request.request_id, key, f"{SERVICE}/{method}", body_hash_of(request))
+    body_hash = body_hash_of(request)
+    return FileEffect(request.request_id, key, f"{SERVICE}/{method}", body_hash, scope.workspace_id)
 
 
 def status_of(request: api.GetStatusRequest) -> protocol.GitStatus:

@@ -163,7 +163,8 @@ def effect_of(
         aside: Fields in which a repeated request may differ.
     """
     key = effect_key_of(request, scope)
-    return Effect(request.request_id, key, method, body_hash_of(request, *aside), encode)
+    body_hash = body_hash_of(request, *aside)
+    return Effect(request.request_id, key, method, body_hash, encode, scope.workspace_id)
 
 
 def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:

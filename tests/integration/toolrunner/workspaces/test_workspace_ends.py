@@ -76,7 +76,8 @@ async def start(processes: Processes, workspace_id: str, command: str) -> None:
         timeout_s=0,
         log_bytes_max=1_000_000,
     )
-    await processes.start(Effect(workspace_id, None, "/Start", b"", lambda _: b""), scope, spec)
+    effect = Effect(workspace_id, None, "/Start", b"", lambda _: b"", scope.workspace_id)
+    await processes.start(effect, scope, spec)
 
 
 async def seen(*marks: str) -> None:

@@ -35,7 +35,7 @@ from toolrunner.journal.records import (
     LostReason,
     ProcessState,
 )
-from toolrunner.primitives.domain import Exit, ProcessId
+from toolrunner.primitives.domain import Exit, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import (
     ExecutionIdReused,
     JournalChanged,
@@ -258,7 +258,7 @@ def test_every_beginning_is_synced(tmp_path: Path) -> None:
     connection.close()
 
 
-FILE_EFFECT = FileEffect("execution-1", None, "/Files/Write", b"body")
+FILE_EFFECT = FileEffect("execution-1", None, "/Files/Write", b"body", WorkspaceId("w"))
 
 
 def test_an_effect_that_was_withdrawn_may_begin_again(journal: Journal) -> None:

@@ -12,7 +12,7 @@ from toolrunner.journal.database import open_file
 from toolrunner.journal.journal import Begun, Done, Failed, Journal
 from toolrunner.journal.records import FileEffect, Key
 from toolrunner.journal.thread import JournalThread, open_journal
-from toolrunner.primitives.domain import ChatId, ExecutionId
+from toolrunner.primitives.domain import ChatId, ExecutionId, WorkspaceId
 from toolrunner.primitives.errors import JournalFailed, StaleOwner
 
 CLOCK = FakeClock()
@@ -24,7 +24,7 @@ def key_of(name: str, epoch: int = 1) -> Key:
 
 
 def effect(name: str, epoch: int = 1) -> FileEffect:
-    return FileEffect(name, key_of(name, epoch), "/Service/Write", b"body")
+    return FileEffect(name, key_of(name, epoch), "/Service/Write", b"body", WorkspaceId("w"))
 
 
 def opened(directory: Path) -> tuple[Journal, sqlite3.Connection]:

@@ -34,6 +34,7 @@ from toolrunner.processes.retention import (
     FINISHED_KEPT,
     PRUNED_AT_ONCE_MAX,
     REAP_EVERY_S,
+    REMOVED_KEPT,
     Reaper,
 )
 
@@ -52,7 +53,7 @@ async def exited(journal: JournalThread, name: str, clock: FakeClock) -> Process
         state=ProcessState.STARTING,
         started_at=clock.now(),
     )
-    effect = Effect(name, None, "/Start", b"", lambda _: b"")
+    effect = Effect(name, None, "/Start", b"", lambda _: b"", record.workspace_id)
     await journal.run(lambda j: j.begin(effect, record))
     ended = structs.replace(
         record, state=ProcessState.EXITED, exit=Exit(exit_code=0), ended_at=clock.now()
@@ -103,7 +104,7 @@ async def test_acknowledged_entries_leave_tombstones_for_as_long_as_the_workspac
 
     def finish(journal: Journal) -> None:
         for key in keys:
-            effect = FileEffect(key.execution_id, key, "/Write", b"")
+            effect = FileEffect(key.execution_id, key, "/Write", b"", key.workspace_id)
             journal.begin(effect, None)
             journal.finish(effect, b"response", None)
         journal.acknowledge([key.execution_id for key in keys], "g")
@@ -131,3 +132,42 @@ async def test_acknowledged_entries_leave_tombstones_for_as_long_as_the_workspac
         assert await journal.run(partial(Journal.execution, key=keys[0])) is None
         recorded = partial(Journal.recorded_workspaces, finished_before=clock.now())
         assert await journal.run(recorded) == ()
+
+
+async def test_a_process_that_ends_after_its_workspace_leaves_nothing_in_the_journal(
+    tmp_path: Path,
+) -> None:
+    clock, workspaces = FakeClock(), Workspaces(tmp_path / "workspaces")
+    directory = workspaces.prepared(WORKSPACE).directory
+    opened = open_journal(tmp_path / "j.sqlite", new_generation="g", boot_id="b", clock=clock)
+    async with asyncio.timeout(20), opened as journal:
+        registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
+        reaper = Reaper(journal, registry, workspaces, clock, lambda _: None)
+        # A request of a user, whose entry ends with the start of the process.
+        record = ProcessRecord(
+            process_id=ProcessId("p"),
+            workspace_id=WORKSPACE,
+            chat_id=ChatId("c"),
+            request_id="r",
+            command="sleep 900 # private",
+            workdir="/",
+            is_background=True,
+            state=ProcessState.RUNNING,
+            started_at=clock.now(),
+        )
+        effect = Effect("r", None, "/Start", b"", lambda _: b"", WORKSPACE)
+        await journal.run(lambda j: j.begin(effect, record))
+        await journal.run(lambda j: j.finish(effect, b"private", record))
+        shutil.rmtree(directory)
+        clock.advance(REMOVED_KEPT.total_seconds() + 1)
+        await reaper.reap()
+        assert await journal.run(lambda j: j.processes(WORKSPACE)) == (record,)
+
+        ended = structs.replace(
+            record, state=ProcessState.EXITED, exit=Exit(exit_code=0), ended_at=clock.now()
+        )
+        await journal.run(lambda j: j.record(ended))
+        clock.advance(REMOVED_KEPT.total_seconds() + 1)
+        await reaper.reap()
+        assert await journal.run(lambda j: j.processes(WORKSPACE)) == ()
+    assert b"private" not in (tmp_path / "j.sqlite").read_bytes()

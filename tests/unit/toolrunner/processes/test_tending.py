@@ -27,7 +27,7 @@ from toolrunner.spawner.client.spawner import Spawner
 T = TypeVar("T")
 CLOCK = FakeClock()
 KEY = Key(ExecutionId("r"), ChatId("c"), 1, "g")
-EFFECT = Effect("r", KEY, "/Start", b"", lambda record: record.state.encode())
+EFFECT = Effect("r", KEY, "/Start", b"", lambda record: record.state.encode(), WorkspaceId("w"))
 STARTING = ProcessRecord(
     process_id=ProcessId("p"),
     workspace_id=WorkspaceId("w"),
