@@ -27,6 +27,8 @@ from parley.cli.terminal_text import sanitized
 ENDED = "ACTION_ENDED"
 #: What a running call asks.
 RUNNING_CALL = ("login", "elicitation")
+#: An approval is for a call that somebody has seen.
+ANSWERED_IN_ADVANCE = ("question", "plan")
 Body = dict[str, Any]
 
 
@@ -125,7 +127,7 @@ class Person:
         new_key: Returns a new idempotency key.
         hint: Returns a command line of this program.
         is_terminal: Whether somebody can be asked here.
-        given: Answers that were given beforehand, in the order of the actions.
+        given: Answers to questions and plans that were given beforehand, in their order.
     """
 
     def __init__(
@@ -152,27 +154,31 @@ class Person:
         if any(action.get("kind") == CLIENT_TOOL for action in actions):
             return False
         for action in actions:
-            if self._given:
-                self._send(action, self._next_given(action))
+            if self._given and action.get("kind") in ANSWERED_IN_ADVANCE:
+                self._send_given(action)
             elif self._is_terminal:
                 self._send(action, ask(action))
             else:
                 self._tell(action)
         return True
 
-    def _next_given(self, action: Action) -> Body:
-        words = self._given.pop(0)
+    def _send_given(self, action: Action) -> None:
+        words = self._given[0]
         for line in (*action_lines(action), f"Answered: {words}"):
             click.echo(sanitized(line), err=True)
-        return answer_in_words(action, words)
+        if self._send(action, answer_in_words(action, words)):
+            del self._given[0]
 
-    def _send(self, action: Action, body: Body) -> None:
+    def _send(self, action: Action, body: Body) -> bool:
+        """Send an answer; return False if the action had ended by then."""
         try:
             send_answer(self._api, action, body, self._patience, key=self._new_key())
         except ApiRefused as error:
             if error.code != ENDED:
                 raise
             click.echo(sanitized(error.message), err=True)
+            return False
+        return True
 
     def _tell(self, action: Action) -> None:
         action_id = str(action.get("id"))

@@ -52,8 +52,8 @@ from parley.cli.options import HomeCommand
 )  # fmt: skip
 @click.option(
     "--answer", "given", multiple=True, metavar="TEXT",
-    help="Answer in advance what it asks, once for each in their order: with an option or own "
-    "words, a plan with `accept` or with what should change.",
+    help="Answer in advance what it asks, once for each in their order: a question with an option "
+    "or own words, a plan with `accept` or with what should change. It approves no call.",
 )  # fmt: skip
 @click.option("--model", "model_id", metavar="ID", help="The model to use.")
 @click.option(

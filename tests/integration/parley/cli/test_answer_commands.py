@@ -374,17 +374,19 @@ def test_run_asks_on_the_terminal_and_goes_on(
     assert "The plan: Write it\n  # Write it\n\n  1. Write.\n" in shown
 
 
-def test_run_answers_what_was_answered_in_advance_and_waits_for_the_rest(
+def test_run_answers_questions_and_plans_in_advance_and_no_approval(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    steps = ("requires_action", "running") * 4
+    steps = ("requires_action", "running") * 5
     asking = b"".join(status(each, str(place)) for place, each in enumerate(steps))
-    asked = (QUESTION, QUESTION, PLAN, APPROVAL)
+    asked = (QUESTION, QUESTION, PLAN)
     answered = (each for one in asked for each in (chat(one), ANSWERED))
+    # "accept" is for the plan that follows, not for a call that no person has seen.
+    last = (chat(APPROVAL), chat(PLAN), ANSWERED)
     end = status("requires_action", "10") + status("waiting", "11")
     words = ("sqlite", "neither", "smaller", "accept")
     given = [option for each in words for option in ("--answer", each)]
-    with fake_api(CREATED, Answer(stream=asking + end), *answered, chat(PLAN)) as api:
+    with fake_api(CREATED, Answer(stream=asking + end), *answered, *last, chat(PLAN)) as api:
         assert parley(api, "run", *given, "make it") == 0
     assert "unattended" not in api.requests[0].body
     assert [request.body for request in api.requests if request.path.endswith("/answer")] == [
