@@ -78,7 +78,7 @@ class Users:
         Raises:
             NoUserLeft: There is none.
         """
-        taken = set(self._owners().values())
+        taken = {*self._owners("files").values(), *self._owners("new").values()}
         # Not the lowest: processes of its last workspace may still be exiting.
         first, count = self.range.first, self.range.count
         for offset in range(count):
@@ -93,19 +93,19 @@ class Users:
         return tuple(
             sorted(
                 os.path.basename(os.path.dirname(files))
-                for files, user in self._owners().items()
+                for files, user in self._owners("files").items()
                 # Files below an overlay belong to the owner of a registered directory.
                 if user not in self.range and user != os.geteuid() and not os.path.ismount(files)
             )
         )
 
-    def _owners(self) -> dict[str, int]:
-        """Return the owner of each directory of files."""
+    def _owners(self, name: str) -> dict[str, int]:
+        """Return the owner of each directory of files, or of files that are being made (`new`)."""
         found = {}
         try:
             with os.scandir(self._directory) as entries:
                 for entry in entries:
-                    files = os.path.join(entry.path, "files")
+                    files = os.path.join(entry.path, name)
                     try:
                         found[files] = os.stat(files).st_uid
                     except OSError:

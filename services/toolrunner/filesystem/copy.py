@@ -72,6 +72,7 @@ def copy_tree(
     source: Root,
     target: Root,
     *,
+    owner: int | None = None,
     on_entry: OnEntry = lambda found, copy, content: None,
     check: Callable[[Copied], None] = lambda copied: None,
 ) -> Copied:
@@ -80,13 +81,15 @@ def copy_tree(
     Args:
         source: The tree to copy.
         target: The target; no other process writes there.
+        owner: The user that everything copied belongs to, before `on_entry` is called; None for
+            that of this process.
         on_entry: Called with every entry that was copied.
         check: Called between entries; raises to stop the copy.
 
     Raises:
         OSError: The target cannot be written.
     """
-    copying = _Copying(_Directories(source), _Directories(target), on_entry)
+    copying = _Copying(_Directories(source), _Directories(target), on_entry, owner)
     directories: list[Found] = []
     try:
         for found in walk(source):
@@ -99,6 +102,8 @@ def copy_tree(
         copying.target.close()
     for found in reversed(directories):
         with target.opened(found.path, os.O_RDONLY | os.O_DIRECTORY) as fd:
+            if owner is not None:
+                os.fchown(fd, owner, owner)
             os.fchmod(fd, found.seen.st_mode & MODE_KEPT)
             os.utime(fd, ns=(found.seen.st_atime_ns, found.seen.st_mtime_ns))
     return copying.copied
@@ -109,6 +114,7 @@ class _Copying:
     source: _Directories
     target: _Directories
     on_entry: OnEntry
+    owner: int | None
     copied: Copied = field(default_factory=Copied)
 
     def copy(self, found: Found) -> None:
@@ -135,6 +141,8 @@ class _Copying:
             return
         fd, name = self.target.place(found.path)
         os.symlink(leads_to, name, dir_fd=fd)
+        if self.owner is not None:
+            os.chown(name, self.owner, self.owner, dir_fd=fd, follow_symlinks=False)
         self.on_entry(found, -1, None)
 
     def _copy_file(self, found: Found) -> None:
@@ -153,6 +161,8 @@ class _Copying:
             copy = os.open(name, _CREATE, 0o600, dir_fd=fd)
             try:
                 content = self._copy_content(original, copy, seen.st_size)
+                if self.owner is not None:
+                    os.fchown(copy, self.owner, self.owner)
                 os.fchmod(copy, seen.st_mode & MODE_KEPT)
                 os.utime(copy, ns=(seen.st_atime_ns, seen.st_mtime_ns))
                 self.copied.files += 1

@@ -164,6 +164,7 @@ async def test_a_workspace_is_started_stopped_forked_merged_and_removed(
         "conflicts": [{"path": "a", "kind": "content", "preview": None}],
         "omitted": 0,
         "patches": [],
+        "left_out_paths": [],
     }
     await stack.owner.request("DELETE", f"{path}?force=true", None, KEY)
     assert last_request(stack) == api.DeleteWorkspaceRequest(**asked, force=True)

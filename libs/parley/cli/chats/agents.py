@@ -133,8 +133,11 @@ def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:
 
 
 def conflict_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a line for each conflict of a report."""
-    return [f"conflict ({each['kind']}): {sanitized(each['path'])}" for each in report["conflicts"]]
+    """Return a line for each conflict of a report, and for each cache that is not merged."""
+    return [
+        *(f"conflict ({each['kind']}): {sanitized(each['path'])}" for each in report["conflicts"]),
+        *(f"left out (cache): {sanitized(path)}" for path in report.get("left_out_paths", ())),
+    ]
 
 
 def below(

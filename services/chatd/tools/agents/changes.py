@@ -97,6 +97,9 @@ def _told(agent: Agent, report: MergeReport, given: ApplyInput) -> Outcome:
     hidden += max(0, len(report.conflicts) - CONFLICTS_SHOWN)
     if report.omitted + hidden:
         fields["omitted"] = report.omitted + hidden
+    if report.left_out_paths:
+        # Caches of programs, which are made again.
+        fields["left_out_paths"] = list(report.left_out_paths)
     if given.dry_run:
         patches = "".join(each.patch for each in report.patches)
         fields["patch"] = patches[:PATCHES_CHARACTERS_MAX]

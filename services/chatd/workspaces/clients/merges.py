@@ -38,6 +38,7 @@ def report_of(report: workspace_pb2.MergeReport) -> MergeReport:
         ),
         omitted=report.omitted,
         patches=tuple(MergePatch(each.path, each.patch) for each in report.patches),
+        left_out_paths=tuple(report.left_out_paths),
     )
 
 
@@ -58,4 +59,5 @@ def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
         patches=[
             workspace_pb2.MergePatch(path=each.path, patch=each.patch) for each in report.patches
         ],
+        left_out_paths=report.left_out_paths,
     )

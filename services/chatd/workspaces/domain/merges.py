@@ -57,6 +57,7 @@ class MergeReport:
     Attributes:
         omitted: Paths and conflicts beyond those that are listed.
         patches: The changes of texts, for a merge that writes nothing.
+        left_out_paths: Caches that differ and were not merged.
     """
 
     is_applied: bool
@@ -64,3 +65,4 @@ class MergeReport:
     conflicts: tuple[MergeConflict, ...] = ()
     omitted: int = 0
     patches: tuple[MergePatch, ...] = ()
+    left_out_paths: tuple[str, ...] = ()

@@ -23,6 +23,10 @@ from toolrunner.workspaces.merge.three_way import ConflictKind, Step, Version, d
 STAGE: Final = ".parley-merge"
 #: Repositories are merged by git, never by files.
 PASSED_OVER: Final = frozenset({".git", STAGE})
+#: Caches that programs write whenever they run, so that two forks never have the same. They are
+#: made again, and what they know of a file does not hold for the merged one.
+CACHES: Final = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
+CACHED_SUFFIXES: Final = (".pyc", ".pyo")
 
 
 class Strategy(StrEnum):
@@ -67,10 +71,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The changes of a merge, and its conflicts."""
+    """The changes of a merge, and its conflicts.
+
+    Attributes:
+        left_out: Caches that differ and are not merged: each the directory or file itself.
+    """
 
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...]
+    left_out: tuple[str, ...] = ()
 
 
 class Side:
@@ -97,6 +106,20 @@ class Side:
         if entry is not None and self._is_untouched(found, entry):
             return base_version(entry)
         return Version(found.kind, self._content(found), found.is_executable)
+
+    def differs(self, path: str) -> bool:
+        """Return whether a path may have changed since the fork was made, without reading it."""
+        found, entry = self.found.get(path), self._base.entries.get(path)
+        if found is None or entry is None:
+            return found is not None or base_version(entry) is not None
+        if found.kind is Kind.DIRECTORY:
+            return entry.kind is not Kind.DIRECTORY
+        return not self._is_untouched(found, entry)
+
+    def is_directory(self, path: str) -> bool:
+        """Return whether there is a directory at a path; the root is one."""
+        found = self.found.get(path)
+        return not path or (found is not None and found.kind is Kind.DIRECTORY)
 
     def text(self, path: str) -> bytes | None:
         """Return a file's content if it is a text of limited size."""
@@ -144,16 +167,22 @@ def compare(
         fork: The fork.
         parent: The parent.
         strategy: How conflicts are resolved.
-        paths: Paths to merge, with everything below them; empty for all.
+        paths: Paths to merge, with everything below them; empty for all. A cache is merged only if
+            it, or something in it, is named.
     """
     weighing = _Weighing(base, fork, parent, strategy)
     names = {path for path in (*base.entries, *fork.found) if _is_wanted(path, paths)}
     for path in sorted(names):
-        weighing.weigh(path)
+        cache = cache_of(path)
+        if not cache or any(_is_wanted(each, (cache,)) for each in paths):
+            weighing.weigh(path)
+        else:
+            weighing.leave_out(path, cache)
     weighing.check_places()
     return Comparison(
         tuple(weighing.changes[path] for path in sorted(weighing.changes)),
         tuple(weighing.conflicts[path] for path in sorted(weighing.conflicts)),
+        tuple(sorted(weighing.left_out)),
     )
 
 
@@ -165,6 +194,17 @@ class _Weighing:
     strategy: Strategy
     changes: dict[str, Change] = field(default_factory=dict)
     conflicts: dict[str, Conflict] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+
+    def leave_out(self, path: str, cache: str) -> None:
+        """Leave a path of a cache as it is; it goes only with the directory that it is in."""
+        if PASSED_OVER.intersection(path.split("/")):
+            return
+        if not self.fork.is_directory(cache.rpartition("/")[0]):
+            if path in self.parent.found:
+                self._take(path, is_executable=False)
+        elif cache not in self.left_out and self.fork.differs(path):
+            self.left_out.add(cache)
 
     def weigh(self, path: str) -> None:
         """Decide about one path."""
@@ -281,6 +321,15 @@ class _Weighing:
         if ours is None or theirs is None:
             return b""
         return b"".join(merge_lines(b"", ours, theirs).lines)
+
+
+def cache_of(path: str) -> str:
+    """Return the outermost cache that a path is or is in; empty for none."""
+    parts = path.split("/")
+    for depth, part in enumerate(parts, 1):
+        if part in CACHES or part.endswith(CACHED_SUFFIXES):
+            return "/".join(parts[:depth])
+    return ""
 
 
 def _goes(change: Change | None) -> bool:

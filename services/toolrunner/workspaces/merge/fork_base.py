@@ -24,6 +24,9 @@ DIGEST_BYTES_MAX: Final = 64 * 1024 * 1024
 TEXT_BYTES_MAX: Final = 1024 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
 _PROBE_BYTES: Final = 8192
+#: Shorter texts are kept as they are: compressing them takes longer than copying the file, and
+#: the file itself takes as much of the disk.
+PLAIN_BYTES_MAX: Final = 4096
 
 Identity = tuple[int, int, int, int]
 
@@ -39,6 +42,7 @@ class BaseEntry(msgspec.Struct, frozen=True, array_like=True):
         is_executable: Whether a file was executable.
         offset: The offset of its text in the pack; -1 for no text.
         packed_bytes: Its size there.
+        is_plain: Whether it is not compressed there.
     """
 
     kind: Kind
@@ -48,6 +52,7 @@ class BaseEntry(msgspec.Struct, frozen=True, array_like=True):
     is_executable: bool = False
     offset: int = -1
     packed_bytes: int = 0
+    is_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,8 @@ class Base:
             return None
         with self.pack.open("rb") as pack:
             pack.seek(entry.offset)
-            return zlib.decompress(pack.read(entry.packed_bytes))
+            packed = pack.read(entry.packed_bytes)
+        return packed if entry.is_plain else zlib.decompress(packed)
 
 
 @dataclass
@@ -87,13 +93,14 @@ class _Recording:
 
     def note(self, found: Found, copy: int, small: bytes | None) -> None:
         """Record one entry, with the identity of its copy."""
-        content, offset, packed_bytes = "", -1, 0
+        content, offset, packed_bytes, is_plain = "", -1, 0, False
         if found.kind is Kind.LINK:
             content = link_digest(self.target, found.path)
         elif found.kind is Kind.FILE and found.seen.st_size <= DIGEST_BYTES_MAX:
             content, text = digest_and_text(copy) if small is None else _told_of(small)
             if text is not None:
-                packed = zlib.compress(text, 1)
+                is_plain = len(text) <= PLAIN_BYTES_MAX
+                packed = text if is_plain else zlib.compress(text, 1)
                 os.write(self.pack_fd, packed)
                 offset, packed_bytes = self.offset, len(packed)
                 self.offset += packed_bytes
@@ -108,6 +115,7 @@ class _Recording:
             found.is_executable,
             offset,
             packed_bytes,
+            is_plain,
         )
 
 
@@ -116,8 +124,12 @@ def copy_with_base(
     target: Root,
     directory: Path,
     check: Callable[[Copied], None] = lambda copied: None,
+    owner: int | None = None,
 ) -> Copied:
     """Copy a tree, and store its base in a directory; `check` raises to stop the copy.
+
+    With an owner the copy is given away as it is made: a later change of owner would change the
+    identity of every file, and a merge would have to read them all.
 
     Raises:
         OSError: The disk is full.
@@ -126,7 +138,7 @@ def copy_with_base(
     pack_fd = os.open(directory / "pack", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
     try:
         recording = _Recording(source, target, pack_fd)
-        copied = copy_tree(source, target, on_entry=recording.note, check=check)
+        copied = copy_tree(source, target, owner=owner, on_entry=recording.note, check=check)
     finally:
         os.close(pack_fd)
     # As bytes: file names need not be UTF-8.

@@ -46,6 +46,7 @@ class MergeReport:
     merged_paths: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
     patches: tuple[Patch, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,9 @@ class Merges:
             is_refused = requested.strategy is Strategy.REPORT and bool(found.conflicts)
             shown = () if is_refused else paths
             patches = patches_of(found.changes, fork, parent) if requested.is_dry_run else ()
-            response = encode(MergeReport(is_applied, shown, found.conflicts, patches))
+            response = encode(
+                MergeReport(is_applied, shown, found.conflicts, patches, found.left_out)
+            )
             if not is_applied:
                 return None, response
             quota = workspaces.quota_of(requested.parent_id)

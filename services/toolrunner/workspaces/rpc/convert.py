@@ -22,6 +22,7 @@ from toolrunner.workspaces.preparation_runs import EndReason, PreparationEvent
 PATHS_MAX: Final = 10_000
 PATHS_BYTES_MAX: Final = 1024 * 1024
 CONFLICTS_MAX: Final = 1000
+LEFT_OUT_MAX: Final = 100
 PREVIEW_BYTES_MAX: Final = 16 * 1024
 PREVIEWS_BYTES_MAX: Final = 1024 * 1024
 
@@ -123,6 +124,7 @@ def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
             workspace_pb2.MergePatch(path=_shown(each.path), patch=_shown(each.text))
             for each in report.patches
         ],
+        left_out_paths=[_shown(path) for path in report.left_out[:LEFT_OUT_MAX]],
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.copy import Copied, copy_tree
+from toolrunner.filesystem.spread import spread_out
 from toolrunner.filesystem.trash import PRIVATE, Trash
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import Quota, WorkspaceId
@@ -136,6 +137,7 @@ class SourceBuilder:
         """
         workspace = self.workspaces.at(workspace_id)
         workspace.directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        spread_out(workspace.directory.parent)
         for left_behind in (UNFINISHED, BASE):
             await asyncio.to_thread(self.trash.throw, workspace.directory / left_behind)
         try:
@@ -175,6 +177,8 @@ class SourceBuilder:
                     return
             case Fork():
                 await self._fork(workspace, source, quota, say)
+                os.rename(unfinished, workspace.directory / "files")
+                return
             case _:
                 assert_never(source)
         owner = self.owners.take()
@@ -201,9 +205,9 @@ class SourceBuilder:
 
     async def _fork(self, workspace: Workspace, source: Fork, quota: Quota, say: Say) -> None:
         parent = self.workspaces.at(source.parent_id)
-        copied = await _copied(
-            parent.root, workspace.directory / UNFINISHED, workspace.directory / BASE, quota
-        )
+        unfinished, base = workspace.directory / UNFINISHED, workspace.directory / BASE
+        owner = self.owners.take()
+        copied = await _copied(parent.root, unfinished, base, quota, owner)
         say("copy", f"a copy of {source.parent_id}, {_told(copied)}")
 
     def registered(self, source: Local) -> LocalDirectory:
@@ -307,7 +311,9 @@ def _failure_of(error: Exception) -> Exception:
             return error
 
 
-async def _copied(source: Path, target: Path, base: Path | None, quota: Quota) -> Copied:
+async def _copied(
+    source: Path, target: Path, base: Path | None, quota: Quota, owner: int | None = None
+) -> Copied:
     """Copy a tree in a thread; if cancelled, the thread ends before this returns."""
     is_unwanted = threading.Event()
 
@@ -319,13 +325,16 @@ async def _copied(source: Path, target: Path, base: Path | None, quota: Quota) -
 
     def work() -> Copied:
         target.mkdir(mode=PRIVATE)
+        if owner is not None:
+            # First, so that no other workspace gets this user meanwhile.
+            os.chown(target, owner, owner)
         original = Root.open_directory(str(source))
         try:
             copy = Root.open_directory(str(target))
             try:
                 if base is None:
                     return copy_tree(original, copy, check=check)
-                copied = copy_with_base(original, copy, base, check)
+                copied = copy_with_base(original, copy, base, check, owner)
                 if os.fstat(original.fd).st_ino != os.stat(source).st_ino:
                     raise SourceFailed("the workspace it is a copy of was removed meanwhile")
                 return copied

@@ -9,8 +9,9 @@ from support.toolrunner.merged_trees import Pair, write
 from toolrunner.directories.users import DEFAULT_RANGE, NoUserLeft, UserRange, Users
 from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.filesystem.beneath import Root
-from toolrunner.filesystem.tree import hand_over
+from toolrunner.filesystem.tree import Kind, hand_over, walk
 from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.workspaces.merge.fork_base import Base, copy_with_base
 
 OWNER = 23_456
 
@@ -31,6 +32,26 @@ def test_a_tree_is_handed_over_and_no_link_followed(tmp_path: Path) -> None:
     hand_over(root, OWNER)
     root.close()
     assert (owners(tree), outside.stat().st_uid) == ({OWNER}, 0)
+
+
+def test_a_copy_is_given_away_before_its_base_remembers_it(tmp_path: Path) -> None:
+    """Else a merge takes every file for a changed one, and reads all of them."""
+    outside = tmp_path / "outside"
+    outside.touch()
+    source, target = tmp_path / "source", tmp_path / "target"
+    write(source, {"d/f": "f", "g": "g" * 5000, "link": f"->{outside}"})
+    target.mkdir()
+    roots = [Root.open_directory(str(each)) for each in (source, target)]
+    copy_with_base(roots[0], roots[1], tmp_path / "base", owner=OWNER)
+    base = Base.load(tmp_path / "base")
+    found = {each.path: each.identity for each in walk(roots[1]) if each.kind is Kind.FILE}
+    for root in roots:
+        root.close()
+    assert owners(target) == {0, OWNER}
+    assert {path.lstat().st_uid for path in target.rglob("*")} == {OWNER}
+    assert outside.stat().st_uid == 0
+    assert {path: base.entries[path].copy for path in found} == found
+    assert (base.text("d/f"), base.text("g")) == (b"f", b"g" * 5000)
 
 
 def test_files_from_before_there_were_users_get_one(tmp_path: Path) -> None:
@@ -73,6 +94,13 @@ def test_a_workspace_keeps_a_user_of_another_range_and_is_told(tmp_path: Path) -
     assert [each.root.stat().st_uid for each in kept] == [30_000, 30_001, 30_002]
     assert later.outside() == ("a",)
     assert after.by_user() == {30_001: WorkspaceId("b"), 30_002: WorkspaceId("c")}
+
+
+def test_the_user_of_files_that_are_being_made_is_taken(tmp_path: Path) -> None:
+    users = Users(tmp_path, UserRange(30_000, 2))
+    (tmp_path / "w" / "new").mkdir(parents=True)
+    os.chown(tmp_path / "w" / "new", 30_000, 30_000)
+    assert [users.take(), users.take()] == [30_001, 30_001]
 
 
 def test_no_user_of_a_full_range_is_given_twice(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from support.toolrunner.merged_trees import Pair, Tree, read, write
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.errors import MergeInterrupted
 from toolrunner.workspaces.merge.application import MergePlan, go_back, go_forward
-from toolrunner.workspaces.merge.comparison import Strategy
+from toolrunner.workspaces.merge.comparison import Strategy, cache_of
 from toolrunner.workspaces.merge.three_way import ConflictKind
 
 BEGINNING: Tree = {"a": "1\n2\n3\n4\n5\n", "b": "b", "d/x": "x", "d/y": "y", "link": "->a"}
@@ -141,6 +141,53 @@ def test_repositories_are_left_alone(tmp_path: Path) -> None:
     pair = Pair.made(tmp_path, {**BEGINNING, ".git/HEAD": "one", "sub/.git/HEAD": "one"})
     write(pair.fork, {".git/HEAD": "two", "sub/.git/HEAD": "two", ".git/new": "n"})
     assert pair.merge().changes == ()
+
+
+CACHED = "pkg/__pycache__/m.cpython-311.pyc"
+
+
+def test_two_forks_that_both_ran_python_are_both_merged(tmp_path: Path) -> None:
+    """The caches of both differ, and so do those that the parent has by then."""
+    for cache in (CACHED, "pkg/m.pyc", ".pytest_cache/v/lastfailed", "a/.mypy_cache/3.11/m.json"):
+        for beginning in ({"pkg/m.py": "m", "a/x": "x"}, {"pkg/m.py": "m", "a/x": "x", cache: "0"}):
+            directory = tmp_path / f"{len(os.listdir(tmp_path))}"
+            pair = Pair.made(directory, beginning)
+            write(pair.fork, {"pkg/m.py": "changed", "pkg/n.py": "n", cache: "fork"})
+            write(pair.parent, {cache: "parent"})
+            found = pair.merge()
+            top = cache_of(cache)
+            assert (found.conflicts, found.left_out) == ((), (top,))
+            assert [change.path for change in found.changes] == ["pkg/m.py", "pkg/n.py"]
+            assert (pair.parent / cache).read_text() == "parent"
+
+
+def test_a_cache_is_not_told_unless_it_differs_and_is_merged_if_it_is_named(
+    tmp_path: Path,
+) -> None:
+    pair = Pair.made(tmp_path, {"pkg/m.py": "m", CACHED: "0", "pkg/pycache": "no cache"})
+    write(pair.fork, {"pkg/m.py": "changed", "pkg/pycache": "changed"})
+    found = pair.merge()
+    assert [change.path for change in found.changes] == ["pkg/m.py", "pkg/pycache"]
+    assert found.left_out == ()
+    write(pair.fork, {CACHED: "fork"})
+    assert pair.merge(paths=("pkg",)).left_out == ("pkg/__pycache__",)
+    assert pair.merge(paths=("pkg/__pycache__",)).left_out == ()
+    assert (pair.parent / CACHED).read_text() == "fork"
+
+
+def test_a_cache_goes_with_the_directory_that_it_is_in(tmp_path: Path) -> None:
+    pair = Pair.made(tmp_path, {"a": "a", "pkg/m.py": "m", CACHED: "0"})
+    shutil.rmtree(pair.fork / "pkg")
+    write(pair.parent, {CACHED: "parent"})
+    found = pair.merge()
+    assert (found.conflicts, found.left_out) == ((), ())
+    assert read(pair.parent) == {"a": "a"}
+
+
+def test_a_cache_that_only_the_fork_has_is_not_brought(pair: Pair) -> None:
+    write(pair.fork, {CACHED: "fork", "pkg/m.py": "m"})
+    assert pair.merge().left_out == ("pkg/__pycache__",)
+    assert sorted(os.listdir(pair.parent / "pkg")) == ["m.py"]
 
 
 def test_a_name_that_is_no_text_is_merged(pair: Pair) -> None:

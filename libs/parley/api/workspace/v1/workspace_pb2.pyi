@@ -727,6 +727,7 @@ class MergeReport(_message.Message):
     CONFLICTS_FIELD_NUMBER: _builtins.int
     OMITTED_FIELD_NUMBER: _builtins.int
     PATCHES_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_PATHS_FIELD_NUMBER: _builtins.int
     applied: _builtins.bool
     """Whether anything was written to the parent."""
     omitted: _builtins.int
@@ -743,6 +744,10 @@ class MergeReport(_message.Message):
     def patches(self) -> _containers.RepeatedCompositeFieldContainer[Global___MergePatch]:
         """The changes of texts, if nothing was to be written."""
 
+    @_builtins.property
+    def left_out_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Caches that differ and are not merged unless they are named, at most 100."""
+
     def __init__(
         self,
         *,
@@ -751,10 +756,11 @@ class MergeReport(_message.Message):
         conflicts: _abc.Iterable[Global___MergeConflict] | None = ...,
         omitted: _builtins.int = ...,
         patches: _abc.Iterable[Global___MergePatch] | None = ...,
+        left_out_paths: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "conflicts", b"conflicts", "merged_paths", b"merged_paths", "omitted", b"omitted", "patches", b"patches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "conflicts", b"conflicts", "left_out_paths", b"left_out_paths", "merged_paths", b"merged_paths", "omitted", b"omitted", "patches", b"patches"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
