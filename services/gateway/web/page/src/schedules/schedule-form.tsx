@@ -7,7 +7,7 @@ import { models } from "../api/queries.ts";
 import type { ReasoningEffort, Schedule } from "../api/types.ts";
 import { effortsOf } from "../composer/model-picker.tsx";
 import { usableWorkspaces } from "../composer/workspace-picker.tsx";
-import { AreaField, CheckField, SelectField, TextField } from "../forms/fields.tsx";
+import { AreaField, CheckField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, type Saving } from "../forms/form.tsx";
 import { bodyOf, isComplete, type ScheduleValues, valuesOf } from "./schedule-values.ts";
 
@@ -144,9 +144,4 @@ function Ends({ values, set, problemOf }: PartProps) {
       </div>
     </>
   );
-}
-
-/** Options with the one that is stored, also if it is not in the list any more. */
-function withStored(options: readonly (readonly [string, string])[], stored: string): readonly (readonly [string, string])[] {
-  return options.some(([id]) => id === stored) ? options : [...options, [stored, "What is stored"]];
 }
