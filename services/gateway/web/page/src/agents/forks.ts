@@ -2,12 +2,12 @@
 import type { Chat } from "../api/types.ts";
 
 /** Whether an agent works in a fork, which has the id of its chat. */
-export function isForked(agent: Chat): boolean {
+function isForked(agent: Chat): boolean {
   return agent.parent_chat_id !== null && agent.workspace_id === agent.id;
 }
 
 /** Whether an agent does nothing any more, and nothing waits for it. */
-export function hasEnded(agent: Chat): boolean {
+function hasEnded(agent: Chat): boolean {
   return (agent.status === "waiting" || agent.status === "error") && agent.queue_length === 0;
 }
 

@@ -3,7 +3,7 @@ import { wordsOf } from "../api/problem.ts";
 import type { Draft } from "./drafts.ts";
 
 /** A file that was not stored. */
-export interface Failed {
+interface Failed {
   name: string;
   /** The text that was pasted, if the file was made of one. */
   pasted: string | null;
@@ -12,7 +12,7 @@ export interface Failed {
   error: unknown;
 }
 
-export type Outcome =
+type Outcome =
   /** It stays beside the message, where it can be tried again. */
   | { kind: "kept"; problem: string }
   /** Its text goes back into the message. */

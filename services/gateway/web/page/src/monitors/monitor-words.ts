@@ -9,7 +9,7 @@ export function isLive(monitor: Monitor): boolean {
 }
 
 /** Why a chat is woken; empty while there is no cause. */
-export function causeOf({ cause, detail }: Monitor): string {
+function causeOf({ cause, detail }: Monitor): string {
   switch (cause) {
     case "matched":
       return `The process printed: ${detail ?? ""}`;
