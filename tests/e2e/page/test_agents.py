@@ -6,7 +6,8 @@ import pytest
 
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
-from support.stack.page_session import idle, sign_in, written
+from support.stack.page_audit import problems_in_all_looks
+from support.stack.page_session import call, idle, sign_in, written
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +68,71 @@ async def test_a_chat_waits_for_its_agents_and_not_for_a_person_and_the_panel_sh
 
     assert waiting_for_me is False
     assert placeholder == "Write a message"
+
+
+async def test_changes_of_an_agent_in_a_fork_are_looked_at_and_applied_in_the_panel(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "astrid")
+    fork = json.dumps(
+        {
+            "prompt": "run: printf 'child\\n' > shared; echo new > added",
+            "name": "Writer",
+            "isolation": "fork",
+        }
+    )
+    beside = json.dumps({"prompt": "repeat after me: nothing", "name": "Speaker"})
+    await written(
+        page,
+        f"run: echo parent > shared\ncall: spawn_agent {fork}\n"
+        f"call: spawn_agent {beside}\ncall: wait_agents {{}}",
+    )
+    await page.until("location.pathname.startsWith('/chats/')")
+    path = "/api/v1" + str(await page.run("location.pathname"))
+    await idle(page)
+    await page.click(".bar button", "Workspace of the chat")
+    await page.click("[role=tab]", "Agents")
+    await page.find(".panel .agent-row", "Speaker")
+    await page.find(".panel .agent-actions button", "Apply the changes of Writer")
+    # Only the agent in a fork has changes of its own, and no button is inside of a link.
+    offered = await page.run("document.querySelectorAll('.panel .agent-actions').length")
+    nested = await page.run("document.querySelectorAll('.panel a button').length")
+    tree = await problems_in_all_looks(page)
+    # The buttons follow the row in the order of the keyboard.
+    await page.run(
+        "[...document.querySelectorAll('.panel .agent-row')]"
+        ".find((each) => each.innerText.includes('Writer')).focus()"
+    )
+    await page.press("Tab")
+    focused = await page.run("document.activeElement.getAttribute('aria-label')")
+    await page.press("Enter")
+    await page.find("dialog .diff .is-added", "child")
+    await page.find("dialog summary", "added")
+    changes = await problems_in_all_looks(page)
+    await page.click("dialog button", "Close")
+    await page.until("!document.querySelector('dialog')")
+    before = call(stack, "GET", f"{path}/files", login="astrid")["items"]
+    await page.click(".panel .agent-actions button", "Apply the changes of Writer")
+    asked = await problems_in_all_looks(page)
+    await page.click("dialog button", "Apply")
+    await page.find("dialog .notice", "2 files were written")
+    await page.click("dialog button", "Close")
+    await page.until("!document.querySelector('dialog')")
+    await page.click(".panel .agent-actions button", "Changes of Writer")
+    await page.find("dialog", "Nothing was changed.")
+    await page.click("dialog button", "Close")
+    await page.until("!document.querySelector('dialog')")
+    await page.click("[role=tab]", "Files")
+    await page.find(".panel .entry", "added")
+    await page.click(".panel .entry", "shared")
+    await page.find(".panel .preview", "child")
+
+    assert (offered, nested) == (1, 0)
+    assert focused == "Changes of Writer"
+    assert (tree, changes, asked) == ({}, {}, {})
+    assert "added" not in [each["path"] for each in before]
 
 
 async def test_the_arrow_of_a_chat_with_agents_lies_beside_its_title(

@@ -16,6 +16,22 @@ PASTE = """
         document.querySelector('.composer textarea').dispatchEvent(event);
     })()
 """
+#: Hold uploads back until they are let go, and have them refused then.
+HOLDING = """
+    (() => {
+        const {open, send} = XMLHttpRequest.prototype;
+        const held = [];
+        XMLHttpRequest.prototype.open = function (method, address, ...rest) {
+            this.isUpload = address.startsWith('/api/v1/files');
+            return open.call(this, method, this.isUpload ? '/api/v1/none' : address, ...rest);
+        };
+        XMLHttpRequest.prototype.send = function (body) {
+            if (this.isUpload) held.push(() => send.call(this, body));
+            else send.call(this, body);
+        };
+        window.heldUploads = held;
+    })()
+"""
 
 
 async def test_a_long_paste_becomes_a_file_and_a_draft_survives_a_reload(
@@ -39,6 +55,29 @@ async def test_a_long_paste_becomes_a_file_and_a_draft_survives_a_reload(
 
     assert await page.run("document.querySelector('.composer textarea').value") == ""
     assert await page.run("document.querySelectorAll('.composer .file-chip').length") == 0
+
+
+async def test_pasted_text_that_is_not_stored_goes_back_into_the_message_of_a_composer_that_is_gone(
+    stack: LocalStack, page: Page
+) -> None:
+    await page.run(HOLDING)
+    await page.click(".composer textarea")
+    await page.type("Read this:")
+    await page.run(PASTE)
+    await page.find(".composer .tile.is-pending")
+    await page.until("window.heldUploads.length === 1")
+    # Leave the composer while its upload is on the way.
+    await page.run("history.pushState(null, '', '/waiting')")
+    await page.until("!document.querySelector('.composer')")
+    await page.run("window.heldUploads.pop()()")
+    await page.find(".toasts", "The pasted text was not stored as a file")
+    await page.run("history.pushState(null, '', '/')")
+    await page.find(".composer textarea", "a line of a long log")
+    text = await page.run("document.querySelector('.composer textarea').value")
+    tiles = await page.run("document.querySelectorAll('.composer .tile').length")
+
+    assert text.startswith("Read this:\n\na line of a long log\n")
+    assert tiles == 0
 
 
 async def test_a_command_summarises_the_chat_and_the_line_says_what_the_model_has(

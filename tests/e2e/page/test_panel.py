@@ -1,9 +1,12 @@
 """The panel beside a chat: files, changes and processes of its workspace."""
 
+import json
+
 import pytest
 
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
+from support.stack.page_audit import problems_in_all_looks
 from support.stack.page_session import call, idle, sign_in, written
 
 pytestmark = pytest.mark.slow
@@ -162,3 +165,44 @@ async def test_a_file_is_uploaded_into_the_directory_that_is_shown(
     await page.click(".panel-part button", "Files")
     await page.click(".entry", "b.txt")
     await page.find(".preview", "old")
+
+
+async def test_monitors_of_a_chat_are_listed_with_their_cause_and_cancelled(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "mona")
+    waits = "while [ ! -e go ]; do sleep 0.2; done; echo all ready 7; sleep 300"
+    background = json.dumps({"command": waits, "run_in_background": True})
+    await written(page, f"call: execute {background}")
+    await page.until("location.pathname.startsWith('/chats/')")
+    path = "/api/v1" + str(await page.run("location.pathname"))
+    await page.click(".bar button", "Workspace of the chat")
+    await page.click("[role=tab]", "Processes")
+    await page.find(".panel .badge", "running")
+    await idle(page)
+    (process,) = call(stack, "GET", f"{path}/processes", login="mona")["items"]
+    for pattern in ("ready [0-9]", "never"):
+        watched = json.dumps({"process_id": process["id"], "pattern": pattern})
+        await written(page, f"call: monitor_process {watched}")
+        await page.find("[aria-label=Monitors] code", pattern)
+        await idle(page)
+    await page.find("[aria-label=Monitors] .badge", "waiting")
+    listed = await problems_in_all_looks(page)
+    # The newest is the first: the one that waits for a line that never comes.
+    await page.click("[aria-label=Monitors] button", "Cancel the monitor")
+    await page.find("[aria-label=Monitors]", "Its owner cancelled it.")
+    await page.until("!document.querySelector('.toasts .notice')")
+    await written(page, "run: touch go")
+    await page.find("[aria-label=Monitors]", "The process printed: all ready 7")
+    await page.find("[aria-label=Monitors] .badge", "woken")
+    await idle(page)
+    over = await problems_in_all_looks(page)
+    stored = call(stack, "GET", f"{path}/monitors", login="mona")["items"]
+
+    assert (listed, over) == ({}, {})
+    assert [(each["pattern"], each["state"]) for each in stored] == [
+        ("never", "ended"),
+        ("ready [0-9]", "woken"),
+    ]

@@ -10,6 +10,14 @@ from support.stack.page_session import call, idle, sign_in, written
 pytestmark = pytest.mark.slow
 
 WRITE = 'call: write_file {"path": "done.txt", "content": "done"}'
+SUBMIT_DISABLED = "document.querySelector('.panel button[type=submit]').disabled"
+CHOOSE_JUDGE = """
+    ((model_id) => {{
+        const field = document.querySelector('.panel select');
+        field.value = model_id;
+        field.dispatchEvent(new Event('change', {{bubbles: true}}));
+    }})({model_id!r})
+"""
 
 
 async def opened(page: Page, stack: LocalStack, login: str) -> str:
@@ -78,3 +86,35 @@ async def test_a_goal_is_paused_resumed_and_ended(stack: LocalStack, chromium: B
 
     assert paused == "paused"
     assert shown == {}
+
+
+async def test_a_goal_has_a_judge_that_is_shown_with_its_verdict_and_kept_when_it_is_changed(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    path = await opened(page, stack, "gerda")
+    await filled(page, "What to achieve", "repeat after me: no")
+    await filled(page, "Turns", "1")
+    without = await page.run(SUBMIT_DISABLED)
+    models = call(stack, "GET", "/api/v1/models", login="gerda")["items"]
+    judge = next(each["id"] for each in models if each["name"] == "scripted")
+    await page.until(f"!!document.querySelector('.panel option[value=\"{judge}\"]')")
+    await page.run(CHOOSE_JUDGE.format(model_id=judge))
+    await page.until(f"!{SUBMIT_DISABLED}")
+    form = await problems_in_all_looks(page)
+    await page.click(".panel button[type=submit]", "Set the goal")
+    await page.find(".panel .badge", "exhausted")
+    await page.find(".panel section[aria-label=Judge]", "No call succeeded yet.")
+    shown = await problems_in_all_looks(page)
+    first = call(stack, "GET", f"{path}/goal", login="gerda")
+    await page.click(".panel button", "Set another goal")
+    await filled(page, "What to achieve", "run: echo yes")
+    await page.click(".panel button[type=submit]", "Set the goal")
+    await page.find(".panel .badge", "reached")
+    await page.find(".panel section[aria-label=Judge]", "A call succeeded.")
+    second = call(stack, "GET", f"{path}/goal", login="gerda")
+
+    assert without is True
+    assert (form, shown) == ({}, {})
+    assert (first["check_command"], first["verdict"]) == ("", "No call succeeded yet.")
+    assert [each["judge_model_id"] for each in (first, second)] == [judge, judge]

@@ -85,3 +85,48 @@ async def test_a_message_is_scheduled_for_one_time(stack: LocalStack, chromium: 
     (stored,) = call(stack, "GET", "/api/v1/schedules", login="sigrid")["items"]
     assert (stored["cron"], stored["state"]) == (None, "active")
     assert stored["at"] is not None
+
+
+async def test_a_schedule_is_changed_and_one_that_changed_meanwhile_is_not_overwritten(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "solveig")
+    body = {
+        "text": "Look.",
+        "cron": "30 9 * * mon-fri",
+        "time_zone": "Europe/Berlin",
+        "runs_max": 3,
+    }
+    made = call(stack, "POST", "/api/v1/schedules", body, login="solveig")
+    path = f"/api/v1/schedules/{made['id']}"
+    await page.visit(f"http://{stack.http}/settings/schedules")
+    await page.click("td button", "Change")
+    await page.click("dialog label", "Cron expression")
+    await page.run("document.activeElement.select()")
+    await page.type("0 8 * * *")
+    await page.click("dialog summary", "More")
+    form = await problems_in_all_looks(page)
+    await page.click("dialog button[type=submit]", "Save")
+    await page.until("!document.querySelector('dialog')")
+    await page.find("td", "0 8 * * * (Europe/Berlin)")
+    changed = call(stack, "GET", path, login="solveig")
+    # What was said covers the end of the table for a while.
+    await page.until("!document.querySelector('.toasts .notice')")
+    # Another client changes it while the form is open.
+    await page.click("td button", "Change")
+    await page.click("dialog textarea")
+    await page.run("document.activeElement.select()")
+    await page.type("Listen.")
+    call(stack, "PATCH", path, {"text": "Smell."}, login="solveig")
+    await page.click("dialog button[type=submit]", "Save")
+    await page.find("dialog form > [role=alert]")
+    typed = await page.run("document.querySelector('dialog textarea').value")
+    stored = call(stack, "GET", path, login="solveig")
+
+    assert form == {}
+    assert (changed["text"], changed["cron"]) == ("Look.", "0 8 * * *")
+    assert (changed["time_zone"], changed["runs_max"]) == ("Europe/Berlin", 3)
+    assert typed == "Listen."
+    assert stored["text"] == "Smell."

@@ -1,4 +1,4 @@
-/** Agents as a tree: each with its status, what it said last, and its cost. */
+/** Agents as a tree: each with its status, what it said last, its cost, and what to do with its work. */
 import "./agents.css";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
@@ -6,6 +6,7 @@ import { chatUsage } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { money } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
+import { ForkActions } from "./fork-actions.tsx";
 import { dotOf, useWaitsForAgents, wordsOfStatus } from "./status.ts";
 
 interface TreeProps {
@@ -23,6 +24,7 @@ export function AgentTree({ agents, parentId, openId }: TreeProps) {
         .map((agent) => (
           <li key={agent.id}>
             <AgentRow agent={agent} isOpen={agent.id === openId} />
+            <ForkActions agent={agent} />
             {agent.child_count > 0 && (
               <AgentTree agents={agents} parentId={agent.id} {...(openId ? { openId } : {})} />
             )}

@@ -16,6 +16,11 @@ export function whenSignedOut(tell: () => void): void {
   onSignedOut = tell;
 }
 
+/** Say so if a response means that the session is over, also for requests that leave in another way. */
+export function noticeSignOut(status: number): void {
+  if (status === 401) onSignedOut();
+}
+
 /** Return 128 random bits; `crypto.randomUUID` exists on secure origins only. */
 export function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -54,7 +59,7 @@ export async function send(request: Request): Promise<Response> {
 
 function checked(request: Request, response: Response): Response {
   const path = new URL(request.url).pathname;
-  if (response.status === 401 && !path.startsWith(SIGN_IN)) onSignedOut();
+  if (!path.startsWith(SIGN_IN)) noticeSignOut(response.status);
   return response;
 }
 

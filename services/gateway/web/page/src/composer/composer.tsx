@@ -12,6 +12,7 @@ import { changeDraft, type Draft, forgetDraft, NO_DRAFT, onDraftChanged, readDra
 import type { InputPart } from "../api/types.ts";
 import type { Selection } from "../mcp/selection.ts";
 import { MENTION, type Prompt, promptCall, promptsFor, promptText, type Resource, resourcesFor } from "./mentions.ts";
+import { withReturned } from "./failed-uploads.ts";
 import { comboboxOf, type Offer, OfferList } from "./offers.tsx";
 import { useUploads } from "./pending.ts";
 import { onReference, type Reference } from "./references.ts";
@@ -55,7 +56,12 @@ const isPhone = matchMedia("(pointer: coarse)");
 export function Composer(props: Props) {
   const { place, editing, isBusy, onSend, onInterrupt } = props;
   const [draft, setDraft] = useState<Draft>(() => (editing ? { ...NO_DRAFT, text: editing.text } : readDraft(place)));
-  const uploads = useUploads((stored) => update((was) => ({ ...was, files: [...was.files, stored] })));
+  const isShown = useRef(true);
+  const uploads = useUploads({
+    isShown,
+    onStored: (stored) => update((was) => ({ ...was, files: [...was.files, stored] })),
+    onReturned: takeBack,
+  });
   const [isSending, setSending] = useState(false);
   const [cycle, setCycle] = useState<number | null>(null);
   const [marked, setMarked] = useState(0);
@@ -63,7 +69,6 @@ export function Composer(props: Props) {
   const [closed, setClosed] = useState<string | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  const isShown = useRef(true);
   const hidden = countHidden(draft.text);
   const sends = useSyncExternalStore(sendKey.subscribe, sendKey.get);
   const { prompts, resources } = useServerReferences(props.selection, draft.text);
@@ -129,6 +134,13 @@ export function Composer(props: Props) {
         return changed;
       });
     } else if (!editing) changeDraft(place, next);
+  }
+
+  /** Take a pasted text back; that of an edit that was left goes into the draft of the chat. */
+  function takeBack(text: string): void {
+    const returned = (was: Draft): Draft => withReturned(was, text);
+    if (editing && !isShown.current) changeDraft(place, returned);
+    else update(returned);
   }
 
   async function submit(behaviour: "queue" | "interrupt"): Promise<void> {
@@ -237,7 +249,7 @@ export function Composer(props: Props) {
       uploads.add(files);
     } else if (isLong(text) && !forcedInline.current) {
       event.preventDefault();
-      uploads.add([new File([text], "pasted.txt", { type: "text/plain" })]);
+      uploads.addText(text);
     }
     forcedInline.current = false;
   }

@@ -1,12 +1,15 @@
 /** Files on their way to the server, with how far each is and why one failed. */
-import { useRef, useState } from "react";
-import { wordsOf } from "../api/problem.ts";
+import { type RefObject, useRef, useState } from "react";
+import { complain } from "../ui/toasts.tsx";
 import type { DraftFile } from "./drafts.ts";
+import { outcomeOf } from "./failed-uploads.ts";
 import { upload } from "./uploads.ts";
 
 export interface Pending {
   key: number;
   file: File;
+  /** The text that was pasted, if the file was made of one. */
+  pasted: string | null;
   /** The share that was sent, from 0 to 1. */
   share: number;
   /** Why it was not stored; it stays until it is tried again or removed. */
@@ -18,19 +21,30 @@ export interface Uploads {
   /** Whether something is on its way. */
   isBusy: boolean;
   add: (files: Iterable<File>) => void;
+  /** Store a text that was pasted as a file. */
+  addText: (text: string) => void;
   retry: (key: number) => void;
   remove: (key: number) => void;
 }
 
 let last = 0;
 
-export function useUploads(onStored: (file: DraftFile) => void): Uploads {
+interface Owner {
+  /** Whether the composer is still shown; what fails afterwards is complained about. */
+  isShown: RefObject<boolean>;
+  onStored: (file: DraftFile) => void;
+  /** Take a pasted text back that was not stored. */
+  onReturned: (text: string) => void;
+}
+
+export function useUploads(owner: Owner): Uploads {
   const [pending, setPending] = useState<readonly Pending[]>([]);
   const stops = useRef(new Map<number, AbortController>());
   /** One after the other, so that they keep their order and the server is not flooded. */
   const line = useRef(Promise.resolve());
-  const stored = useRef(onStored);
-  stored.current = onStored;
+  const current = useRef(owner);
+  current.current = owner;
+
   function change(key: number, next: Partial<Pending>): void {
     setPending((was) => was.map((each) => (each.key === key ? { ...each, ...next } : each)));
   }
@@ -41,7 +55,17 @@ export function useUploads(onStored: (file: DraftFile) => void): Uploads {
     setPending((was) => was.filter((each) => each.key !== key));
   }
 
-  async function send({ key, file }: Pending): Promise<void> {
+  function fail({ key, file, pasted }: Pending, error: unknown): void {
+    const { isShown, onReturned } = current.current;
+    const outcome = outcomeOf({ name: file.name, pasted, isShown: isShown.current, error });
+    if (outcome.kind === "kept") return change(key, { problem: outcome.problem });
+    if (outcome.kind === "returned") onReturned(outcome.text);
+    remove(key);
+    complain(new Error(outcome.words));
+  }
+
+  async function send(sent: Pending): Promise<void> {
+    const { key, file } = sent;
     const stop = new AbortController();
     stops.current.set(key, stop);
     const before = line.current;
@@ -50,19 +74,27 @@ export function useUploads(onStored: (file: DraftFile) => void): Uploads {
     try {
       await before;
       stop.signal.throwIfAborted();
-      stored.current(await upload(file, (share) => change(key, { share }), stop.signal));
+      current.current.onStored(await upload(file, (share) => change(key, { share }), stop.signal));
       remove(key);
     } catch (error) {
-      if (!stop.signal.aborted) change(key, { problem: wordsOf(error) });
+      if (!stop.signal.aborted) fail(sent, error);
     } finally {
       done.resolve();
     }
   }
 
-  function add(files: Iterable<File>): void {
-    const added = [...files].map((file): Pending => ({ key: (last += 1), file, share: 0, problem: null }));
+  function begin(files: Iterable<File>, pasted: string | null): void {
+    const added = [...files].map((file): Pending => ({ key: (last += 1), file, pasted, share: 0, problem: null }));
     setPending((was) => [...was, ...added]);
     for (const each of added) void send(each);
+  }
+
+  function add(files: Iterable<File>): void {
+    begin(files, null);
+  }
+
+  function addText(text: string): void {
+    begin([new File([text], "pasted.txt", { type: "text/plain" })], text);
   }
 
   function retry(key: number): void {
@@ -72,5 +104,5 @@ export function useUploads(onStored: (file: DraftFile) => void): Uploads {
     void send(found);
   }
 
-  return { pending, isBusy: pending.some((each) => each.problem === null), add, retry, remove };
+  return { pending, isBusy: pending.some((each) => each.problem === null), add, addText, retry, remove };
 }

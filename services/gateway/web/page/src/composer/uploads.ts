@@ -1,6 +1,6 @@
 /** Files of a message: stored on the server as soon as they are chosen. */
 import { problemOf, Unreachable } from "../api/problem.ts";
-import { csrfToken, delayMs, randomKey } from "../api/transport.ts";
+import { csrfToken, delayMs, noticeSignOut, randomKey } from "../api/transport.ts";
 import type { StoredFile } from "../api/types.ts";
 import type { DraftFile } from "./drafts.ts";
 
@@ -21,15 +21,21 @@ export async function upload(file: File, onProgress: (share: number) => void, si
     try {
       const response = await sent(file, key, onProgress, signal);
       if (response.status === 503 && attempt < ATTEMPTS_MAX) throw new Unreachable();
-      if (!response.ok) throw await problemOf(response);
-      const stored = (await response.json()) as StoredFile;
-      return { id: stored.id, name: stored.name, mediaType: stored.media_type, sizeBytes: stored.size_bytes };
+      return await storedIn(response);
     } catch (error) {
       if (!(error instanceof Unreachable) || attempt === ATTEMPTS_MAX) throw error;
       await new Promise((done) => setTimeout(done, delayMs(attempt)));
       signal.throwIfAborted();
     }
   }
+}
+
+/** Return the file that a response says is stored; throw a `Problem`. */
+export async function storedIn(response: Response): Promise<DraftFile> {
+  noticeSignOut(response.status);
+  if (!response.ok) throw await problemOf(response);
+  const stored = (await response.json()) as StoredFile;
+  return { id: stored.id, name: stored.name, mediaType: stored.media_type, sizeBytes: stored.size_bytes };
 }
 
 /** Send a file by the only kind of request that tells how much of its body has left. */

@@ -120,6 +120,11 @@ export function SelectField<T extends string>(props: SelectProps<T>) {
   );
 }
 
+/** Options with the one that is stored, also if it is not in the list any more. */
+export function withStored(options: readonly (readonly [string, string])[], stored: string): readonly (readonly [string, string])[] {
+  return options.some(([id]) => id === stored) ? options : [...options, [stored, "What is stored"]];
+}
+
 interface CheckProps {
   label: string;
   hint?: string;

@@ -1,9 +1,11 @@
 /** What a chat should achieve, how that is checked, and what it may use for it. */
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
-import { AreaField, TextField } from "../forms/fields.tsx";
+import { models } from "../api/queries.ts";
+import { AreaField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
-import { bodyOf, type Goal, type GoalValues, problemsOf, valuesOf } from "./goal-values.ts";
+import { bodyOf, type Goal, type GoalValues, isComplete, problemsOf, valuesOf } from "./goal-values.ts";
 
 interface Props {
   chatId: string;
@@ -33,7 +35,7 @@ export function GoalForm({ chatId, before, onSet, onCancel }: Props) {
     <Form
       saving={saving}
       label="Set the goal"
-      disabled={!values.text.trim() || !values.check_command.trim()}
+      disabled={!isComplete(values)}
       onSubmit={submit}
       {...(onCancel ? { onCancel } : {})}
     >
@@ -65,14 +67,26 @@ interface ProofProps {
 
 /** How it is known that the goal is reached. */
 function Proof({ values, set, problemOf }: ProofProps) {
+  const known = (useQuery(models).data?.items ?? []).filter((each) => each.enabled || each.id === values.judge_model_id);
+  const judges = known.map((each) => [each.id, each.display_name || each.name] as const);
   return (
-    <TextField
-      label="Check command"
-      value={values.check_command}
-      onChange={(check_command) => set({ check_command })}
-      problem={problemOf("/check_command")}
-      placeholder="make test"
-      hint="Runs in the workspace after each turn. The goal is reached when it ends with exit code 0."
-    />
+    <>
+      <TextField
+        label="Check command"
+        value={values.check_command}
+        onChange={(check_command) => set({ check_command })}
+        problem={problemOf("/check_command")}
+        placeholder="make test"
+        hint="Runs in the workspace after each turn, and passes with exit code 0. May be empty if a model judges."
+      />
+      <SelectField
+        label="Judge"
+        value={values.judge_model_id}
+        options={withStored([["", "None: the check decides"], ...judges], values.judge_model_id)}
+        onChange={(judge_model_id) => set({ judge_model_id })}
+        problem={problemOf("/judge_model_id")}
+        hint="A model that says whether the goal is reached: after each turn, or with a check command once that passed."
+      />
+    </>
   );
 }

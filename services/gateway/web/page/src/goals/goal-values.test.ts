@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { bodyOf, type Goal, problemsOf, secondsUsed, valuesOf } from "./goal-values.ts";
+import { bodyOf, type Goal, isComplete, problemsOf, secondsUsed, valuesOf } from "./goal-values.ts";
 
 const GOAL = {
   text: "Mend it",
   check_command: "make test",
+  judge_model_id: "m1",
   turns_max: 10,
   seconds_max: 90,
   cost_max_micros: 2_500_000,
@@ -17,7 +18,21 @@ test("a goal that is set again is sent as it was", () => {
 
 test("an empty form has the budgets of the server and no limit of money", () => {
   const body = bodyOf({ ...valuesOf(null), text: " a ", check_command: " b " });
-  expect(body).toEqual({ text: "a", check_command: "b", turns_max: 20, seconds_max: 3600, cost_max_micros: 0 });
+  expect(body).toEqual({ text: "a", check_command: "b", judge_model_id: null, turns_max: 20, seconds_max: 3600, cost_max_micros: 0 });
+});
+
+test("a goal needs a check command, a judge or both", () => {
+  const values = { ...valuesOf(null), text: "a" };
+  expect(isComplete(values)).toBe(false);
+  expect(isComplete({ ...values, check_command: "b" })).toBe(true);
+  expect(isComplete({ ...values, judge_model_id: "m1" })).toBe(true);
+  expect(isComplete({ ...values, text: " ", judge_model_id: "m1" })).toBe(false);
+});
+
+test("a goal that only has a judge is set again with it", () => {
+  const judged = { ...GOAL, check_command: "" };
+  expect(isComplete(valuesOf(judged))).toBe(true);
+  expect(bodyOf(valuesOf(judged))).toMatchObject({ check_command: "", judge_model_id: "m1" });
 });
 
 test("budgets that are no numbers are refused at their fields", () => {

@@ -7,6 +7,8 @@ type Body = components["schemas"]["SetGoalBody"];
 export interface GoalValues {
   text: string;
   check_command: string;
+  /** The model that judges whether the goal is reached; empty for none. */
+  judge_model_id: string;
   turns: string;
   minutes: string;
   dollars: string;
@@ -20,6 +22,7 @@ export function valuesOf(goal: Goal | null): GoalValues {
   return {
     text: goal?.text ?? "",
     check_command: goal?.check_command ?? "",
+    judge_model_id: goal?.judge_model_id ?? "",
     turns: String(goal?.turns_max || 20),
     minutes: String((goal?.seconds_max || 3600) / 60),
     dollars: goal?.cost_max_micros ? String(goal.cost_max_micros / MICROS) : "",
@@ -40,10 +43,16 @@ function secondsOf(values: GoalValues): number {
   return Math.round(Number(values.minutes) * 60);
 }
 
+/** Whether it is said what to achieve, and by what it is known to be reached: a check, a judge or both. */
+export function isComplete(values: GoalValues): boolean {
+  return values.text.trim() !== "" && (values.check_command.trim() !== "" || values.judge_model_id !== "");
+}
+
 export function bodyOf(values: GoalValues): Body {
   return {
     text: values.text.trim(),
     check_command: values.check_command.trim(),
+    judge_model_id: values.judge_model_id || null,
     turns_max: Number(values.turns),
     seconds_max: secondsOf(values),
     cost_max_micros: Math.round(Number(values.dollars.trim() || 0) * MICROS),

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
-import { me, queryClient } from "../api/queries.ts";
+import { me, models, queryClient } from "../api/queries.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import type { TabProps } from "../panel/panel.tsx";
@@ -61,7 +61,7 @@ export default function GoalTab({ chat }: TabProps) {
         return (
           <div className="panel-part">
             <p className="panel-note">
-              With a goal the chat goes on by itself after each turn, until the check passes or a budget is used up.
+              With a goal the chat goes on by itself after each turn, until the check passes, a model judges it to be reached, or a budget is used up.
               {found && " This one takes the place of the goal that is set."}
             </p>
             <GoalForm chatId={chat.id} before={found} onSet={know} {...(found ? { onCancel: () => setSetting(false) } : {})} />
@@ -93,16 +93,39 @@ function Shown({ goal: shown, isMine, onChanged, onSetAgain }: ShownProps) {
         {isMine && <Commands goal={shown} isOver={isOver} onChanged={onChanged} onSetAgain={onSetAgain} />}
       </section>
       <Progress goal={shown} isOver={isOver} />
-      <section className="panel-part" aria-label="Check">
-        <h3 className="panel-heading">Check</h3>
-        <p><code className="goal-check"><Visible>{shown.check_command}</Visible></code></p>
-        {shown.check_output ? (
-          <pre className="preview" tabIndex={0} aria-label="End of what the last check printed"><Visible>{shown.check_output}</Visible></pre>
-        ) : (
-          <p className="panel-note">No check has printed anything yet.</p>
-        )}
-      </section>
+      {shown.check_command && <Check goal={shown} />}
+      {shown.judge_model_id && <Judge modelId={shown.judge_model_id} verdict={shown.verdict} />}
     </>
+  );
+}
+
+function Check({ goal: shown }: { goal: Goal }) {
+  return (
+    <section className="panel-part" aria-label="Check">
+      <h3 className="panel-heading">Check</h3>
+      <p><code className="goal-check"><Visible>{shown.check_command}</Visible></code></p>
+      {shown.check_output ? (
+        <pre className="preview" tabIndex={0} aria-label="End of what the last check printed"><Visible>{shown.check_output}</Visible></pre>
+      ) : (
+        <p className="panel-note">No check has printed anything yet.</p>
+      )}
+    </section>
+  );
+}
+
+/** The model that judges a goal, and why it decided as it did the last time. */
+function Judge({ modelId, verdict }: { modelId: string; verdict: string | null }) {
+  const model = useQuery(models).data?.items.find((each) => each.id === modelId);
+  return (
+    <section className="panel-part" aria-label="Judge">
+      <h3 className="panel-heading">Judge</h3>
+      <p><Visible>{model?.display_name || model?.name || "A model that is not in the list any more"}</Visible></p>
+      {verdict ? (
+        <p className="goal-text"><Visible>{verdict}</Visible></p>
+      ) : (
+        <p className="panel-note">It has not judged yet.</p>
+      )}
+    </section>
   );
 }
 

@@ -1,4 +1,4 @@
-/** The processes of the workspace, with their output and signals. */
+/** The processes of the workspace, with their output and signals, and the monitors of the chat. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
@@ -7,6 +7,7 @@ import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
 import { Output } from "../cards/execute.tsx";
 import { Loaded } from "../forms/loaded.tsx";
+import { Monitors } from "../monitors/list.tsx";
 import { Button } from "../ui/button.tsx";
 import { ago, duration } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
@@ -18,7 +19,16 @@ import type { TabProps } from "./panel.tsx";
 
 type Process = components["schemas"]["Process"];
 
-export default function Processes({ chat }: TabProps) {
+export default function Processes(props: TabProps) {
+  return (
+    <>
+      <Monitors chat={props.chat} />
+      <List {...props} />
+    </>
+  );
+}
+
+function List({ chat }: TabProps) {
   const [shown, setShown] = useState("");
   const list = useQuery(
     queryOptions({

@@ -22,7 +22,7 @@ import { Notice } from "../ui/states.tsx";
 import { useStored } from "../ui/stored.ts";
 import { Visible } from "../ui/visible.tsx";
 import { wordsOf } from "../api/problem.ts";
-import { race } from "./queries.ts";
+import { known, race } from "./queries.ts";
 import { Candidates, Figures, type View } from "./candidates.tsx";
 import { type Candidate, isOver, type Race, shownName, uncheckedOf } from "./race.ts";
 
@@ -33,11 +33,11 @@ const VIEWS: readonly (readonly [View, string])[] = [
 ];
 
 export default function RaceScreen({ raceId }: { raceId: string }) {
-  const known = useQuery(modelsQuery).data?.items ?? [];
+  const models = useQuery(modelsQuery).data?.items ?? [];
   return (
     <main className="screen race">
       <Loaded query={useQuery(race(raceId))} what="race">
-        {(found) => <Compared race={found} models={known} />}
+        {(found) => <Compared race={found} models={models} />}
       </Loaded>
     </main>
   );
@@ -133,8 +133,8 @@ function useChecks(found: Race): Checks {
   useEffect(() => {
     if (!due || isBusy || error !== null) return;
     setBusy(true);
-    answered(api.POST("/api/v1/races/{race_id}/check", { params: { path: { race_id: found.id } }, body: {} }))
-      .then(know, setError)
+    known(found.id, answered(api.POST("/api/v1/races/{race_id}/check", { params: { path: { race_id: found.id } }, body: {} })))
+      .catch(setError)
       .finally(() => setBusy(false));
   }, [due, isBusy, error, found.id]);
   return { isBusy, error, retry: () => setError(null) };

@@ -2,16 +2,13 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
-import type { components } from "../api/schema.d.ts";
 import { models } from "../api/queries.ts";
 import type { ReasoningEffort, Schedule } from "../api/types.ts";
 import { effortsOf } from "../composer/model-picker.tsx";
 import { usableWorkspaces } from "../composer/workspace-picker.tsx";
-import { AreaField, CheckField, SelectField, TextField } from "../forms/fields.tsx";
+import { AreaField, CheckField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, type Saving } from "../forms/form.tsx";
-import { bodyOf, isComplete, type ScheduleValues, valuesOf } from "./schedule-values.ts";
-
-type Body = components["schemas"]["CreateScheduleBody"];
+import { isComplete, type ScheduleValues, valuesOf } from "./schedule-values.ts";
 
 const REPEATS = [["cron", "Repeatedly"], ["once", "Once"]] as const;
 const MISSED = [["skip", "Leave them out"], ["run_once", "Make up for all of them with one run"]] as const;
@@ -25,12 +22,12 @@ interface Props {
   schedule: Schedule | null;
   saving: Saving;
   label: string;
-  onSubmit: (body: Body) => void;
+  onSubmit: (values: ScheduleValues) => void;
   onCancel?: () => void;
 }
 
 export function ScheduleForm({ schedule, saving, label, onSubmit, onCancel }: Props) {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zone = ownZone();
   const [values, setValues] = useState(() => valuesOf(schedule, zone));
   const set = (change: Partial<ScheduleValues>): void => setValues((was) => ({ ...was, ...change }));
   const part = { values, set, problemOf: saving.of };
@@ -39,7 +36,7 @@ export function ScheduleForm({ schedule, saving, label, onSubmit, onCancel }: Pr
       saving={saving}
       label={label}
       disabled={!isComplete(values)}
-      onSubmit={() => onSubmit(bodyOf(values))}
+      onSubmit={() => onSubmit(values)}
       {...(onCancel ? { onCancel } : {})}
     >
       <AreaField label="Message" value={values.text} onChange={(text) => set({ text })} rows={4} problem={saving.of("/text")} />
@@ -53,6 +50,11 @@ export function ScheduleForm({ schedule, saving, label, onSubmit, onCancel }: Pr
       </details>
     </Form>
   );
+}
+
+/** The time zone of the browser. */
+export function ownZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
 interface PartProps {
@@ -144,9 +146,4 @@ function Ends({ values, set, problemOf }: PartProps) {
       </div>
     </>
   );
-}
-
-/** Options with the one that is stored, also if it is not in the list any more. */
-function withStored(options: readonly (readonly [string, string])[], stored: string): readonly (readonly [string, string])[] {
-  return options.some(([id]) => id === stored) ? options : [...options, [stored, "What is stored"]];
 }

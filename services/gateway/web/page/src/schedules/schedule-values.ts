@@ -3,6 +3,7 @@ import type { components } from "../api/schema.d.ts";
 import type { ReasoningEffort, Schedule } from "../api/types.ts";
 
 type Body = components["schemas"]["CreateScheduleBody"];
+export type Changes = components["schemas"]["UpdateScheduleBody"];
 type MissedRuns = components["schemas"]["MissedRuns"];
 
 export interface ScheduleValues {
@@ -33,7 +34,8 @@ export function valuesOf(schedule: Schedule | null, zone: string): ScheduleValue
     repeats: schedule?.at ? "once" : "cron",
     at: localTime(schedule?.at ?? null),
     cron: schedule?.cron ?? "",
-    time_zone: schedule?.time_zone ?? zone,
+    // Without a time zone a cron expression is in UTC.
+    time_zone: schedule?.time_zone ?? (schedule?.cron ? "UTC" : zone),
     chat_id: schedule?.chat_id ?? "",
     model_id: schedule?.model_id ?? "",
     effort: schedule?.reasoning_effort ?? "",
@@ -90,4 +92,32 @@ export function bodyOf(values: ScheduleValues): Body {
     ...when,
     ...where,
   };
+}
+
+/** All that a schedule says, with null for what it does not have. */
+function wholeOf(values: ScheduleValues): Changes {
+  const repeats = values.repeats === "cron";
+  const isNew = !values.chat_id;
+  return {
+    text: values.text,
+    name: values.name.trim(),
+    model_id: values.model_id || null,
+    reasoning_effort: values.effort || null,
+    at: repeats ? null : instant(values.at),
+    cron: repeats ? values.cron.trim() : null,
+    time_zone: repeats ? values.time_zone.trim() : null,
+    missed_runs: repeats ? values.missed_runs : null,
+    ends_at: repeats ? instant(values.ends_at) : null,
+    runs_max: repeats ? Number(values.runs_max || 0) : 0,
+    chat_id: values.chat_id || null,
+    workspace_id: isNew ? values.workspace_id || null : null,
+    unattended: isNew && values.unattended,
+    mode: isNew && values.plans ? "plan" : null,
+  };
+}
+
+/** The fields that differ from those that the form was opened with; the others stay as they are stored. */
+export function changesOf(before: ScheduleValues, after: ScheduleValues): Changes {
+  const was = wholeOf(before) as Record<string, unknown>;
+  return Object.fromEntries(Object.entries(wholeOf(after)).filter(([name, value]) => value !== was[name]));
 }

@@ -1,10 +1,8 @@
 /** Messages that are sent at a time or repeatedly. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { answered, api } from "../api/client.ts";
-import { queryClient } from "../api/queries.ts";
-import type { components } from "../api/schema.d.ts";
 import type { Schedule } from "../api/types.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { useSaving } from "../forms/form.tsx";
@@ -13,19 +11,11 @@ import { Table } from "../forms/table.tsx";
 import { Button } from "../ui/button.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { EditDialog } from "./edit-dialog.tsx";
+import { refresh, schedules } from "./queries.ts";
 import { RunsDialog } from "./runs.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
-
-type Body = components["schemas"]["CreateScheduleBody"];
-
-const schedules = queryOptions({
-  queryKey: ["me", "schedules"],
-  queryFn: ({ signal }) => answered(api.GET("/api/v1/schedules", { signal, params: { query: { limit: 200 } } })),
-});
-
-function refresh(): Promise<void> {
-  return queryClient.invalidateQueries({ queryKey: schedules.queryKey });
-}
+import { bodyOf, type ScheduleValues } from "./schedule-values.ts";
 
 async function remove(scheduleId: string): Promise<void> {
   await answered(api.DELETE("/api/v1/schedules/{schedule_id}", { params: { path: { schedule_id: scheduleId } } }));
@@ -54,6 +44,7 @@ function time(at: string | null): string {
 
 export default function SchedulesSection() {
   const [open, setOpen] = useState<Schedule>();
+  const [edited, setEdited] = useState<Schedule>();
   return (
     <>
       <NewSchedule />
@@ -81,6 +72,7 @@ export default function SchedulesSection() {
                 cell: (row) => (
                   <div className="table-actions">
                     <Button small onClick={() => setOpen(row)}>Runs</Button>
+                    <Button small onClick={() => setEdited(row)}>Change</Button>
                     {row.state !== "ended" && (
                       <Button small onClick={() => void toggle(row)}>
                         {row.state === "active" ? "Pause" : "Resume"}
@@ -101,6 +93,7 @@ export default function SchedulesSection() {
         )}
       </Loaded>
       {open && <RunsDialog schedule={open} onClose={() => setOpen(undefined)} />}
+      {edited && <EditDialog scheduleId={edited.id} onClose={() => setEdited(undefined)} />}
     </>
   );
 }
@@ -131,8 +124,8 @@ function NewSchedule() {
   const [made, setMade] = useState(0);
   const saving = useSaving();
 
-  async function make(body: Body): Promise<void> {
-    await answered(api.POST("/api/v1/schedules", { body }));
+  async function make(values: ScheduleValues): Promise<void> {
+    await answered(api.POST("/api/v1/schedules", { body: bodyOf(values) }));
     setMade((was) => was + 1);
     await refresh();
   }
@@ -144,7 +137,7 @@ function NewSchedule() {
         schedule={null}
         saving={saving}
         label="Make the schedule"
-        onSubmit={(body) => void saving.save(() => make(body), "The schedule is made.")}
+        onSubmit={(values) => void saving.save(() => make(values), "The schedule is made.")}
       />
     </div>
   );

@@ -1,8 +1,8 @@
 /** Texts that models read when they need them. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
-import { queryClient } from "../api/queries.ts";
+import { ownSkills, refreshSkills } from "../composer/skill-queries.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { AreaField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
@@ -13,14 +13,9 @@ import { skillName } from "./skill-name.ts";
 
 const EMPTY = "---\nname: \ndescription: \n---\n";
 
-const skills = queryOptions({
-  queryKey: ["me", "skills"],
-  queryFn: ({ signal }) => answered(api.GET("/api/v1/me/skills", { signal })),
-});
-
 async function remove(name: string): Promise<void> {
   await answered(api.DELETE("/api/v1/me/skills/{name}", { params: { path: { name } } }));
-  await queryClient.invalidateQueries({ queryKey: skills.queryKey });
+  await refreshSkills();
 }
 
 export default function SkillsSection() {
@@ -28,7 +23,7 @@ export default function SkillsSection() {
   return (
     <>
       <NewSkill />
-      <Loaded query={useQuery(skills)} what="list of skills">
+      <Loaded query={useQuery(ownSkills)} what="list of skills">
         {(data) => (
           <Table
             label="Skills"
@@ -75,7 +70,7 @@ function NewSkill() {
   async function store(): Promise<void> {
     await answered(api.PUT("/api/v1/me/skills/{name}", { params: { path: { name } }, body: { content } }));
     setContent(EMPTY);
-    await queryClient.invalidateQueries({ queryKey: skills.queryKey });
+    await refreshSkills();
   }
 
   return (

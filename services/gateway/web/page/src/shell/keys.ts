@@ -2,6 +2,7 @@
 import { useEffect } from "react";
 import { useLocation } from "wouter";
 import type { SendKey } from "../composer/send-key.ts";
+import { beginsChat, isMac } from "./new-chat-key.ts";
 import { toggleSide } from "./side-state.ts";
 
 const SENDING: Record<SendKey, readonly (readonly [string, string])[]> = {
@@ -21,7 +22,8 @@ const SENDING: Record<SendKey, readonly (readonly [string, string])[]> = {
 export const keysOf = (sends: SendKey): readonly (readonly [string, string])[] => [
   ["?", "Show the keys"],
   ["N", "New chat"],
-  ["Alt N", "New chat, also while you write"],
+  // On Macs it writes an accent.
+  ...(isMac() ? [] : [["Alt N", "New chat, also while you write"] as const]),
   ["Ctrl K", "Find chats, messages, files and commands"],
   ["[ and ]", "Previous and next chat"],
   ["B", "Show or hide the list of chats"],
@@ -54,8 +56,7 @@ export function useShellKeys(showKeys: () => void): void {
         dispatchEvent(new Event(FIND));
         return;
       }
-      // Browsers keep Ctrl N for a new window, unless the page is installed.
-      if (event.code === "KeyN" && !event.shiftKey && event.altKey !== isCommand) {
+      if (beginsChat(event, isMac())) {
         event.preventDefault();
         navigate("/");
         return;
