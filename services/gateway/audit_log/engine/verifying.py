@@ -40,7 +40,9 @@ class LogVerification:
             key = self._key
             # Heads before the log: what is appended meanwhile only makes the log longer.
             stored_head = await self._reader.head()
-            verifier = AuditVerifier(
+            # In a thread: the signature of each head is checked.
+            verifier = await asyncio.to_thread(
+                AuditVerifier,
                 heads=heads,
                 public_key=None if key is None else key.public,
                 seal_key=None if key is None else seal_key_of(key),
