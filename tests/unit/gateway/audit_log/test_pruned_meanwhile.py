@@ -1,5 +1,6 @@
 """Pruning and verification: what is checked, in which thread, and while another gateway prunes."""
 
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from gateway.audit_log.engine.pruning import LogPruner
 from gateway.audit_log.engine.verifying import LogVerification
 from gateway.audit_log.store.pruning import NextPruning, PruningStore
 from gateway.audit_log.store.reading import AuditReader
-from parley.audit_log import SignedHead, append_head, sign_head
+from parley.audit_log import SignedHead, append_head, read_heads, sign_checkpoint, sign_head
 from parley.clock import FakeClock
 from unit.parley.audit_log.test_verification import KEY, Lines
 from unit.parley.audit_log.test_verification import log as log_of
@@ -111,3 +112,83 @@ async def test_a_verification_checks_heads_beside_the_loop(
 
     assert found.is_intact
     assert checked == [(1, False), (2, False), (3, False)]
+
+
+def prune(stored: Stored, path: Path, until_seq: int) -> None:
+    """Prune as another gateway does."""
+    last = next(each.entry for each in stored.lines if each.entry.seq == until_seq)
+    append_head(path, sign_checkpoint(until_seq, last.hash, FakeClock().now(), KEY))
+    stored.lines = tuple(each for each in stored.lines if each.entry.seq > until_seq)
+
+
+async def test_a_verification_while_entries_are_pruned_finds_nothing(tmp_path: Path) -> None:
+    lines, path = log_of(9), tmp_path / "heads.jsonl"
+    prunings = [7, 4]
+
+    def between(stored: Stored) -> None:
+        if prunings:
+            prune(stored, path, prunings.pop())
+
+    found = await LogVerification(Stored(lines, between=between), KEY, path).run()
+
+    assert (found.problems, prunings) == ((), [])
+    assert found.checkpoint is not None
+    assert found.checkpoint.seq == 7
+
+
+async def test_a_verification_reads_at_most_three_times(tmp_path: Path) -> None:
+    lines, path = log_of(30), tmp_path / "heads.jsonl"
+    prunings: list[int] = []
+
+    def between(stored: Stored) -> None:
+        first = stored.lines[0].entry.seq
+        if first + 5 < len(lines) and len(prunings) < 5:
+            prunings.append(first + 4)
+            prune(stored, path, first + 4)
+
+    def at_once(stored: Stored) -> None:
+        stored.between = _nothing
+        between(stored)
+
+    class Pruned(Stored):
+        async def head(self) -> tuple[int, bytes]:
+            self.between = at_once
+            return await super().head()
+
+    found = await LogVerification(Pruned(lines), KEY, path).run()
+
+    assert (len(prunings), found.is_intact) == (3, False)
+
+
+async def test_entries_that_somebody_removes_are_found_while_others_are_pruned(
+    tmp_path: Path,
+) -> None:
+    lines, path = log_of(9), tmp_path / "heads.jsonl"
+    prunings = [4]
+
+    def between(stored: Stored) -> None:
+        if prunings:
+            prune(stored, path, prunings.pop())
+
+    without = tuple(each for each in lines if each.entry.seq != 6)
+    found = await LogVerification(Stored(without, between=between), KEY, path).run()
+
+    assert [(each.kind, each.seq) for each in found.problems] == [("removed", 6)]
+
+
+async def test_a_second_pruner_says_nothing_of_entries_that_the_first_one_pruned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines, path = log_of(6), tmp_path / "heads.jsonl"
+    sign_all(path, lines)
+    stored = Stored(lines, old_seq=4, between=lambda stored: prune_once(stored))
+
+    def prune_once(stored: Stored) -> None:
+        stored.between = _nothing
+        prune(stored, path, 4)
+
+    with caplog.at_level(logging.ERROR):
+        assert not await pruner_of(stored, path).prune_next()
+
+    assert caplog.records == []
+    assert [head.seq for head in read_heads(path) if head.is_checkpoint] == [4]

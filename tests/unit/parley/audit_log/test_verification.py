@@ -19,6 +19,7 @@ from parley.audit_log import (
     pseudonym_of,
     read_heads,
     seal_key_of,
+    sign_checkpoint,
     sign_head,
 )
 from parley.audit_log.chain import hashed
@@ -196,6 +197,19 @@ def test_a_person_is_missing_only_if_a_later_line_deletes_them() -> None:
         ("person_removed", 3),
     ]
     assert found(tuple(replace(each, subject=None) for each in deleted)) == []
+
+
+def test_lines_that_were_pruned_while_they_were_read_are_not_removed() -> None:
+    lines = log(6)
+    at_four = sign_checkpoint(4, lines[3].entry.hash, BEGAN_AT, KEY)
+    other = sign_checkpoint(4, lines[2].entry.hash, BEGAN_AT, KEY)
+    pruned = (lines[0], *lines[4:])
+
+    assert verified(pruned, head_of(lines, 3), at_four).problems == ()
+    assert verified(pruned, at_four).checkpoint == at_four
+    assert found(pruned) == [("removed", 2)]
+    assert found(pruned, other) == [("removed", 2)]
+    assert found((lines[0], lines[5]), at_four) == [("removed", 2)]
 
 
 def test_heads_are_appended_to_their_file_and_read_again(tmp_path: Path) -> None:
