@@ -22,6 +22,8 @@ from parley.rpc import Problem, problem_of
 PART_BYTES: Final = 1024 * 1024
 FILE_BYTES_MAX: Final = 256 * 1024 * 1024
 WORKSPACE_FILES_MAX: Final = 50_000
+#: Of all names of a workspace together, which are in memory until its index is written.
+WORKSPACE_NAMES_BYTES_MAX: Final = 16 * 1024 * 1024
 EXPORT_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024
 LEVELS: Final = 8
 PAGE_SIZE: Final = 200
@@ -59,6 +61,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     file_bytes_max: int = FILE_BYTES_MAX
     workspace_files_max: int = WORKSPACE_FILES_MAX
+    workspace_names_bytes_max: int = WORKSPACE_NAMES_BYTES_MAX
     export_bytes_max: int = EXPORT_BYTES_MAX
 
 
@@ -77,6 +80,7 @@ class _Walk:
     prefix: str
     index: list[object] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    names_bytes: int = 0
 
 
 class WorkspaceFiles:
@@ -111,19 +115,25 @@ class WorkspaceFiles:
         async for info in self._all_entries(workspace_id):
             if info.path in walk.seen:
                 continue
-            if len(walk.seen) == self._bounds.workspace_files_max:
+            name = f"{walk.prefix}/files/{archived_path(info.path)}"
+            walk.names_bytes += sum(
+                len(each.encode()) for each in (info.path, info.link_target, name)
+            )
+            if (
+                len(walk.seen) == self._bounds.workspace_files_max
+                or walk.names_bytes > self._bounds.workspace_names_bytes_max
+            ):
                 yield LeftOut(walk.prefix, TOO_MANY_FILES)
                 break
             walk.seen.add(info.path)
-            async for file in self._taken(workspace_id, walk, info):
+            async for file in self._taken(workspace_id, walk, name, info):
                 yield file
         yield File(index, msgspec.json.encode(walk.index) + b"\n")
 
     async def _taken(
-        self, workspace_id: str, walk: _Walk, info: file_pb2.PathInfo
+        self, workspace_id: str, walk: _Walk, name: str, info: file_pb2.PathInfo
     ) -> AsyncIterator[File | LeftOut]:
         is_file = info.type == file_pb2.PATH_TYPE_FILE and not info.link_target
-        name = f"{walk.prefix}/files/{archived_path(info.path)}"
         reason = self._reason_to_leave_out(info) if is_file else None
         walk.index.append(_described(info, name if is_file and reason is None else None))
         if reason is not None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from gateway.exports.file import File
+from gateway.exports.problems import ExportProblems
 from gateway.exports.workspace_files import (
     PART_BYTES,
     Bounds,
@@ -193,6 +194,30 @@ async def test_what_git_ignores_comes_last_and_bounds_leave_it_out_first() -> No
     assert left_large == [LeftOut(f"{ROOT}/files/c.txt", "FILE_TOO_LARGE")]
     assert left_many == [LeftOut(ROOT, "TOO_MANY_FILES")]
     assert [each.name for each in many][-1] == f"{ROOT}/index.json"
+
+
+async def test_names_of_a_workspace_are_held_up_to_a_bound() -> None:
+    tree = Tree({f"{number}-{'x' * 200}": b"1" for number in range(10)}, links={"z": "y" * 500})
+    _, some, left_some = await collected(tree, workspace_names_bytes_max=1500)
+    _, most, left_most = await collected(tree, workspace_names_bytes_max=5000)
+    _, _, left_none = await collected(tree)
+
+    assert len(some) - 1 == 3
+    assert len(most) - 1 == 10
+    assert left_some == left_most == [LeftOut(ROOT, "TOO_MANY_FILES")]
+    assert left_none == []
+
+
+def test_problems_beyond_a_bound_are_counted() -> None:
+    problems = ExportProblems(listed_max=2)
+    for number in range(5):
+        problems.add(str(number), "FILE_TOO_LARGE")
+
+    assert problems.document() == [
+        {"name": "0", "code": "FILE_TOO_LARGE"},
+        {"name": "1", "code": "FILE_TOO_LARGE"},
+        {"name": "", "code": "MORE_PROBLEMS", "count": 3},
+    ]
 
 
 async def test_files_that_are_known_are_not_read_again() -> None:
