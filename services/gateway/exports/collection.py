@@ -105,7 +105,7 @@ class Collection:
                 yield file
         async for file in self._workspaces():
             yield file
-        yield _document(PROBLEMS, self._problems.document())
+        yield problems_file(self._problems)
 
     def _documents(self) -> tuple[tuple[str, Callable[[], Awaitable[Content]]], ...]:
         user_id, mine = self._user.id, self._of_identity
@@ -353,6 +353,11 @@ def _list_chats(stubs: Stubs) -> Any:
 
 def _list_files(stubs: Stubs) -> Any:
     return stubs.files.ListFiles
+
+
+def problems_file(problems: ExportProblems) -> File:
+    """Return the last file of an export, which lists what it has not."""
+    return _document(PROBLEMS, problems.document())
 
 
 def _document(name: str, document: Content) -> File:

@@ -5,6 +5,8 @@ from typing import Final
 PROBLEMS_MAX: Final = 10_000
 #: The code of the last problem, which counts those that are not listed.
 MORE_PROBLEMS: Final = "MORE_PROBLEMS"
+#: The code of an export that was given up.
+EXPORT_FAILED: Final = "EXPORT_FAILED"
 
 
 class ExportProblems:

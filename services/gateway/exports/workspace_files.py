@@ -26,6 +26,10 @@ WORKSPACE_FILES_MAX: Final = 50_000
 WORKSPACE_NAMES_BYTES_MAX: Final = 16 * 1024 * 1024
 EXPORT_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024
 LEVELS: Final = 8
+#: Names are part of a key of the database, whose size is bounded.
+NAME_BYTES_MAX: Final = 2_000
+#: Of a name that is too long, so much is listed.
+SHOWN_CHARACTERS: Final = 200
 PAGE_SIZE: Final = 200
 CALL_S: Final = 60.0
 STREAM_S: Final = 3600.0
@@ -35,6 +39,7 @@ UNSAFE: Final = '\\:"%'
 FILE_TOO_LARGE: Final = "FILE_TOO_LARGE"
 TOO_MANY_FILES: Final = "TOO_MANY_FILES"
 EXPORT_FULL: Final = "EXPORT_FULL"
+NAME_TOO_LONG: Final = "NAME_TOO_LONG"
 #: The node of one workspace does not answer, while chatd does: the export goes on without it.
 NODE_AWAY: Final = frozenset({"UPSTREAM_UNAVAILABLE", "NODE_LOST", "NO_NODE"})
 
@@ -134,17 +139,19 @@ class WorkspaceFiles:
         self, workspace_id: str, walk: _Walk, name: str, info: file_pb2.PathInfo
     ) -> AsyncIterator[File | LeftOut]:
         is_file = info.type == file_pb2.PATH_TYPE_FILE and not info.link_target
-        reason = self._reason_to_leave_out(info) if is_file else None
+        reason = self._reason_to_leave_out(name, info) if is_file else None
         walk.index.append(_described(info, name if is_file and reason is None else None))
         if reason is not None:
-            yield LeftOut(name, reason)
+            yield LeftOut(name[:SHOWN_CHARACTERS] if reason == NAME_TOO_LONG else name, reason)
         elif is_file:
             self._bytes += info.size_bytes
             if name not in self._known:
                 async for part in self._parts(workspace_id, name, info):
                     yield part
 
-    def _reason_to_leave_out(self, info: file_pb2.PathInfo) -> str | None:
+    def _reason_to_leave_out(self, name: str, info: file_pb2.PathInfo) -> str | None:
+        if len(name.encode()) > NAME_BYTES_MAX:
+            return NAME_TOO_LONG
         if info.size_bytes > self._bounds.file_bytes_max:
             return FILE_TOO_LARGE
         is_full = self._bytes + info.size_bytes > self._bounds.export_bytes_max

@@ -144,6 +144,10 @@ async def collected(
     return files, parts, left_out
 
 
+def index_of(files: Mapping[str, bytes]) -> Any:
+    return msgspec.json.decode(files[f"{ROOT}/index.json"])
+
+
 async def test_all_files_are_collected_and_links_are_listed_only() -> None:
     deep = "/".join("abcdefghijklmnopqrst") + "/deep.txt"
     tree = Tree(
@@ -206,6 +210,16 @@ async def test_names_of_a_workspace_are_held_up_to_a_bound() -> None:
     assert len(most) - 1 == 10
     assert left_some == left_most == [LeftOut(ROOT, "TOO_MANY_FILES")]
     assert left_none == []
+
+
+async def test_a_name_that_the_database_cannot_have_is_left_out() -> None:
+    long = "/".join(["d" * 200] * 10)
+    files, _, left_out = await collected(Tree({long: b"1", "a.txt": b"one"}))
+    (index,) = [each for each in index_of(files) if each["path"] == long]
+
+    assert f"{ROOT}/files/a.txt" in files
+    assert index["name"] is None
+    assert [(len(each.name), each.code) for each in left_out] == [(200, "NAME_TOO_LONG")]
 
 
 def test_problems_beyond_a_bound_are_counted() -> None:
