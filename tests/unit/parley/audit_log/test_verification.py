@@ -1,5 +1,7 @@
 """Whatever is done to the lines of an audit log, verification finds it and says what it was."""
 
+import resource
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -221,6 +223,34 @@ def test_heads_are_appended_to_their_file_and_read_again(tmp_path: Path) -> None
         append_head(path, head)
     assert read_heads(path) == heads
     assert path.stat().st_mode & 0o777 == 0o600
-    path.write_text("{}\n")
-    with pytest.raises(ValueError, match="line 1 of the signed heads is damaged"):
-        read_heads(path)
+
+
+def test_a_damaged_line_of_the_file_of_heads_is_reported_and_skipped(tmp_path: Path) -> None:
+    lines, path = log(2), tmp_path / "heads.jsonl"
+    append_head(path, head_of(lines, 1))
+    with path.open("ab") as file:
+        file.write(b'{"seq": 2, "ha')
+    append_head(path, head_of(lines, 2))
+    reported: list[str] = []
+
+    assert read_heads(path, reported.append) == (head_of(lines, 1), head_of(lines, 2))
+    assert [each.split(":")[0] for each in reported] == [
+        "line 2 of the signed heads is damaged and skipped"
+    ]
+
+
+def test_a_head_of_which_the_disk_takes_only_a_part_is_an_error(tmp_path: Path) -> None:
+    lines, path = log(2), tmp_path / "heads.jsonl"
+    append_head(path, head_of(lines, 1))
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"10 of .* bytes were written"):
+            append_head(path, head_of(lines, 2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    append_head(path, head_of(lines, 2))
+
+    assert read_heads(path) == (head_of(lines, 1), head_of(lines, 2))
