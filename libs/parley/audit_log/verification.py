@@ -112,7 +112,8 @@ class AuditVerifier:
 
     Attributes:
         heads: The signed heads and checkpoints, in any order.
-        public_key: The key that must have signed them; None accepts that of each head.
+        public_key: The key that must have signed them; None accepts that of each head, but no
+            checkpoint of another key than that of the heads.
         seal_key: The key of the seals; None leaves them unchecked.
         stored_head: The number and hash that the database names as its last; None in an export.
     """
@@ -137,8 +138,12 @@ class AuditVerifier:
     _is_last_broken: bool = False
 
     def __post_init__(self) -> None:
+        keys = {head.public_key for head in self.heads if not head.is_checkpoint}
         for head in self.heads:
-            if not head.is_signed_by(self.public_key or head.public_key):
+            is_of_other_key = (
+                self.public_key is None and head.is_checkpoint and (keys - {head.public_key})
+            )
+            if is_of_other_key or not head.is_signed_by(self.public_key or head.public_key):
                 self._found(
                     AuditProblemKind.HEAD_FORGED, head.seq, "a head has not the right signature"
                 )
