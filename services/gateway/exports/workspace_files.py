@@ -143,19 +143,25 @@ class WorkspaceFiles:
         walk.index.append(_described(info, name if is_file and reason is None else None))
         if reason is not None:
             yield LeftOut(name[:SHOWN_CHARACTERS] if reason == NAME_TOO_LONG else name, reason)
-        elif is_file:
+        elif is_file and name in self._known:
             self._bytes += info.size_bytes
-            if name not in self._known:
-                async for part in self._parts(workspace_id, name, info):
-                    yield part
+        elif is_file:
+            async for part in self._parts(workspace_id, name, info):
+                yield part
 
     def _reason_to_leave_out(self, name: str, info: file_pb2.PathInfo) -> str | None:
         if len(name.encode()) > NAME_BYTES_MAX:
             return NAME_TOO_LONG
         if info.size_bytes > self._bounds.file_bytes_max:
             return FILE_TOO_LARGE
-        is_full = self._bytes + info.size_bytes > self._bounds.export_bytes_max
+        # An empty file may have grown since it was listed, and a length of 0 asks for all of it.
+        is_full = not self._left or info.size_bytes > self._left
         return EXPORT_FULL if is_full else None
+
+    @property
+    def _left(self) -> int:
+        """How many bytes the export may still have."""
+        return max(0, self._bounds.export_bytes_max - self._bytes)
 
     async def _all_entries(self, workspace_id: str) -> AsyncIterator[file_pb2.PathInfo]:
         """Yield what is neither hidden nor ignored, then everything."""
@@ -202,7 +208,10 @@ class WorkspaceFiles:
     ) -> AsyncIterator[File | LeftOut]:
         """Yield a file as it is read; one that is refused is noted, such as a deleted one."""
         asked = api.DownloadWorkspaceFileRequest(
-            workspace_id=workspace_id, path=info.path, length_bytes=self._bounds.file_bytes_max
+            workspace_id=workspace_id,
+            path=info.path,
+            # It may have grown since it was listed.
+            length_bytes=min(self._bounds.file_bytes_max, self._left),
         )
         try:
             call, _ = await self._chatd.ask(
@@ -217,14 +226,18 @@ class WorkspaceFiles:
                 raise
             yield LeftOut(name, error.problem.reason)
             return
-        part, held = 0, bytearray()
+        part, held, before = 0, bytearray(), self._bytes
         async for chunk in _chunks(call):
+            self._bytes += len(chunk)
             if len(held) >= PART_BYTES:
                 yield File(name, bytes(held), part, is_last=False)
                 part += 1
                 held.clear()
             held += chunk
         yield File(name, bytes(held), part)
+        if info.size_bytes < self._bytes - before == asked.length_bytes:
+            # It grew, and so much of it is in the export.
+            yield LeftOut(name, EXPORT_FULL if not self._left else FILE_TOO_LARGE)
 
 
 async def _begun(call: Any) -> Any:

@@ -55,6 +55,7 @@ class Tree:
     links: Mapping[str, str] = field(default_factory=dict)
     ignored: Set[str] = frozenset()
     deleted: Set[str] = frozenset()
+    grown: Mapping[str, bytes] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
 
@@ -115,6 +116,7 @@ class Tree:
         if request.path in self.deleted:
             raise UpstreamProblem(Problem.of("FILE_NOT_FOUND", "There is no such file."))
         data, piece = self.files[request.path], api.DownloadWorkspaceFileResponse
+        data = self.grown.get(request.path, data)[: request.length_bytes or None]
         chunks = [data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES)]
         return Download(
             [
@@ -231,6 +233,22 @@ def test_problems_beyond_a_bound_are_counted() -> None:
         {"name": "0", "code": "FILE_TOO_LARGE"},
         {"name": "1", "code": "FILE_TOO_LARGE"},
         {"name": "", "code": "MORE_PROBLEMS", "count": 3},
+    ]
+
+
+async def test_a_file_that_grew_meanwhile_counts_with_what_was_read_of_it() -> None:
+    files = dict.fromkeys(("a", "b", "c"), b"1") | {"d": b""}
+    tree = Tree(files, grown={"a": b"12345", "b": b"1234567890", "d": b"123"})
+    read, _, left_out = await collected(tree, export_bytes_max=12)
+
+    assert {name: data for name, data in read.items() if name.startswith(f"{ROOT}/files")} == {
+        f"{ROOT}/files/a": b"12345",
+        f"{ROOT}/files/b": b"1234567",
+    }
+    assert left_out == [
+        LeftOut(f"{ROOT}/files/b", "EXPORT_FULL"),
+        LeftOut(f"{ROOT}/files/c", "EXPORT_FULL"),
+        LeftOut(f"{ROOT}/files/d", "EXPORT_FULL"),
     ]
 
 
