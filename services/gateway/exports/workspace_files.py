@@ -40,6 +40,9 @@ FILE_TOO_LARGE: Final = "FILE_TOO_LARGE"
 TOO_MANY_FILES: Final = "TOO_MANY_FILES"
 EXPORT_FULL: Final = "EXPORT_FULL"
 NAME_TOO_LONG: Final = "NAME_TOO_LONG"
+NAME_NOT_UTF8: Final = "NAME_NOT_UTF8"
+#: What nodes write for bytes of a name that are no UTF-8; the file cannot be asked for by it.
+REPLACED: Final = "\ufffd"
 #: The node of one workspace does not answer, while chatd does: the export goes on without it.
 NODE_AWAY: Final = frozenset({"UPSTREAM_UNAVAILABLE", "NODE_LOST", "NO_NODE"})
 
@@ -85,6 +88,7 @@ class _Walk:
     prefix: str
     index: list[object] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
     names_bytes: int = 0
 
 
@@ -117,7 +121,10 @@ class WorkspaceFiles:
         index = f"{walk.prefix}/index.json"
         if index in self._known:
             return
-        async for info in self._all_entries(workspace_id):
+        async for info in self._all_entries(workspace_id, walk):
+            if isinstance(info, LeftOut):
+                yield info
+                continue
             if info.path in walk.seen:
                 continue
             name = f"{walk.prefix}/files/{archived_path(info.path)}"
@@ -142,7 +149,7 @@ class WorkspaceFiles:
         reason = self._reason_to_leave_out(name, info) if is_file else None
         walk.index.append(_described(info, name if is_file and reason is None else None))
         if reason is not None:
-            yield LeftOut(name[:SHOWN_CHARACTERS] if reason == NAME_TOO_LONG else name, reason)
+            yield _left_out(name, reason)
         elif is_file and name in self._known:
             self._bytes += info.size_bytes
         elif is_file:
@@ -152,6 +159,8 @@ class WorkspaceFiles:
     def _reason_to_leave_out(self, name: str, info: file_pb2.PathInfo) -> str | None:
         if len(name.encode()) > NAME_BYTES_MAX:
             return NAME_TOO_LONG
+        if REPLACED in info.path:
+            return NAME_NOT_UTF8
         if info.size_bytes > self._bounds.file_bytes_max:
             return FILE_TOO_LARGE
         # An empty file may have grown since it was listed, and a length of 0 asks for all of it.
@@ -163,16 +172,21 @@ class WorkspaceFiles:
         """How many bytes the export may still have."""
         return max(0, self._bounds.export_bytes_max - self._bytes)
 
-    async def _all_entries(self, workspace_id: str) -> AsyncIterator[file_pb2.PathInfo]:
+    async def _all_entries(
+        self, workspace_id: str, walk: _Walk
+    ) -> AsyncIterator[file_pb2.PathInfo | LeftOut]:
         """Yield what is neither hidden nor ignored, then everything."""
         for include_ignored in (False, True):
-            async for info in self._entries(workspace_id, include_ignored):
+            async for info in self._entries(workspace_id, walk, include_ignored):
                 yield info
 
     async def _entries(
-        self, workspace_id: str, include_ignored: bool
-    ) -> AsyncIterator[file_pb2.PathInfo]:
-        """Yield all that is below the root; directories that are too deep are listed in turn."""
+        self, workspace_id: str, walk: _Walk, include_ignored: bool
+    ) -> AsyncIterator[file_pb2.PathInfo | LeftOut]:
+        """Yield all that is below the root; directories that are too deep are listed in turn.
+
+        One of them that is refused is noted, such as a deleted one.
+        """
         waiting = [""]
         while waiting:
             asked = api.ListWorkspaceDirectoryRequest(
@@ -182,11 +196,20 @@ class WorkspaceFiles:
                 page_size=PAGE_SIZE,
                 include_ignored=include_ignored,
             )
-            async for entry in self._listed(asked):
-                yield entry.info
-                is_directory = entry.info.type == file_pb2.PATH_TYPE_DIRECTORY
-                if is_directory and entry.depth == LEVELS and not entry.info.link_target:
-                    waiting.append(entry.info.path)
+            path = asked.path
+            try:
+                async for entry in self._listed(asked):
+                    yield entry.info
+                    is_directory = entry.info.type == file_pb2.PATH_TYPE_DIRECTORY
+                    if is_directory and entry.depth == LEVELS and not entry.info.link_target:
+                        waiting.append(entry.info.path)
+            except UpstreamProblem as error:
+                if not path or error.problem.status is grpc.StatusCode.UNAVAILABLE:
+                    raise
+                if path not in walk.refused:
+                    walk.refused.add(path)
+                    reason = NAME_NOT_UTF8 if REPLACED in path else error.problem.reason
+                    yield _left_out(f"{walk.prefix}/files/{archived_path(path)}", reason)
 
     async def _listed(
         self, asked: api.ListWorkspaceDirectoryRequest
@@ -221,23 +244,28 @@ class WorkspaceFiles:
                     stubs.workspaces.DownloadWorkspaceFile(asked, timeout=STREAM_S)
                 ),
             )
+            part, held, before = 0, bytearray(), self._bytes
+            async for chunk in _chunks(call):
+                self._bytes += len(chunk)
+                if len(held) >= PART_BYTES:
+                    yield File(name, bytes(held), part, is_last=False)
+                    part += 1
+                    held.clear()
+                held += chunk
         except UpstreamProblem as error:
             if error.problem.status is grpc.StatusCode.UNAVAILABLE:
                 raise
             yield LeftOut(name, error.problem.reason)
             return
-        part, held, before = 0, bytearray(), self._bytes
-        async for chunk in _chunks(call):
-            self._bytes += len(chunk)
-            if len(held) >= PART_BYTES:
-                yield File(name, bytes(held), part, is_last=False)
-                part += 1
-                held.clear()
-            held += chunk
         yield File(name, bytes(held), part)
         if info.size_bytes < self._bytes - before == asked.length_bytes:
             # It grew, and so much of it is in the export.
             yield LeftOut(name, EXPORT_FULL if not self._left else FILE_TOO_LARGE)
+
+
+def _left_out(name: str, reason: str) -> LeftOut:
+    is_long = len(name.encode()) > NAME_BYTES_MAX
+    return LeftOut(name[:SHOWN_CHARACTERS] if is_long else name, reason)
 
 
 async def _begun(call: Any) -> Any:

@@ -41,7 +41,10 @@ class Download:
 
     async def read(self) -> Any:
         """Return the next piece."""
-        return self.pieces.pop(0) if self.pieces else grpc.aio.EOF
+        piece = self.pieces.pop(0) if self.pieces else grpc.aio.EOF
+        if isinstance(piece, str):
+            raise UpstreamProblem(Problem.of(piece, "It cannot be read on."))
+        return piece
 
     def cancel(self) -> None:
         """End it."""
@@ -56,6 +59,8 @@ class Tree:
     ignored: Set[str] = frozenset()
     deleted: Set[str] = frozenset()
     grown: Mapping[str, bytes] = field(default_factory=dict)
+    refused: Set[str] = frozenset()
+    broken: Mapping[str, str] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
 
@@ -72,6 +77,8 @@ class Tree:
     ) -> api.ListWorkspaceDirectoryResponse:
         """List what is below a directory, one entry in a page."""
         self.listed.append(request.path)
+        if request.path in self.refused:
+            raise UpstreamProblem(Problem.of("PATH_FORBIDDEN", "It cannot be read."))
         entries = self._below(request)
         place = int(request.page_token or 0)
         has_more = place + 1 < len(entries)
@@ -118,10 +125,12 @@ class Tree:
         data, piece = self.files[request.path], api.DownloadWorkspaceFileResponse
         data = self.grown.get(request.path, data)[: request.length_bytes or None]
         chunks = [data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES)]
+        if request.path in self.broken:
+            chunks = [*chunks[:-1], self.broken[request.path]]
         return Download(
             [
                 piece(head=api.DownloadHead()),
-                *(piece(chunk=chunk) for chunk in chunks),
+                *(each if isinstance(each, str) else piece(chunk=each) for each in chunks),
                 piece(closed=workspace_pb2.StreamEnd()),
             ]
         )
@@ -250,6 +259,43 @@ async def test_a_file_that_grew_meanwhile_counts_with_what_was_read_of_it() -> N
         LeftOut(f"{ROOT}/files/c", "EXPORT_FULL"),
         LeftOut(f"{ROOT}/files/d", "EXPORT_FULL"),
     ]
+
+
+async def test_a_directory_that_is_refused_does_not_end_a_workspace() -> None:
+    deep, deeper = ("/".join([name] * 8) for name in ("a", "b"))
+    tree = Tree(
+        {f"{deep}/x/1.txt": b"one", f"{deeper}/x/2.txt": b"two", "z.txt": b"end"}, refused={deeper}
+    )
+    files, _, left_out = await collected(tree)
+
+    assert {f"{ROOT}/files/{deep}/x/1.txt", f"{ROOT}/files/z.txt"} <= files.keys()
+    assert left_out == [LeftOut(f"{ROOT}/files/{deeper}", "PATH_FORBIDDEN")]
+    with pytest.raises(UpstreamProblem):
+        await collected(Tree({"z.txt": b"end"}, refused={""}))
+
+
+async def test_a_file_that_breaks_off_does_not_end_a_workspace_unless_its_node_is_away() -> None:
+    large = b"1" * (3 * PART_BYTES)
+    contents = {"a.bin": large, "z.txt": b"end"}
+    files, _, left_out = await collected(Tree(contents, broken={"a.bin": "FILE_CHANGED"}))
+
+    assert files[f"{ROOT}/files/z.txt"] == b"end"
+    assert left_out == [LeftOut(f"{ROOT}/files/a.bin", "FILE_CHANGED")]
+    with pytest.raises(UpstreamProblem):
+        await collected(Tree(contents, broken={"a.bin": "UPSTREAM_UNAVAILABLE"}))
+
+
+async def test_a_name_that_is_no_utf8_is_left_out() -> None:
+    deep = "/".join(["d"] * 7) + "/\ufffd"
+    tree = Tree({"\ufffd.txt": b"one", f"{deep}/2.txt": b"two", "z": b"end"}, refused={deep})
+    files, _, left_out = await collected(tree)
+
+    assert tree.read == ["z"]
+    assert index_of(files)[-1]["path"] == "\ufffd.txt"
+    assert {(each.name, each.code) for each in left_out} == {
+        (f"{ROOT}/files/\ufffd.txt", "NAME_NOT_UTF8"),
+        (f"{ROOT}/files/{deep}", "NAME_NOT_UTF8"),
+    }
 
 
 async def test_files_that_are_known_are_not_read_again() -> None:
