@@ -1,9 +1,11 @@
 """Makes exports in the background: one at a time in each gateway, each by one of them.
 
-Every file, and every part of a large one, is stored as soon as it is read and prolongs the claim.
-If a gateway dies, another one claims the export and goes on behind the files that are there.
+Every file, and every part of a large one, is stored as soon as it is read. The claim is prolonged
+meanwhile, also while nothing is stored, as while files are listed that are there already. If a
+gateway dies, another one claims the export and goes on behind the files that are there.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Set
 from contextlib import suppress
@@ -26,9 +28,11 @@ from gateway.identity.store.account_exports import (
 from gateway.identity.store.credentials import IdentityStore
 from parley.clock import Clock
 from parley.postgres import DatabaseError, DatabaseUnavailable
+from parley.tasks import owned_tasks
 
 LOOK_EVERY_S: Final = 5.0
 LEASE: Final = timedelta(seconds=60)
+PROLONG_EVERY_S: Final = 20.0
 KEPT: Final = timedelta(days=7)
 #: How often one process tries an export that fails by a defect of this service.
 FAILURES_MAX: Final = 3
@@ -42,10 +46,17 @@ Collect = Callable[[UserRecord, Set[str]], Collection]
 
 @dataclass(slots=True)
 class _Held:
-    """The claim of an export, which each file prolongs, and the digest of the file so far."""
+    """The claim of an export, which is prolonged, and the digest of the file so far.
+
+    Attributes:
+        claim: The claim.
+        hashed: The digest.
+        lock: Held while the claim is replaced by a longer one.
+    """
 
     claim: ExportClaim
     hashed: Any = field(default_factory=sha256)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class ExportRunner:
@@ -90,7 +101,9 @@ class ExportRunner:
             return False
         held = _Held(claim)
         try:
-            await self._make(held)
+            async with owned_tasks() as start:
+                start(self._prolong(held))
+                await self._make(held)
         except ClaimLost:
             _log.info("an export was taken over or deleted", extra={"export_id": claim.export_id})
         except (UpstreamProblem, DatabaseError):
@@ -130,8 +143,24 @@ class ExportRunner:
         held.hashed.update(file.data)
         digest = held.hashed.digest() if file.is_last else None
         stored = StoredPart(file.name, file.part, digest, file.data)
-        held.claim = await self._store.put(held.claim, stored, self._clock.now() + LEASE)
+        async with held.lock:
+            held.claim = await self._store.put(held.claim, stored, self._clock.now() + LEASE)
+
+    async def _prolong(self, held: _Held) -> NoReturn:
+        """Prolong a claim until cancelled.
+
+        Raises:
+            ClaimLost: It is not held any more.
+        """
+        while True:
+            await self._clock.sleep(PROLONG_EVERY_S)
+            try:
+                async with held.lock:
+                    held.claim = await self._store.prolong(held.claim, self._clock.now() + LEASE)
+            except DatabaseUnavailable as error:
+                _log.warning("the claim of an export was not prolonged: %s", error)
 
     async def _complete(self, held: _Held) -> None:
-        now = self._clock.now()
-        await self._store.complete(held.claim, now, now + KEPT)
+        async with held.lock:
+            now = self._clock.now()
+            await self._store.complete(held.claim, now, now + KEPT)

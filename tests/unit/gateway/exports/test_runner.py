@@ -1,5 +1,6 @@
 """What becomes of an export that cannot be made, and of its claim while it is made."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence, Set
 from datetime import datetime, timedelta
@@ -52,6 +53,10 @@ class OneExport(ExportStore):
         held = self._held(claim, until)
         self.files[stored.name] = stored.data
         return held
+
+    async def prolong(self, claim: ExportClaim, until: datetime) -> ExportClaim:
+        """Prolong the claim."""
+        return self._held(claim, until)
 
     async def complete(self, claim: ExportClaim, now: datetime, expires_at: datetime) -> None:
         """Complete it."""
@@ -128,3 +133,46 @@ async def test_an_export_waits_for_a_service_that_does_not_answer_for_any_time()
         clock.advance(LEASE.total_seconds())
 
     assert not store.is_complete
+
+
+class Listing(Collection):
+    """A collection that lists for a long time before its only file."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def files(self) -> AsyncIterator[File]:
+        """Yield one file at the end."""
+        self.begun.set()
+        await self.ended.wait()
+        yield File("profile.json", b"{}")
+
+
+async def test_a_claim_is_held_while_nothing_is_stored() -> None:
+    clock, listing = FakeClock(), Listing()
+    store = OneExport(clock)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        made = tasks.create_task(runner_of(store, listing, clock).make_next())
+        await listing.begun.wait()
+        for _ in range(10):
+            clock.advance(await clock.until_sleeping())
+            await clock.until_sleeping()
+            assert await store.claim(clock.now(), LEASE) is None
+        listing.ended.set()
+
+    assert (made.result(), store.is_complete) == (True, True)
+    assert clock.now() - FakeClock().now() > 2 * LEASE
+
+
+async def test_an_export_is_left_to_the_gateway_that_took_the_claim() -> None:
+    clock, listing = FakeClock(), Listing()
+    store = OneExport(clock)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        made = tasks.create_task(runner_of(store, listing, clock).make_next())
+        await listing.begun.wait()
+        await clock.until_sleeping()
+        store.claimed_until += LEASE
+        clock.advance(LEASE.total_seconds())
+
+    assert (made.result(), store.is_complete, store.files) == (True, False, {})
