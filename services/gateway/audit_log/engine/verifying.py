@@ -39,13 +39,14 @@ class LogVerification:
         """Return what was found; the log is read again if entries were pruned meanwhile."""
         async with self._lock:
             heads = await self._heads()
-            for _ in range(ATTEMPTS_MAX):
-                found = await self._verified(heads)
+            found = await self._verified(heads)
+            for _ in range(ATTEMPTS_MAX - 1):
                 if found.is_intact:
                     break
                 read, heads = heads, await self._heads()
                 if _pruned_seq(heads) <= _pruned_seq(read):
                     break
+                found = await self._verified(heads)
             return found
 
     async def _heads(self) -> tuple[SignedHead, ...]:

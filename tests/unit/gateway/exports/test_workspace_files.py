@@ -125,12 +125,13 @@ class Tree:
         data, piece = self.files[request.path], api.DownloadWorkspaceFileResponse
         data = self.grown.get(request.path, data)[: request.length_bytes or None]
         chunks = [data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES)]
+        pieces: list[Any] = [piece(chunk=chunk) for chunk in chunks]
         if request.path in self.broken:
-            chunks = [*chunks[:-1], self.broken[request.path]]
+            pieces[-1] = self.broken[request.path]
         return Download(
             [
                 piece(head=api.DownloadHead()),
-                *(each if isinstance(each, str) else piece(chunk=each) for each in chunks),
+                *pieces,
                 piece(closed=workspace_pb2.StreamEnd()),
             ]
         )
