@@ -5,9 +5,11 @@ that the chain is verified from there on. Entries that are missing without a che
 removed by somebody else. The file has one JSON object per line and is only ever appended to.
 """
 
+import errno
 import hashlib
+import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +23,8 @@ from parley.identity import SigningKey
 
 _HEAD: Final = "parley audit head 1"
 _CHECKPOINT: Final = "parley audit checkpoint 1"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +102,48 @@ def line_of(head: SignedHead) -> bytes:
 
 
 def append_head(path: Path, head: SignedHead) -> None:
-    """Add a head to the file; several processes may do so at once."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    """Add a head to the file; several processes may do so at once.
+
+    Raises:
+        OSError: It was not written, or only a part of it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        os.write(descriptor, line_of(head))
+        line = line_of(head)
+        if not _ends_with_line(descriptor):
+            line = b"\n" + line
+        written = os.write(descriptor, line)
+        if written != len(line):
+            # A full disk takes what fits. The next line begins behind it.
+            raise OSError(errno.ENOSPC, f"{written} of {len(line)} bytes were written", str(path))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def read_heads(path: Path) -> tuple[SignedHead, ...]:
+def _ends_with_line(descriptor: int) -> bool:
+    size_bytes = os.fstat(descriptor).st_size
+    return not size_bytes or os.pread(descriptor, 1, size_bytes - 1) == b"\n"
+
+
+def read_heads(path: Path, report: Callable[[str], None] = _log.error) -> tuple[SignedHead, ...]:
     """Read the file; there are no heads if it does not exist.
 
-    Raises:
-        ValueError: A line is not a head.
+    Args:
+        path: The file.
+        report: Is called with what is wrong with a line; such a line is skipped.
     """
     try:
         text = path.read_bytes()
     except FileNotFoundError:
         return ()
-    return tuple(heads_of(text.splitlines()))
+    return tuple(_heads_of(text.splitlines(), report))
 
 
-def heads_of(lines: Iterable[bytes]) -> Iterable[SignedHead]:
-    """Parse lines of the file.
-
-    Raises:
-        ValueError: A line is not a head.
-    """
+def _heads_of(lines: Iterable[bytes], report: Callable[[str], None]) -> Iterable[SignedHead]:
     for number, text in enumerate(lines, start=1):
+        if not text:
+            continue
         try:
             line = msgspec.json.decode(text, type=_Line)
             yield SignedHead(
@@ -138,7 +155,7 @@ def heads_of(lines: Iterable[bytes]) -> Iterable[SignedHead]:
                 line.is_checkpoint,
             )
         except ValueError as error:
-            raise ValueError(f"line {number} of the signed heads is damaged: {error}") from error
+            report(f"line {number} of the signed heads is damaged and skipped: {error}")
 
 
 def _signed(seq: int, entry_hash: bytes, at: datetime, is_checkpoint: bool) -> bytes:

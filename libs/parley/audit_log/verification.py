@@ -2,7 +2,8 @@
 
 Lines are given in the order in which they are stored or were exported. What is kept of a good line
 is its hash only if a signed head names it, so that a long log needs little memory. If the first
-lines are missing, a signed checkpoint has to name the last one of them.
+lines are missing, a signed checkpoint has to name the last one of them. Lines may be pruned while
+they are read, so the same is true for lines that are missing behind some first ones.
 """
 
 import hmac
@@ -111,7 +112,8 @@ class AuditVerifier:
 
     Attributes:
         heads: The signed heads and checkpoints, in any order.
-        public_key: The key that must have signed them; None accepts that of each head.
+        public_key: The key that must have signed them; None accepts that of each head, but no
+            checkpoint of another key than that of the heads.
         seal_key: The key of the seals; None leaves them unchecked.
         stored_head: The number and hash that the database names as its last; None in an export.
     """
@@ -136,8 +138,12 @@ class AuditVerifier:
     _is_last_broken: bool = False
 
     def __post_init__(self) -> None:
+        keys = {head.public_key for head in self.heads if not head.is_checkpoint}
         for head in self.heads:
-            if not head.is_signed_by(self.public_key or head.public_key):
+            is_of_other_key = (
+                self.public_key is None and head.is_checkpoint and (keys - {head.public_key})
+            )
+            if is_of_other_key or not head.is_signed_by(self.public_key or head.public_key):
                 self._found(
                     AuditProblemKind.HEAD_FORGED, head.seq, "a head has not the right signature"
                 )
@@ -163,6 +169,7 @@ class AuditVerifier:
                 self._broken.append(entry)
         else:
             self._check_seal(entry)
+        self._skip_pruned(entry)
         self._check_order(entry, is_changed)
         self._check_heads(entry)
         self._check_people(line)
@@ -175,12 +182,21 @@ class AuditVerifier:
     def _begin_behind(self, seq: int) -> None:
         """Begin where the newest checkpoint before the first line says that lines were pruned."""
         known = max((each for each in self._checkpoints if each <= seq), default=None)
-        if known is None:
-            return
-        self._checkpoint = self._checkpoints[known]
-        self._last_seq, self._last_hash = known, self._checkpoint.hash
-        for head in self._signed.pop(known, ()):
-            self._compare(head, known, self._checkpoint.hash)
+        if known is not None:
+            self._go_on_behind(self._checkpoints[known])
+
+    def _go_on_behind(self, checkpoint: SignedHead) -> None:
+        self._checkpoint = checkpoint
+        self._last_seq, self._last_hash = checkpoint.seq, checkpoint.hash
+        for head in self._signed.pop(checkpoint.seq, ()):
+            self._compare(head, checkpoint.seq, checkpoint.hash)
+
+    def _skip_pruned(self, entry: AuditEntry) -> None:
+        """Go on behind a checkpoint that names the line before this one, if there is one."""
+        checkpoint = self._checkpoints.get(entry.seq - 1)
+        is_gap = entry.seq > self._last_seq + 1
+        if is_gap and checkpoint is not None and checkpoint.hash == entry.previous_hash:
+            self._go_on_behind(checkpoint)
 
     def _check_order(self, entry: AuditEntry, is_changed: bool) -> None:
         if entry.seq <= self._last_seq:

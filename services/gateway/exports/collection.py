@@ -13,6 +13,7 @@ import msgspec
 from gateway.api.json_output import to_json
 from gateway.exports.agent_documents import goal_of, monitors_of, skills_of
 from gateway.exports.file import File
+from gateway.exports.problems import ExportProblems
 from gateway.exports.workspace_files import NODE_AWAY, LeftOut, WorkspaceFiles
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.identity.domain import UserRecord
@@ -82,7 +83,7 @@ class Collection:
         self._chatd = chatd
         self._identity = identity
         self._known = known
-        self._problems: list[Content] = []
+        self._problems = ExportProblems()
 
     async def files(self) -> AsyncIterator[File]:
         """Yield all files that are not known.
@@ -104,7 +105,7 @@ class Collection:
                 yield file
         async for file in self._workspaces():
             yield file
-        yield _document(PROBLEMS, self._problems)
+        yield problems_file(self._problems)
 
     def _documents(self) -> tuple[tuple[str, Callable[[], Awaitable[Content]]], ...]:
         user_id, mine = self._user.id, self._of_identity
@@ -234,13 +235,13 @@ class Collection:
                 try:
                     async for file in collected.of(workspace.workspace_id):
                         if isinstance(file, LeftOut):
-                            self._problems.append({"name": file.name, "code": file.code})
+                            self._problems.add(file.name, file.code)
                         else:
                             yield file
                 except UpstreamProblem as error:
                     name = f"workspaces/{workspace.workspace_id}"
                     if error.problem.reason in NODE_AWAY:
-                        self._problems.append({"name": name, "code": error.problem.reason})
+                        self._problems.add(name, error.problem.reason)
                     else:
                         self._note(name, error)
 
@@ -312,7 +313,7 @@ class Collection:
         """Note what cannot be exported; raise an error that another attempt may not get."""
         if error.problem.status not in LASTING:
             raise error
-        self._problems.append({"name": name, "code": error.problem.reason})
+        self._problems.add(name, error.problem.reason)
 
 
 async def _begun(call: Any) -> tuple[Any, Any]:
@@ -352,6 +353,11 @@ def _list_chats(stubs: Stubs) -> Any:
 
 def _list_files(stubs: Stubs) -> Any:
     return stubs.files.ListFiles
+
+
+def problems_file(problems: ExportProblems) -> File:
+    """Return the last file of an export, which lists what it has not."""
+    return _document(PROBLEMS, problems.document())
 
 
 def _document(name: str, document: Content) -> File:

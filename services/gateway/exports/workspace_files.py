@@ -22,8 +22,14 @@ from parley.rpc import Problem, problem_of
 PART_BYTES: Final = 1024 * 1024
 FILE_BYTES_MAX: Final = 256 * 1024 * 1024
 WORKSPACE_FILES_MAX: Final = 50_000
+#: Of all names of a workspace together, which are in memory until its index is written.
+WORKSPACE_NAMES_BYTES_MAX: Final = 16 * 1024 * 1024
 EXPORT_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024
 LEVELS: Final = 8
+#: Names are part of a key of the database, whose size is bounded.
+NAME_BYTES_MAX: Final = 2_000
+#: Of a name that is too long, so much is listed.
+SHOWN_CHARACTERS: Final = 200
 PAGE_SIZE: Final = 200
 CALL_S: Final = 60.0
 STREAM_S: Final = 3600.0
@@ -33,6 +39,10 @@ UNSAFE: Final = '\\:"%'
 FILE_TOO_LARGE: Final = "FILE_TOO_LARGE"
 TOO_MANY_FILES: Final = "TOO_MANY_FILES"
 EXPORT_FULL: Final = "EXPORT_FULL"
+NAME_TOO_LONG: Final = "NAME_TOO_LONG"
+NAME_NOT_UTF8: Final = "NAME_NOT_UTF8"
+#: What nodes write for bytes of a name that are no UTF-8; the file cannot be asked for by it.
+REPLACED: Final = "\ufffd"
 #: The node of one workspace does not answer, while chatd does: the export goes on without it.
 NODE_AWAY: Final = frozenset({"UPSTREAM_UNAVAILABLE", "NODE_LOST", "NO_NODE"})
 
@@ -59,6 +69,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     file_bytes_max: int = FILE_BYTES_MAX
     workspace_files_max: int = WORKSPACE_FILES_MAX
+    workspace_names_bytes_max: int = WORKSPACE_NAMES_BYTES_MAX
     export_bytes_max: int = EXPORT_BYTES_MAX
 
 
@@ -77,6 +88,8 @@ class _Walk:
     prefix: str
     index: list[object] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    names_bytes: int = 0
 
 
 class WorkspaceFiles:
@@ -108,48 +121,72 @@ class WorkspaceFiles:
         index = f"{walk.prefix}/index.json"
         if index in self._known:
             return
-        async for info in self._all_entries(workspace_id):
+        async for info in self._all_entries(workspace_id, walk):
+            if isinstance(info, LeftOut):
+                yield info
+                continue
             if info.path in walk.seen:
                 continue
-            if len(walk.seen) == self._bounds.workspace_files_max:
+            name = f"{walk.prefix}/files/{archived_path(info.path)}"
+            walk.names_bytes += sum(
+                len(each.encode()) for each in (info.path, info.link_target, name)
+            )
+            if (
+                len(walk.seen) == self._bounds.workspace_files_max
+                or walk.names_bytes > self._bounds.workspace_names_bytes_max
+            ):
                 yield LeftOut(walk.prefix, TOO_MANY_FILES)
                 break
             walk.seen.add(info.path)
-            async for file in self._taken(workspace_id, walk, info):
+            async for file in self._taken(workspace_id, walk, name, info):
                 yield file
         yield File(index, msgspec.json.encode(walk.index) + b"\n")
 
     async def _taken(
-        self, workspace_id: str, walk: _Walk, info: file_pb2.PathInfo
+        self, workspace_id: str, walk: _Walk, name: str, info: file_pb2.PathInfo
     ) -> AsyncIterator[File | LeftOut]:
         is_file = info.type == file_pb2.PATH_TYPE_FILE and not info.link_target
-        name = f"{walk.prefix}/files/{archived_path(info.path)}"
-        reason = self._reason_to_leave_out(info) if is_file else None
+        reason = self._reason_to_leave_out(name, info) if is_file else None
         walk.index.append(_described(info, name if is_file and reason is None else None))
         if reason is not None:
-            yield LeftOut(name, reason)
-        elif is_file:
+            yield _left_out(name, reason)
+        elif is_file and name in self._known:
             self._bytes += info.size_bytes
-            if name not in self._known:
-                async for part in self._parts(workspace_id, name, info):
-                    yield part
+        elif is_file:
+            async for part in self._parts(workspace_id, name, info):
+                yield part
 
-    def _reason_to_leave_out(self, info: file_pb2.PathInfo) -> str | None:
+    def _reason_to_leave_out(self, name: str, info: file_pb2.PathInfo) -> str | None:
+        if len(name.encode()) > NAME_BYTES_MAX:
+            return NAME_TOO_LONG
+        if REPLACED in info.path:
+            return NAME_NOT_UTF8
         if info.size_bytes > self._bounds.file_bytes_max:
             return FILE_TOO_LARGE
-        is_full = self._bytes + info.size_bytes > self._bounds.export_bytes_max
+        # An empty file may have grown since it was listed, and a length of 0 asks for all of it.
+        is_full = not self._left or info.size_bytes > self._left
         return EXPORT_FULL if is_full else None
 
-    async def _all_entries(self, workspace_id: str) -> AsyncIterator[file_pb2.PathInfo]:
+    @property
+    def _left(self) -> int:
+        """How many bytes the export may still have."""
+        return max(0, self._bounds.export_bytes_max - self._bytes)
+
+    async def _all_entries(
+        self, workspace_id: str, walk: _Walk
+    ) -> AsyncIterator[file_pb2.PathInfo | LeftOut]:
         """Yield what is neither hidden nor ignored, then everything."""
         for include_ignored in (False, True):
-            async for info in self._entries(workspace_id, include_ignored):
+            async for info in self._entries(workspace_id, walk, include_ignored):
                 yield info
 
     async def _entries(
-        self, workspace_id: str, include_ignored: bool
-    ) -> AsyncIterator[file_pb2.PathInfo]:
-        """Yield all that is below the root; directories that are too deep are listed in turn."""
+        self, workspace_id: str, walk: _Walk, include_ignored: bool
+    ) -> AsyncIterator[file_pb2.PathInfo | LeftOut]:
+        """Yield all that is below the root; directories that are too deep are listed in turn.
+
+        One of them that is refused is noted, such as a deleted one.
+        """
         waiting = [""]
         while waiting:
             asked = api.ListWorkspaceDirectoryRequest(
@@ -159,11 +196,20 @@ class WorkspaceFiles:
                 page_size=PAGE_SIZE,
                 include_ignored=include_ignored,
             )
-            async for entry in self._listed(asked):
-                yield entry.info
-                is_directory = entry.info.type == file_pb2.PATH_TYPE_DIRECTORY
-                if is_directory and entry.depth == LEVELS and not entry.info.link_target:
-                    waiting.append(entry.info.path)
+            path = asked.path
+            try:
+                async for entry in self._listed(asked):
+                    yield entry.info
+                    is_directory = entry.info.type == file_pb2.PATH_TYPE_DIRECTORY
+                    if is_directory and entry.depth == LEVELS and not entry.info.link_target:
+                        waiting.append(entry.info.path)
+            except UpstreamProblem as error:
+                if not path or error.problem.status is grpc.StatusCode.UNAVAILABLE:
+                    raise
+                if path not in walk.refused:
+                    walk.refused.add(path)
+                    reason = NAME_NOT_UTF8 if REPLACED in path else error.problem.reason
+                    yield _left_out(f"{walk.prefix}/files/{archived_path(path)}", reason)
 
     async def _listed(
         self, asked: api.ListWorkspaceDirectoryRequest
@@ -185,7 +231,10 @@ class WorkspaceFiles:
     ) -> AsyncIterator[File | LeftOut]:
         """Yield a file as it is read; one that is refused is noted, such as a deleted one."""
         asked = api.DownloadWorkspaceFileRequest(
-            workspace_id=workspace_id, path=info.path, length_bytes=self._bounds.file_bytes_max
+            workspace_id=workspace_id,
+            path=info.path,
+            # It may have grown since it was listed.
+            length_bytes=min(self._bounds.file_bytes_max, self._left),
         )
         try:
             call, _ = await self._chatd.ask(
@@ -195,19 +244,28 @@ class WorkspaceFiles:
                     stubs.workspaces.DownloadWorkspaceFile(asked, timeout=STREAM_S)
                 ),
             )
+            part, held, before = 0, bytearray(), self._bytes
+            async for chunk in _chunks(call):
+                self._bytes += len(chunk)
+                if len(held) >= PART_BYTES:
+                    yield File(name, bytes(held), part, is_last=False)
+                    part += 1
+                    held.clear()
+                held += chunk
         except UpstreamProblem as error:
             if error.problem.status is grpc.StatusCode.UNAVAILABLE:
                 raise
             yield LeftOut(name, error.problem.reason)
             return
-        part, held = 0, bytearray()
-        async for chunk in _chunks(call):
-            if len(held) >= PART_BYTES:
-                yield File(name, bytes(held), part, is_last=False)
-                part += 1
-                held.clear()
-            held += chunk
         yield File(name, bytes(held), part)
+        if info.size_bytes < self._bytes - before == asked.length_bytes:
+            # It grew, and so much of it is in the export.
+            yield LeftOut(name, EXPORT_FULL if not self._left else FILE_TOO_LARGE)
+
+
+def _left_out(name: str, reason: str) -> LeftOut:
+    is_long = len(name.encode()) > NAME_BYTES_MAX
+    return LeftOut(name[:SHOWN_CHARACTERS] if is_long else name, reason)
 
 
 async def _begun(call: Any) -> Any:

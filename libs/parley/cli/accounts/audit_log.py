@@ -1,6 +1,7 @@
 """`parley audit log`: reads, exports and verifies the audit log."""
 
 import json
+import re
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ PATH = "/api/v1/audit-log"
 COLUMNS = ("seq", "at", "action", "outcome", "actor", "subject", "object", "address", "details")
 PAGE_MAX = 200
 VERIFY_S_MAX = 660.0
+KEY_DIGITS = 64
+HEX_KEY = re.compile(rf"[0-9a-fA-F]{{{KEY_DIGITS}}}")
 INTACT = 0
 FOUND = 1
 
@@ -64,6 +67,9 @@ def _moment(_: click.Context, option: click.Parameter, text: str) -> str:
 @click.option("--heads", "heads_file", metavar="FILE",
               type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Signed heads to verify an export against.")  # fmt: skip
+@click.option("--key", "key_text", metavar="KEY",
+              help="The public key that must have signed them: hexadecimal, or a file with it or "
+              "with PEM. Needed for a log that was pruned.")  # fmt: skip
 def log(
     login: str | None,
     action: str,
@@ -76,16 +82,19 @@ def log(
     is_verified: bool,
     exported: Path | None,
     heads_file: Path | None,
+    key_text: str | None,
 ) -> int:
     """Print who did what to whom, newest first; for administrators and auditors.
 
     With --verify, exit code 1 if a line was changed, removed, inserted or moved, or the end was cut
     off. Lines that were pruned by the retention are not missing: a signed checkpoint names them.
     """
-    if exported is not None or heads_file is not None:
+    if exported is not None or heads_file is not None or key_text is not None:
         if not (is_verified and exported is not None):
-            raise ConfigurationProblem("--file and --heads are for --verify: give --verify --file")
-        return _print_verification(_verify_file(exported, heads_file), as_json)
+            raise ConfigurationProblem(
+                "--file, --heads and --key are for --verify: give --verify --file"
+            )
+        return _print_verification(_verify_file(exported, heads_file, key_text), as_json)
     api = Api(find_server(current()))
     if is_verified:
         found = api.call("GET", f"{PATH}/verification", needs="problems", within_s=VERIFY_S_MAX)
@@ -172,35 +181,64 @@ def _export(api: Api, target: Path) -> None:
     click.echo(f"The audit log is in {target}.", err=True)
 
 
-def _verify_file(exported: Path, heads_file: Path | None) -> Any:
+def _public_key(text: str) -> bytes:
+    """Return a public key that is given as hexadecimal digits or as a file."""
+    # Imported here: help and listing do not need cryptography.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    if not HEX_KEY.fullmatch(text):
+        try:
+            text = Path(text).read_text("ascii").strip()
+        except (OSError, ValueError) as error:
+            raise CliError(f"--key is neither a key of {KEY_DIGITS} digits nor a file") from error
+    if HEX_KEY.fullmatch(text):
+        return bytes.fromhex(text)
+    try:
+        key = load_pem_public_key(text.encode())
+    except ValueError as error:
+        raise CliError("the file of --key has no public key") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise CliError("the key of --key is not of the kind Ed25519")
+    return key.public_bytes_raw()
+
+
+def _verify_file(exported: Path, heads_file: Path | None, key_text: str | None) -> Any:
     # Imported here: help and listing do not need cryptography.
     from parley.audit_log import AuditVerifier, read_heads
     from parley.audit_log.export import decode_line
 
-    try:
-        verifier = AuditVerifier(heads=() if heads_file is None else read_heads(heads_file))
-        with exported.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    verifier.read((decode_line(line),))
-                except ValueError as error:
-                    raise CliError(f"line {number} of {exported} is no entry: {error}") from error
-    except ValueError as error:
-        raise CliError(str(error)) from error
+    verifier = AuditVerifier(
+        heads=() if heads_file is None else read_heads(heads_file, _warn),
+        public_key=None if key_text is None else _public_key(key_text),
+    )
+    with exported.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                verifier.read((decode_line(line),))
+            except ValueError as error:
+                raise CliError(f"line {number} of {exported} is no entry: {error}") from error
     found = verifier.finish()
+    checkpoint = found.checkpoint
     return {
-        "is_intact": found.is_intact,
+        # Anyone can sign a checkpoint with a key of their own.
+        "is_intact": found.is_intact and (checkpoint is None or key_text is not None),
         "entries": found.entries,
         "last_seq": found.last_seq,
         "head_hash": found.head_hash.hex(),
         "signed_seq": found.signed_seq,
         "unsealed": found.unsealed,
-        "checkpoint_seq": 0 if found.checkpoint is None else found.checkpoint.seq,
+        "checkpoint_seq": 0 if checkpoint is None else checkpoint.seq,
+        "checkpoint_key": "" if checkpoint is None else checkpoint.public_key.hex(),
         "problems": [
             {"kind": each.kind.value, "seq": each.seq, "description": each.description}
             for each in found.problems
         ],
     }
+
+
+def _warn(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _print_verification(found: Any, as_json: bool) -> int:
@@ -211,6 +249,11 @@ def _print_verification(found: Any, as_json: bool) -> int:
         click.echo(f"line {problem['seq']}: {problem['kind']}: {problem['description']}")
     if found["is_intact"]:
         click.echo(f"The audit log is intact: {found['entries']} entries.")
+    elif not found["problems"]:
+        click.echo(
+            f"The log begins behind a checkpoint that the key {found['checkpoint_key']} signed. "
+            "It is intact only if that is the key of the gateway: give that one with --key."
+        )
     if found["checkpoint_seq"]:
         click.echo(
             f"It was verified from line {found['checkpoint_seq'] + 1} on: the lines before were "

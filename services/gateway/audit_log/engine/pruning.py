@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from gateway.audit_log.store.pruning import OldEntries, PruningStore
+from gateway.audit_log.store.pruning import NextPruning, OldEntries, PruningStore
 from gateway.audit_log.store.reading import AuditReader
 from parley.audit_log import (
     AuditProblem,
@@ -90,31 +90,40 @@ class LogPruner:
 
     async def prune_next(self) -> bool:
         """Prune the oldest entries; return whether there were any."""
-        last = await self._store.oldest(self._retention_days)
-        if last is None:
+        pruned = await self._store.oldest(self._retention_days)
+        if pruned is None:
             return False
-        until_seq, entry_hash = last
+        until_seq = pruned.until_seq
         heads = await asyncio.to_thread(read_heads, self._path)
-        problem = await self._problem(until_seq, heads)
+        problem = await self._problem(pruned, heads)
         if problem is not None:
+            if await self._store.oldest(self._retention_days) != pruned:
+                # Another gateway pruned these entries while they were read.
+                return False
             _log.error(
                 "the audit log is not pruned, verify it",
                 extra={"seq": problem.seq, "problem": problem.kind.value},
             )
             return False
         if not any(head.is_checkpoint and head.seq == until_seq for head in heads):
-            checkpoint = sign_checkpoint(until_seq, entry_hash, self._clock.now(), self._key)
+            checkpoint = sign_checkpoint(until_seq, pruned.until_hash, self._clock.now(), self._key)
             await asyncio.to_thread(append_head, self._path, checkpoint)
         await self._store.delete(until_seq)
         return True
 
-    async def _problem(self, until_seq: int, heads: tuple[SignedHead, ...]) -> AuditProblem | None:
-        verifier = AuditVerifier(
-            heads=tuple(head for head in heads if head.seq <= until_seq),
+    async def _problem(
+        self, pruned: NextPruning, heads: tuple[SignedHead, ...]
+    ) -> AuditProblem | None:
+        # Each head costs a check of its signature, and a head is signed every ten seconds.
+        verifier = await asyncio.to_thread(
+            AuditVerifier,
+            heads=tuple(
+                head for head in heads if pruned.first_seq - 1 <= head.seq <= pruned.until_seq
+            ),
             public_key=self._key.public,
             seal_key=seal_key_of(self._key),
         )
-        async for lines in self._reader.batches(until_seq=until_seq):
+        async for lines in self._reader.batches(until_seq=pruned.until_seq):
             verifier.read(lines)
         found = verifier.finish().problems
         return next((each for each in found if each.kind not in EXPLAINED_LATER), None)

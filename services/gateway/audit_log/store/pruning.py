@@ -47,6 +47,21 @@ class OldEntries:
     seq: int
 
 
+@dataclass(frozen=True, slots=True)
+class NextPruning:
+    """The entries that one checkpoint is signed for.
+
+    Attributes:
+        first_seq: The number of the oldest entry.
+        until_seq: The number of the last entry to prune.
+        until_hash: The hash of that one.
+    """
+
+    first_seq: int
+    until_seq: int
+    until_hash: bytes
+
+
 class PruningStore:
     """Finds and deletes old entries."""
 
@@ -54,11 +69,11 @@ class PruningStore:
         self._database = database
         self._audit_log = audit_log
 
-    async def oldest(self, days: int) -> tuple[int, bytes] | None:
-        """Return number and hash of the last entry to prune next; None if there is none."""
+    async def oldest(self, days: int) -> NextPruning | None:
+        """Return which entries to prune next; None if there are none."""
         rows = await self._database.pool.fetch(SELECT_OLDEST, days, PRUNED_MAX)
         old = list(takewhile(lambda row: row["is_old"], rows))
-        return (old[-1]["seq"], old[-1]["hash"]) if old else None
+        return NextPruning(old[0]["seq"], old[-1]["seq"], old[-1]["hash"]) if old else None
 
     async def count(self, days: int) -> OldEntries:
         """Return what is older than so many days."""

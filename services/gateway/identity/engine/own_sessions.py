@@ -64,7 +64,7 @@ class OwnSessions:
             IsServiceAccount: The caller is one.
             InvalidRequest: The new password is refused.
             SignInRefused: The current one is wrong.
-            TooManyAttempts: It was wrong too often lately.
+            TooManyAttempts: It was wrong, or the new one was refused, too often lately.
             SignInBusy: Too many passwords wait to be checked.
         """
         user = await self._identity_store.find_user(caller.id)
@@ -72,14 +72,14 @@ class OwnSessions:
             raise UserNotFound(caller.id)
         if user.kind is not UserKind.PERSON:
             raise IsServiceAccount(caller.id)
+        # Before the check, which takes a while.
+        charges = (PASSWORD_CHANGE.charge(caller.id),)
+        await self._attempts.count(charges)
         await self._passwords.check(new, "new_password", known_of(user))
         stored = await self._sessions.find_hash(caller.id)
-        if stored is not None:
-            charges = (PASSWORD_CHANGE.charge(caller.id),)
-            await self._attempts.count(charges)
-            if not await self._passwords.matches(current, stored):
-                raise SignInRefused
-            await self._attempts.forgive(charges)
+        if stored is not None and not await self._passwords.matches(current, stored):
+            raise SignInRefused
+        await self._attempts.forgive(charges)
         await self._sessions.change_password(
             caller.id,
             await self._passwords.hash(new),

@@ -2,14 +2,16 @@
 
 Hashing takes tens of milliseconds and megabytes on purpose, so it runs in a few threads of low
 priority, and no more than some passwords wait for them: a burst of sign-ins costs bounded memory
-and takes the processors that turns of other users leave.
+and takes the processors that turns of other users leave. Estimates run one at a time in an ordinary
+thread: they hold the interpreter's lock, and a thread of low priority would hold it for long.
 """
 
 import asyncio
 import os
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from argon2 import PasswordHasher, Type
@@ -50,6 +52,7 @@ class Passwords:
             threads, thread_name_prefix="passwords", initializer=_yield_to_others
         )
         self._places = threads + waiting_max
+        self._estimating = asyncio.Semaphore(1)
         # Verified in place of the hash of a user who has none, which takes the same time.
         self._nobodys_hash = self._hasher.hash("")
 
@@ -86,7 +89,9 @@ class Passwords:
             SignInBusy: Too many passwords wait.
         """
         known = [*about, *GUESSED]
-        problem = await self._in_thread(lambda: problem_of(password, known))
+        with self._place():
+            async with self._estimating:
+                problem = await asyncio.to_thread(problem_of, password, known)
         if problem is not None:
             raise InvalidRequest(Violation(field, problem))
 
@@ -95,11 +100,16 @@ class Passwords:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        with self._place():
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
         if not self._places:
             raise SignInBusy
         self._places -= 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            yield
         finally:
             self._places += 1
 

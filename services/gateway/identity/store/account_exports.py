@@ -204,6 +204,16 @@ class ExportStore:
                 await connection.execute(PUT, *place[:2], stored.sha256, stored.data)
         return ExportClaim(claim.export_id, claim.user_id, until)
 
+    async def prolong(self, claim: ExportClaim, until: datetime) -> ExportClaim:
+        """Prolong the claim.
+
+        Raises:
+            ClaimLost: The claim is not held any more.
+        """
+        if await self._pool.fetchval(HOLD, claim.export_id, claim.until, until) is None:
+            raise ClaimLost
+        return ExportClaim(claim.export_id, claim.user_id, until)
+
     async def complete(self, claim: ExportClaim, now: datetime, expires_at: datetime) -> None:
         """Mark an export as complete.
 

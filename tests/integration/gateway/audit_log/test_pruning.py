@@ -230,7 +230,8 @@ async def test_the_gateway_prunes_by_its_setting_and_says_from_where_it_verified
         shown = await shell.as_owner(stack, "audit", "retention", "--json")
         await shell.as_owner(stack, "audit", "log", "--export", str(exported))
         elsewhere = await shell.parley(
-            "audit", "log", "--verify", "--file", str(exported), "--heads", str(log.path)
+            *("audit", "log", "--verify", "--file", str(exported), "--heads", str(log.path)),
+            *("--key", log.key.public.hex()),
         )
 
     for code, printed in (verified, elsewhere):

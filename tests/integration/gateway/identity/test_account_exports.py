@@ -72,8 +72,14 @@ async def test_a_gateway_that_lost_its_claim_writes_nothing(database: Database) 
     lost = await store.claim(clock.now(), LEASE)
     assert lost is not None
     assert await store.claim(clock.now(), LEASE) is None
-    clock.advance(LEASE.total_seconds())
+    clock.advance(LEASE.total_seconds() / 2)
+    lost = await store.prolong(lost, clock.now() + LEASE)
+    clock.advance(LEASE.total_seconds() / 2)
+    assert await store.claim(clock.now(), LEASE) is None
+    clock.advance(LEASE.total_seconds() / 2)
     assert await store.claim(clock.now(), LEASE) is not None
+    with pytest.raises(ClaimLost):
+        await store.prolong(lost, clock.now())
     with pytest.raises(ClaimLost):
         await store.put(lost, StoredPart("late.json", 0, b"", b""), clock.now())
     with pytest.raises(ClaimLost):

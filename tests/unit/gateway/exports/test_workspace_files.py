@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from gateway.exports.file import File
+from gateway.exports.problems import ExportProblems
 from gateway.exports.workspace_files import (
     PART_BYTES,
     Bounds,
@@ -40,7 +41,10 @@ class Download:
 
     async def read(self) -> Any:
         """Return the next piece."""
-        return self.pieces.pop(0) if self.pieces else grpc.aio.EOF
+        piece = self.pieces.pop(0) if self.pieces else grpc.aio.EOF
+        if isinstance(piece, str):
+            raise UpstreamProblem(Problem.of(piece, "It cannot be read on."))
+        return piece
 
     def cancel(self) -> None:
         """End it."""
@@ -54,6 +58,9 @@ class Tree:
     links: Mapping[str, str] = field(default_factory=dict)
     ignored: Set[str] = frozenset()
     deleted: Set[str] = frozenset()
+    grown: Mapping[str, bytes] = field(default_factory=dict)
+    refused: Set[str] = frozenset()
+    broken: Mapping[str, str] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
 
@@ -70,6 +77,8 @@ class Tree:
     ) -> api.ListWorkspaceDirectoryResponse:
         """List what is below a directory, one entry in a page."""
         self.listed.append(request.path)
+        if request.path in self.refused:
+            raise UpstreamProblem(Problem.of("PATH_FORBIDDEN", "It cannot be read."))
         entries = self._below(request)
         place = int(request.page_token or 0)
         has_more = place + 1 < len(entries)
@@ -114,11 +123,15 @@ class Tree:
         if request.path in self.deleted:
             raise UpstreamProblem(Problem.of("FILE_NOT_FOUND", "There is no such file."))
         data, piece = self.files[request.path], api.DownloadWorkspaceFileResponse
+        data = self.grown.get(request.path, data)[: request.length_bytes or None]
         chunks = [data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES)]
+        pieces: list[Any] = [piece(chunk=chunk) for chunk in chunks]
+        if request.path in self.broken:
+            pieces[-1] = self.broken[request.path]
         return Download(
             [
                 piece(head=api.DownloadHead()),
-                *(piece(chunk=chunk) for chunk in chunks),
+                *pieces,
                 piece(closed=workspace_pb2.StreamEnd()),
             ]
         )
@@ -141,6 +154,10 @@ async def collected(
         parts.append(each)
         files[each.name] = files.get(each.name, b"") + each.data
     return files, parts, left_out
+
+
+def index_of(files: Mapping[str, bytes]) -> Any:
+    return msgspec.json.decode(files[f"{ROOT}/index.json"])
 
 
 async def test_all_files_are_collected_and_links_are_listed_only() -> None:
@@ -193,6 +210,93 @@ async def test_what_git_ignores_comes_last_and_bounds_leave_it_out_first() -> No
     assert left_large == [LeftOut(f"{ROOT}/files/c.txt", "FILE_TOO_LARGE")]
     assert left_many == [LeftOut(ROOT, "TOO_MANY_FILES")]
     assert [each.name for each in many][-1] == f"{ROOT}/index.json"
+
+
+async def test_names_of_a_workspace_are_held_up_to_a_bound() -> None:
+    tree = Tree({f"{number}-{'x' * 200}": b"1" for number in range(10)}, links={"z": "y" * 500})
+    _, some, left_some = await collected(tree, workspace_names_bytes_max=1500)
+    _, most, left_most = await collected(tree, workspace_names_bytes_max=5000)
+    _, _, left_none = await collected(tree)
+
+    assert len(some) - 1 == 3
+    assert len(most) - 1 == 10
+    assert left_some == left_most == [LeftOut(ROOT, "TOO_MANY_FILES")]
+    assert left_none == []
+
+
+async def test_a_name_that_the_database_cannot_have_is_left_out() -> None:
+    long = "/".join(["d" * 200] * 10)
+    files, _, left_out = await collected(Tree({long: b"1", "a.txt": b"one"}))
+    (index,) = [each for each in index_of(files) if each["path"] == long]
+
+    assert f"{ROOT}/files/a.txt" in files
+    assert index["name"] is None
+    assert [(len(each.name), each.code) for each in left_out] == [(200, "NAME_TOO_LONG")]
+
+
+def test_problems_beyond_a_bound_are_counted() -> None:
+    problems = ExportProblems(listed_max=2)
+    for number in range(5):
+        problems.add(str(number), "FILE_TOO_LARGE")
+
+    assert problems.document() == [
+        {"name": "0", "code": "FILE_TOO_LARGE"},
+        {"name": "1", "code": "FILE_TOO_LARGE"},
+        {"name": "", "code": "MORE_PROBLEMS", "count": 3},
+    ]
+
+
+async def test_a_file_that_grew_meanwhile_counts_with_what_was_read_of_it() -> None:
+    files = dict.fromkeys(("a", "b", "c"), b"1") | {"d": b""}
+    tree = Tree(files, grown={"a": b"12345", "b": b"1234567890", "d": b"123"})
+    read, _, left_out = await collected(tree, export_bytes_max=12)
+
+    assert {name: data for name, data in read.items() if name.startswith(f"{ROOT}/files")} == {
+        f"{ROOT}/files/a": b"12345",
+        f"{ROOT}/files/b": b"1234567",
+    }
+    assert left_out == [
+        LeftOut(f"{ROOT}/files/b", "EXPORT_FULL"),
+        LeftOut(f"{ROOT}/files/c", "EXPORT_FULL"),
+        LeftOut(f"{ROOT}/files/d", "EXPORT_FULL"),
+    ]
+
+
+async def test_a_directory_that_is_refused_does_not_end_a_workspace() -> None:
+    deep, deeper = ("/".join([name] * 8) for name in ("a", "b"))
+    tree = Tree(
+        {f"{deep}/x/1.txt": b"one", f"{deeper}/x/2.txt": b"two", "z.txt": b"end"}, refused={deeper}
+    )
+    files, _, left_out = await collected(tree)
+
+    assert {f"{ROOT}/files/{deep}/x/1.txt", f"{ROOT}/files/z.txt"} <= files.keys()
+    assert left_out == [LeftOut(f"{ROOT}/files/{deeper}", "PATH_FORBIDDEN")]
+    with pytest.raises(UpstreamProblem):
+        await collected(Tree({"z.txt": b"end"}, refused={""}))
+
+
+async def test_a_file_that_breaks_off_does_not_end_a_workspace_unless_its_node_is_away() -> None:
+    large = b"1" * (3 * PART_BYTES)
+    contents = {"a.bin": large, "z.txt": b"end"}
+    files, _, left_out = await collected(Tree(contents, broken={"a.bin": "FILE_CHANGED"}))
+
+    assert files[f"{ROOT}/files/z.txt"] == b"end"
+    assert left_out == [LeftOut(f"{ROOT}/files/a.bin", "FILE_CHANGED")]
+    with pytest.raises(UpstreamProblem):
+        await collected(Tree(contents, broken={"a.bin": "UPSTREAM_UNAVAILABLE"}))
+
+
+async def test_a_name_that_is_no_utf8_is_left_out() -> None:
+    deep = "/".join(["d"] * 7) + "/\ufffd"
+    tree = Tree({"\ufffd.txt": b"one", f"{deep}/2.txt": b"two", "z": b"end"}, refused={deep})
+    files, _, left_out = await collected(tree)
+
+    assert tree.read == ["z"]
+    assert index_of(files)[-1]["path"] == "\ufffd.txt"
+    assert {(each.name, each.code) for each in left_out} == {
+        (f"{ROOT}/files/\ufffd.txt", "NAME_NOT_UTF8"),
+        (f"{ROOT}/files/{deep}", "NAME_NOT_UTF8"),
+    }
 
 
 async def test_files_that_are_known_are_not_read_again() -> None:

@@ -1,5 +1,7 @@
 """Whatever is done to the lines of an audit log, verification finds it and says what it was."""
 
+import resource
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,6 +21,7 @@ from parley.audit_log import (
     pseudonym_of,
     read_heads,
     seal_key_of,
+    sign_checkpoint,
     sign_head,
 )
 from parley.audit_log.chain import hashed
@@ -198,6 +201,19 @@ def test_a_person_is_missing_only_if_a_later_line_deletes_them() -> None:
     assert found(tuple(replace(each, subject=None) for each in deleted)) == []
 
 
+def test_lines_that_were_pruned_while_they_were_read_are_not_removed() -> None:
+    lines = log(6)
+    at_four = sign_checkpoint(4, lines[3].entry.hash, BEGAN_AT, KEY)
+    other = sign_checkpoint(4, lines[2].entry.hash, BEGAN_AT, KEY)
+    pruned = (lines[0], *lines[4:])
+
+    assert verified(pruned, head_of(lines, 3), at_four).problems == ()
+    assert verified(pruned, at_four).checkpoint == at_four
+    assert found(pruned) == [("removed", 2)]
+    assert found(pruned, other) == [("removed", 2)]
+    assert found((lines[0], lines[5]), at_four) == [("removed", 2)]
+
+
 def test_heads_are_appended_to_their_file_and_read_again(tmp_path: Path) -> None:
     lines, path = log(2), tmp_path / "heads.jsonl"
     heads = (head_of(lines, 1), head_of(lines, 2))
@@ -207,6 +223,34 @@ def test_heads_are_appended_to_their_file_and_read_again(tmp_path: Path) -> None
         append_head(path, head)
     assert read_heads(path) == heads
     assert path.stat().st_mode & 0o777 == 0o600
-    path.write_text("{}\n")
-    with pytest.raises(ValueError, match="line 1 of the signed heads is damaged"):
-        read_heads(path)
+
+
+def test_a_damaged_line_of_the_file_of_heads_is_reported_and_skipped(tmp_path: Path) -> None:
+    lines, path = log(2), tmp_path / "heads.jsonl"
+    append_head(path, head_of(lines, 1))
+    with path.open("ab") as file:
+        file.write(b'{"seq": 2, "ha')
+    append_head(path, head_of(lines, 2))
+    reported: list[str] = []
+
+    assert read_heads(path, reported.append) == (head_of(lines, 1), head_of(lines, 2))
+    assert [each.split(":")[0] for each in reported] == [
+        "line 2 of the signed heads is damaged and skipped"
+    ]
+
+
+def test_a_head_of_which_the_disk_takes_only_a_part_is_an_error(tmp_path: Path) -> None:
+    lines, path = log(2), tmp_path / "heads.jsonl"
+    append_head(path, head_of(lines, 1))
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"10 of .* bytes were written"):
+            append_head(path, head_of(lines, 2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    append_head(path, head_of(lines, 2))
+
+    assert read_heads(path) == (head_of(lines, 1), head_of(lines, 2))
