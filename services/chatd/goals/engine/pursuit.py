@@ -169,8 +169,9 @@ class GoalPursuit:
                 return goal
         if goal.state is not GoalState.ACTIVE:
             return goal
-        if not await self._store.is_current(goal):
-            return goal  # It was paused or ended during the check; nothing of this is stored.
+        if not await self._store.is_current(goal, claimed.chat):
+            # It was paused or ended during the check, or the chat goes on without it.
+            return goal
         await self._actions.send(goal, next_message(goal, result), message_id(goal))
         return after_message(goal)
 

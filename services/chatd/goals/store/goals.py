@@ -80,10 +80,13 @@ UPDATE_GOAL = """
         AND resumes_count = $9
 """
 
+# Whether a goal is as it was claimed, and its chat is still at rest with the same history.
 # May run: process.
 SELECT_IS_CURRENT = """
-    SELECT EXISTS (SELECT 1 FROM chat.goals WHERE chat_id = $1 AND id = $2 AND turns_count = $3
-        AND state = 'active' AND resumes_count = $4)
+    SELECT EXISTS (SELECT 1 FROM chat.goals g JOIN chat.chat_exec e ON e.chat_id = g.chat_id
+        WHERE g.chat_id = $1 AND g.id = $2 AND g.turns_count = $3 AND g.state = 'active'
+            AND g.resumes_count = $4 AND e.status IN ('waiting', 'error') AND e.queue_length = 0
+            AND e.history_version = $5)
 """
 
 # May run: checked by LOCK_GOAL.
@@ -193,11 +196,16 @@ class PostgresGoals:
         chat = RestingChat(row["history_version"], row["error"] or "", bool(row["is_interrupted"]))
         return ClaimedGoal(_goal_of(row), chat, row["now"])
 
-    async def is_current(self, goal: Goal) -> bool:
-        """Return whether a claimed goal was not changed, replaced or ended meanwhile."""
+    async def is_current(self, goal: Goal, chat: RestingChat) -> bool:
+        """Return whether neither a claimed goal nor its chat was changed or ended meanwhile."""
         return bool(
             await self._pool.fetchval(
-                SELECT_IS_CURRENT, goal.chat_id, goal.id, goal.turns_count, goal.resumes_count
+                SELECT_IS_CURRENT,
+                goal.chat_id,
+                goal.id,
+                goal.turns_count,
+                goal.resumes_count,
+                chat.history_version,
             )
         )
 

@@ -88,10 +88,12 @@ class WatchingChat:
 
     Attributes:
         is_interrupted: Whether it is at rest because somebody interrupted it.
+        history_version: The version of its history.
     """
 
     is_archived: bool = False
     is_interrupted: bool = False
+    history_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

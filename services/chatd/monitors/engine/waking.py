@@ -17,6 +17,7 @@ from chatd.monitors.domain.monitor import (
     Monitor,
     MonitorCause,
     MonitorState,
+    WatchingChat,
     after_look,
     after_postponement,
     ended,
@@ -120,7 +121,7 @@ class MonitorRounds:
                 case MonitorState.WAITING:
                     return after_look(monitor, await self._looked(monitor), claimed.now), AT_ONCE
                 case MonitorState.DUE:
-                    return await self._woken(monitor), AT_ONCE
+                    return await self._woken(monitor, claimed.chat), AT_ONCE
                 case _:
                     return monitor, AT_ONCE
         except CallPostponed as postponed:
@@ -133,9 +134,9 @@ class MonitorRounds:
         except CallRefused as refusal:
             return Look(monitor.cursor, MonitorCause.LOST, refusal.reason)
 
-    async def _woken(self, monitor: Monitor) -> Monitor:
-        if not await self._store.is_current(monitor):
-            return monitor  # It was cancelled; nothing of this is stored.
+    async def _woken(self, monitor: Monitor, chat: WatchingChat) -> Monitor:
+        if not await self._store.is_current(monitor, chat):
+            return monitor  # It was cancelled, or is still due when the chat is at rest again.
         try:
             await self._actions.wake(monitor, wake_message(monitor), wake_id(monitor))
         except CallRefused as refusal:

@@ -74,7 +74,7 @@ INSERT_MONITOR = """
 # May run: process.
 CLAIM = f"""
     WITH chosen AS (
-        SELECT o.id, e.archived, e.status = 'waiting' AND e.queue_length = 0 AND coalesce((
+        SELECT o.id, e.archived, e.history_version, e.status = 'waiting' AND e.queue_length = 0 AND coalesce((
             SELECT h.role IN ('user', 'tool') OR h.finish_reason = 'interrupted'
             FROM chat.chat_messages h WHERE h.chat_id = o.chat_id AND NOT h.is_deleted
             ORDER BY h.id DESC LIMIT 1), false) AS is_interrupted
@@ -86,7 +86,8 @@ CLAIM = f"""
         ORDER BY o.claimed_until NULLS FIRST LIMIT $2 FOR UPDATE OF o SKIP LOCKED)
     UPDATE chat.monitors m SET claimed_until = clock_timestamp() + $1::interval
     FROM chosen WHERE m.id = chosen.id
-    RETURNING {_COLUMNS}, chosen.archived, chosen.is_interrupted, clock_timestamp() AS now
+    RETURNING {_COLUMNS}, chosen.archived, chosen.is_interrupted, chosen.history_version,
+        clock_timestamp() AS now
 """
 
 # Stores what became of a monitor, unless its owner changed it meanwhile.
@@ -97,8 +98,13 @@ UPDATE_MONITOR = """
     WHERE id = $1 AND state = $2
 """
 
+# Whether a monitor is as it was claimed, and its chat is still at rest with the same history.
 # May run: process.
-SELECT_IS_CURRENT = "SELECT EXISTS (SELECT 1 FROM chat.monitors WHERE id = $1 AND state = $2)"
+SELECT_IS_CURRENT = """
+    SELECT EXISTS (SELECT 1 FROM chat.monitors m JOIN chat.chat_exec e ON e.chat_id = m.chat_id
+        WHERE m.id = $1 AND m.state = $2 AND e.status IN ('waiting', 'error')
+            AND e.queue_length = 0 AND e.history_version = $3)
+"""
 
 # May run: process.
 SELECT_ANY_OPEN = "SELECT EXISTS (SELECT 1 FROM chat.monitors WHERE state IN ('waiting', 'due'))"
@@ -172,14 +178,20 @@ class PostgresMonitors:
         """Claim monitors, those first that were not looked at for longest; claims expire."""
         return [
             ClaimedMonitor(
-                _monitor_of(row), WatchingChat(row["archived"], row["is_interrupted"]), row["now"]
+                _monitor_of(row),
+                WatchingChat(row["archived"], row["is_interrupted"], row["history_version"]),
+                row["now"],
             )
             for row in await self._pool.fetch(CLAIM, claim_for, monitors_max)
         ]
 
-    async def is_current(self, monitor: Monitor) -> bool:
-        """Return whether a claimed monitor was not cancelled meanwhile."""
-        return bool(await self._pool.fetchval(SELECT_IS_CURRENT, monitor.id, monitor.state))
+    async def is_current(self, monitor: Monitor, chat: WatchingChat) -> bool:
+        """Return whether a claimed monitor was not cancelled, and its chat not used, meanwhile."""
+        return bool(
+            await self._pool.fetchval(
+                SELECT_IS_CURRENT, monitor.id, monitor.state, chat.history_version
+            )
+        )
 
     async def store(self, before: Monitor, after: Monitor, again_in: timedelta) -> None:
         """Store what became of a claimed monitor, once; others may claim it after some time."""

@@ -249,6 +249,24 @@ async def test_nothing_is_sent_for_a_goal_that_is_paused_during_its_check(
     assert await process.messages() == 2
 
 
+async def test_nothing_is_sent_for_a_goal_whose_chat_goes_on_during_its_check(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.meanwhile = partial(served.ann.send, process.chat_id)
+    process.checks.results = [CheckResult(1, "")]
+    await process.round()
+    assert (await process.read()).turns_count == 1
+    assert (await served.state(process.chat_id)).queue_length == 0
+    process.checks.meanwhile = None
+    await served.finish(process.chat_id)
+    process.checks.results = [CheckResult(1, "")]
+    await process.round()
+    assert (await process.read()).turns_count == 2
+
+
 async def test_many_processes_send_each_message_once(served: ServedChats, process: Process) -> None:
     await process.set()
     async with asyncio.TaskGroup() as tasks:

@@ -177,6 +177,23 @@ async def test_a_chat_that_runs_is_woken_when_it_is_at_rest(
     assert await process.messages() == 3
 
 
+async def test_a_chat_that_was_used_since_the_claim_is_woken_later(
+    served: ServedChats, process: Process
+) -> None:
+    await process.add()
+    process.actions.looks = [MATCHED]
+    await process.round()
+    await served.pool.execute(END_CLAIMS)
+    (claimed,) = await process.store.claim(timedelta(seconds=60), 1)
+    assert await process.store.is_current(claimed.monitor, claimed.chat)
+    await served.ann.send(process.chat_id)
+    assert not await process.store.is_current(claimed.monitor, claimed.chat)
+    await served.finish(process.chat_id)
+    assert not await process.store.is_current(claimed.monitor, claimed.chat)
+    await process.round()
+    assert await process.messages() == 3
+
+
 async def test_many_processes_wake_a_chat_once(process: Process) -> None:
     await process.add()
     process.actions.looks = [MATCHED] * 5
