@@ -59,6 +59,7 @@ CLAIM = f"""
         SELECT d.chat_id, e.last_error ->> 'message' AS error, coalesce((
             SELECT m.role IN ('user', 'tool') OR m.finish_reason = 'interrupted'
             FROM chat.chat_messages m WHERE m.chat_id = d.chat_id AND NOT m.is_deleted
+                AND NOT m.is_compressed
             ORDER BY m.id DESC LIMIT 1), false) AS is_interrupted, e.history_version
         FROM chat.goals d JOIN chat.chat_exec e ON e.chat_id = d.chat_id
         WHERE d.state = 'active' AND e.status IN ('waiting', 'error') AND e.queue_length = 0

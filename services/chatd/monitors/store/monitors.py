@@ -74,9 +74,11 @@ INSERT_MONITOR = """
 # May run: process.
 CLAIM = f"""
     WITH chosen AS (
-        SELECT o.id, e.archived, e.history_version, e.status = 'waiting' AND e.queue_length = 0 AND coalesce((
+        SELECT o.id, e.archived, e.history_version,
+            e.status = 'waiting' AND e.queue_length = 0 AND coalesce((
             SELECT h.role IN ('user', 'tool') OR h.finish_reason = 'interrupted'
             FROM chat.chat_messages h WHERE h.chat_id = o.chat_id AND NOT h.is_deleted
+                AND NOT h.is_compressed
             ORDER BY h.id DESC LIMIT 1), false) AS is_interrupted
         FROM chat.monitors o JOIN chat.chat_exec e ON e.chat_id = o.chat_id
         WHERE o.state IN ('waiting', 'due')

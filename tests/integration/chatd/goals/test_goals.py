@@ -376,6 +376,19 @@ async def test_a_goal_that_is_resumed_goes_on_after_the_turn_that_paused_it(
     assert await process.messages() == 3
 
 
+async def test_a_goal_goes_on_after_its_chat_was_compacted(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    await served.compact(process.chat_id)
+    process.checks.results = [CheckResult(1, "1 failed")]
+    await process.round()
+    going = await process.read()
+    assert (going.state, going.turns_count) == (goal_pb2.GOAL_STATE_ACTIVE, 2)
+
+
 async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, process: Process) -> None:
     await process.set()
     await served.pool.execute(SUSPEND, ANN_ID)

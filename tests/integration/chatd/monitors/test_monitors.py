@@ -233,6 +233,14 @@ async def test_an_interruption_ends_it(served: ServedChats, process: Process) ->
     assert process.actions.looked == []
 
 
+async def test_a_compaction_does_not_end_it(served: ServedChats, process: Process) -> None:
+    await process.add()
+    await served.compact(process.chat_id)
+    process.actions.looks = [MATCHED]
+    await process.round()
+    assert await served.pool.fetchval(SELECT_STATES) == "due"
+
+
 async def test_archiving_ends_it_and_deleting_the_chat_deletes_it(
     served: ServedChats, process: Process
 ) -> None:
