@@ -52,7 +52,8 @@ SET_GOAL = """
 # May run: owner.
 DELETE_GOAL = "DELETE FROM chat.goals WHERE chat_id = $1 AND owner_id = $2 RETURNING chat_id"
 
-# An active goal whose chat is at rest and that no process claimed; none of suspended users.
+# An active goal whose chat is at rest and that no process claimed; none of suspended users. A chat
+# that waits to be woken by a monitor is not at rest for its goal.
 # May run: process.
 CLAIM = f"""
     WITH resting AS (
@@ -65,6 +66,8 @@ CLAIM = f"""
         WHERE d.state = 'active' AND e.status IN ('waiting', 'error') AND e.queue_length = 0
             AND (d.claimed_until IS NULL OR d.claimed_until < clock_timestamp())
             AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = d.owner_id)
+            AND NOT EXISTS (SELECT 1 FROM chat.monitors w
+                WHERE w.chat_id = d.chat_id AND w.state IN ('waiting', 'due'))
         ORDER BY d.claimed_until NULLS FIRST LIMIT 1 FOR UPDATE OF d SKIP LOCKED)
     UPDATE chat.goals g SET claimed_until = clock_timestamp() + $1::interval
     FROM resting WHERE g.chat_id = resting.chat_id

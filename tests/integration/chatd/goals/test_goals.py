@@ -34,6 +34,12 @@ SELECT_WAIT_S = """
     SELECT extract(epoch FROM claimed_until - clock_timestamp())::float8 FROM chat.goals
 """
 SET_LONG_AGO = "UPDATE chat.goals SET created_at = created_at - interval '1 hour'"
+ADD_MONITOR = """
+    INSERT INTO chat.monitors (id, chat_id, owner_id, owner_role, process_id, command, pattern,
+        note, cursor, state, cause, detail, reason, created_at, expires_at)
+    VALUES (gen_random_uuid(), $1, $2, 'member', 'p1', 'npm run dev', '', '', 0, $3, 'exited',
+        '', '', now(), now() + interval '1 hour')
+"""
 SUSPEND = "INSERT INTO chat.suspended_users VALUES ($1, false, now())"
 
 
@@ -387,6 +393,22 @@ async def test_a_goal_goes_on_after_its_chat_was_compacted(
     await process.round()
     going = await process.read()
     assert (going.state, going.turns_count) == (goal_pb2.GOAL_STATE_ACTIVE, 2)
+
+
+async def test_a_goal_waits_while_its_chat_waits_to_be_woken(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    for state in ("waiting", "due"):
+        await served.pool.execute(ADD_MONITOR, process.chat_id, ANN_ID, state)
+        await process.round()
+        assert process.checks.checked == []
+        await served.pool.execute("UPDATE chat.monitors SET state = 'ended'")
+    process.checks.results = [CheckResult(1, "1 failed")]
+    await process.round()
+    assert (await process.read()).turns_count == 2
 
 
 async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, process: Process) -> None:
