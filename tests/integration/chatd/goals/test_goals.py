@@ -115,6 +115,9 @@ class Process:
     async def read(self) -> Any:
         return (await self.served.ann.ask(api.GetGoalRequest(chat_id=self.chat_id))).goal
 
+    async def has_sent(self) -> bool:
+        return await self.messages() == 2
+
     async def messages(self) -> int:
         count: int = await self.served.pool.fetchval(COUNT_MESSAGES, self.chat_id)
         return count
@@ -453,5 +456,32 @@ async def test_the_loop_sends_the_first_message(served: ServedChats, process: Pr
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(pursuit.run())
         assert await clock.until_sleeping() == EVERY_S
+        while not await process.has_sent():
+            pass
         running.cancel()
-    assert await process.messages() == 2
+
+
+async def test_a_check_that_takes_long_does_not_hold_up_other_goals(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    await served.pool.execute(END_CLAIMS)
+    never = asyncio.Event()
+    process.checks.meanwhile = never.wait
+    other = await served.ann.create()
+    await served.finish(other.id)
+    sound = Process(served, other.id, process.checks)
+    clock = FakeClock()
+    pursuit = GoalPursuit(PostgresGoals(served.pool), process.checks, process.judge, clock)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(pursuit.run())
+        assert await clock.until_sleeping() == EVERY_S
+        while not process.checks.checked:
+            await process.read()
+        await sound.set()
+        clock.advance(EVERY_S)
+        while not await sound.has_sent():
+            pass
+        running.cancel()

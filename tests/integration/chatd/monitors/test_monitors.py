@@ -63,11 +63,14 @@ class Actions:
     real: OwnerActions
     looks: list[Look | Exception] = field(default_factory=list)
     looked: list[int] = field(default_factory=list)
+    holding: asyncio.Event | None = None
     crashes: bool = False
     meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def look(self, monitor: Monitor) -> Look:
         self.looked.append(monitor.cursor)
+        if self.holding is not None:
+            await self.holding.wait()
         look = self.looks.pop(0)
         if isinstance(look, Exception):
             raise look
@@ -129,6 +132,9 @@ class Process:
             request_id=self.served.ann.fresh(), chat_id=self.chat_id, monitor_id=monitor_id
         )
         return (await self.served.ann.ask(request)).monitor
+
+    async def is_due(self) -> bool:
+        return any(each.state == monitor_pb2.MONITOR_STATE_DUE for each in await self.list())
 
     async def messages(self) -> int:
         count: int = await self.served.pool.fetchval(COUNT_MESSAGES, self.chat_id)
@@ -353,6 +359,26 @@ async def test_the_loop_looks_often_while_there_are_monitors(process: Process) -
         process.actions.looks = [MATCHED]
         clock.advance(RARELY_S)
         assert await clock.until_sleeping() == EVERY_S
+        while not await process.is_due():
+            pass
         running.cancel()
-    (due,) = await process.list()
-    assert due.state == monitor_pb2.MONITOR_STATE_DUE
+
+
+async def test_a_look_that_takes_long_does_not_hold_up_the_others(process: Process) -> None:
+    clock = FakeClock()
+    process.actions.holding = asyncio.Event()
+    await process.add()
+    process.actions.looks = [MATCHED]
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(process.rounds(clock).run())
+        assert await clock.until_sleeping() == EVERY_S
+        while not process.actions.looked:
+            await process.list()
+        process.actions.holding, held = None, process.actions.holding
+        process.actions.looks = [MATCHED]
+        await process.add()
+        clock.advance(EVERY_S)
+        while not await process.is_due():
+            pass
+        assert not held.is_set()
+        running.cancel()
