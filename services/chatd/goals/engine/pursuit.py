@@ -36,7 +36,8 @@ from parley.tasks import is_set_within
 
 EVERY_S: Final = 2.0
 RARELY_S: Final = 30.0
-CLAIM_FOR: Final = timedelta(seconds=90)
+#: Longer than a check is waited for and a judge is asked, one after the other.
+CLAIM_FOR: Final = timedelta(seconds=180)
 SOON: Final = timedelta(seconds=1)
 #: When something that was away is asked for again.
 LATER: Final = timedelta(seconds=30)
