@@ -9,6 +9,7 @@ import asyncpg
 from chatd.monitors.domain.monitor import (
     KEPT_FOR,
     OPEN_MAX,
+    OWNER_OPEN_MAX,
     PER_DAY_MAX,
     Monitor,
     MonitorCause,
@@ -41,9 +42,9 @@ LOCK_MONITOR = f"""
 # May run: checked by LOCK_MONITOR.
 CHANGE_STATE = "UPDATE chat.monitors SET state = $2, reason = $3 WHERE id = $1"
 
-# The monitors of a chat are counted before one is added.
+# The monitors of a user are counted before one is added.
 # May run: no-rows.
-LOCK_CHAT = "SELECT pg_advisory_xact_lock(hashtextextended('monitors ' || $1, 0))"
+LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('monitors ' || $1, 0))"
 
 # May run: owner.
 DELETE_OLD = """
@@ -59,6 +60,11 @@ COUNT_MONITORS = """
     FROM chat.monitors WHERE chat_id = $1 AND owner_id = $2
 """
 
+# May run: owner.
+COUNT_OF_OWNER = """
+    SELECT count(*) FROM chat.monitors WHERE owner_id = $1 AND state IN ('waiting', 'due')
+"""
+
 # Only root chats of the owner have monitors.
 # May run: owner.
 INSERT_MONITOR = """
@@ -69,23 +75,31 @@ INSERT_MONITOR = """
     RETURNING id
 """
 
+_IS_CLAIMABLE = """o.state IN ('waiting', 'due')
+            AND (o.claimed_until IS NULL OR o.claimed_until < clock_timestamp())
+            AND (o.state = 'waiting' OR (e.status IN ('waiting', 'error') AND e.queue_length = 0))
+            AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = o.owner_id)"""
+
 # Monitors that no process claimed: those that wait, and those that are due and whose chat is at
-# rest; none of suspended users.
+# rest; none of suspended users. Of every user one comes first, then the second ones.
 # May run: process.
 CLAIM = f"""
-    WITH chosen AS (
+    WITH ranked AS (
+        SELECT o.id, row_number() OVER (
+            PARTITION BY o.owner_id ORDER BY o.claimed_until NULLS FIRST) AS place
+        FROM chat.monitors o JOIN chat.chat_exec e ON e.chat_id = o.chat_id
+        WHERE {_IS_CLAIMABLE}),
+    chosen AS (
         SELECT o.id, e.archived, e.history_version,
             e.status = 'waiting' AND e.queue_length = 0 AND coalesce((
             SELECT h.role IN ('user', 'tool') OR h.finish_reason = 'interrupted'
             FROM chat.chat_messages h WHERE h.chat_id = o.chat_id AND NOT h.is_deleted
                 AND NOT h.is_compressed
             ORDER BY h.id DESC LIMIT 1), false) AS is_interrupted
-        FROM chat.monitors o JOIN chat.chat_exec e ON e.chat_id = o.chat_id
-        WHERE o.state IN ('waiting', 'due')
-            AND (o.claimed_until IS NULL OR o.claimed_until < clock_timestamp())
-            AND (o.state = 'waiting' OR (e.status IN ('waiting', 'error') AND e.queue_length = 0))
-            AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = o.owner_id)
-        ORDER BY o.claimed_until NULLS FIRST LIMIT $2 FOR UPDATE OF o SKIP LOCKED)
+        FROM ranked JOIN chat.monitors o ON o.id = ranked.id
+        JOIN chat.chat_exec e ON e.chat_id = o.chat_id
+        WHERE {_IS_CLAIMABLE}
+        ORDER BY ranked.place, o.claimed_until NULLS FIRST LIMIT $2 FOR UPDATE OF o SKIP LOCKED)
     UPDATE chat.monitors m SET claimed_until = clock_timestamp() + $1::interval
     FROM chosen WHERE m.id = chosen.id
     RETURNING {_COLUMNS}, chosen.archived, chosen.is_interrupted, chosen.history_version,
@@ -131,11 +145,11 @@ class PostgresMonitors:
         """Add a monitor, unless a repeated call added it before.
 
         Raises:
-            MonitorRefused: The chat has as many as may be, or is no root chat of the owner.
+            MonitorRefused: The chat or its owner has as many as may be, or it is no root chat of the owner.
         """
         chat_id, owner_id = monitor.chat_id, monitor.owner.id
         async with self._pool.acquire() as connection, connection.transaction():
-            await connection.execute(LOCK_CHAT, chat_id)
+            await connection.execute(LOCK_OWNER, owner_id)
             await connection.execute(DELETE_OLD, chat_id, owner_id, KEPT_FOR)
             row = await connection.fetchrow(COUNT_MONITORS, chat_id, owner_id, monitor.id)
             assert row is not None  # An aggregate has one row.
@@ -145,6 +159,10 @@ class PostgresMonitors:
                 raise MonitorRefused(f"The chat has {OPEN_MAX} monitors that are not over.")
             if row["day_count"] >= PER_DAY_MAX:
                 raise MonitorRefused(f"The chat made {PER_DAY_MAX} monitors within a day.")
+            if await connection.fetchval(COUNT_OF_OWNER, owner_id) >= OWNER_OPEN_MAX:
+                raise MonitorRefused(
+                    f"The chats of this user have {OWNER_OPEN_MAX} monitors that are not over."
+                )
             stored = await connection.fetchval(INSERT_MONITOR, *_inserted(monitor))
             if stored is None:
                 raise MonitorRefused("Only the chat of a person has monitors, no agent.")
@@ -177,7 +195,7 @@ class PostgresMonitors:
             return after
 
     async def claim(self, claim_for: timedelta, monitors_max: int) -> list[ClaimedMonitor]:
-        """Claim monitors, those first that were not looked at for longest; claims expire."""
+        """Claim monitors, of each owner those first that were looked at longest ago; it expires."""
         return [
             ClaimedMonitor(
                 _monitor_of(row),

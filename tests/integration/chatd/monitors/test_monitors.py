@@ -18,6 +18,7 @@ from chatd.monitors.domain.monitor import (
     DEFECT,
     INTERRUPTED,
     OPEN_MAX,
+    OWNER_OPEN_MAX,
     PER_DAY_MAX,
     Look,
     Monitor,
@@ -32,7 +33,7 @@ from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import monitor_pb2
 from parley.api.chat.v1 import monitor_service_pb2 as api
 from parley.clock import FakeClock
-from support.chatd.chats.chat_people import ANN_ID
+from support.chatd.chats.chat_people import ANN_ID, BOB_ID
 from support.chatd.chats.served_chats import ServedChats
 
 END_CLAIMS = "UPDATE chat.monitors SET claimed_until = NULL"
@@ -305,6 +306,33 @@ async def test_a_chat_has_some_monitors_at_a_time_and_some_more_a_day(
     await served.pool.execute(END_LONG_AGO)
     await process.add()
     assert len(await process.list()) == 1
+
+
+async def test_a_user_has_some_monitors_at_a_time_in_all_chats(
+    served: ServedChats, process: Process
+) -> None:
+    for _ in range(OWNER_OPEN_MAX // OPEN_MAX):
+        chat = await served.ann.create()
+        for _ in range(OPEN_MAX):
+            await process.add(chat_id=ChatId(chat.id))
+    with pytest.raises(MonitorRefused, match="of this user"):
+        await process.add()
+    theirs = await served.bob.create()
+    await process.add(chat_id=ChatId(theirs.id), owner=Owner(BOB_ID, "member"))
+    await served.pool.execute(END_ALL)
+    await process.add()
+
+
+async def test_a_user_with_many_monitors_does_not_take_all_places(
+    served: ServedChats, process: Process
+) -> None:
+    for _ in range(4):
+        await process.add()
+    theirs = await served.bob.create()
+    last = await process.add(chat_id=ChatId(theirs.id), owner=Owner(BOB_ID, "member"))
+    claimed = await process.store.claim(timedelta(seconds=60), 2)
+    assert last.id in {each.monitor.id for each in claimed}
+    assert len(claimed) == 2
 
 
 async def test_a_process_that_cannot_be_watched_wakes_the_chat(process: Process) -> None:

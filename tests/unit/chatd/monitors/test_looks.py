@@ -76,7 +76,9 @@ def test_a_match_an_end_and_nothing_are_told_apart() -> None:
 class SilentProcesses:
     """A node that does not answer."""
 
-    async def WaitWorkspaceOutput(self, request: Any, context: Any) -> Any:
+    async def WaitWorkspaceOutput(  # noqa: N802 (the name is the proto's)
+        self, request: Any, context: Any
+    ) -> Any:
         await asyncio.Event().wait()
 
 
