@@ -145,7 +145,8 @@ class PostgresMonitors:
         """Add a monitor, unless a repeated call added it before.
 
         Raises:
-            MonitorRefused: The chat or its owner has as many as may be, or it is no root chat of the owner.
+            MonitorRefused: The chat or its owner has as many as may be, or the chat is no root
+                chat of the owner.
         """
         chat_id, owner_id = monitor.chat_id, monitor.owner.id
         async with self._pool.acquire() as connection, connection.transaction():

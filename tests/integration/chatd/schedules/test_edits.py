@@ -96,12 +96,16 @@ async def test_a_run_that_begins_beside_an_edit_waits_for_it(served: ServedChats
     await served.pool.execute(MAKE_DUE)
     claimed = await runs.claim(CLAIM_FOR)
     assert claimed is not None
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        async with served.pool.acquire() as connection, connection.transaction():
-            await connection.execute(CHANGE_VERSION)
-            beginning = tasks.create_task(runs.begin(claimed))
-            while not await connection.fetchval(SELECT_IS_BLOCKED) and not beginning.done():
-                pass
+    async with (
+        asyncio.timeout(20),
+        asyncio.TaskGroup() as tasks,
+        served.pool.acquire() as connection,
+        connection.transaction(),
+    ):
+        await connection.execute(CHANGE_VERSION)
+        beginning = tasks.create_task(runs.begin(claimed))
+        while not await connection.fetchval(SELECT_IS_BLOCKED) and not beginning.done():
+            pass
     assert not beginning.result()
 
 
