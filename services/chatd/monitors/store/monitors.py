@@ -61,6 +61,11 @@ COUNT_MONITORS = """
 """
 
 # May run: owner.
+SELECT_IS_STORED = """
+    SELECT EXISTS (SELECT 1 FROM chat.monitors WHERE chat_id = $1 AND owner_id = $2 AND id = $3)
+"""
+
+# May run: owner.
 COUNT_OF_OWNER = """
     SELECT count(*) FROM chat.monitors WHERE owner_id = $1 AND state IN ('waiting', 'due')
 """
@@ -167,6 +172,10 @@ class PostgresMonitors:
             stored = await connection.fetchval(INSERT_MONITOR, *_inserted(monitor))
             if stored is None:
                 raise MonitorRefused("Only the chat of a person has monitors, no agent.")
+
+    async def has(self, chat_id: ChatId, owner_id: OwnerId, monitor_id: str) -> bool:
+        """Return whether a chat has a monitor, whatever became of it."""
+        return bool(await self._pool.fetchval(SELECT_IS_STORED, chat_id, owner_id, monitor_id))
 
     async def of_chat(self, chat_id: ChatId, owner_id: OwnerId) -> list[Monitor]:
         """Return the monitors of a chat, the newest first."""

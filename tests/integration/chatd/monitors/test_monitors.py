@@ -294,6 +294,8 @@ async def test_a_chat_has_some_monitors_at_a_time_and_some_more_a_day(
     for _ in range(OPEN_MAX - 1):
         await process.add()
     await process.store.add(first)  # A repeated call adds nothing.
+    assert await process.store.has(first.chat_id, first.owner.id, first.id)
+    assert not await process.store.has(first.chat_id, BOB_ID, first.id)
     with pytest.raises(MonitorRefused, match="not over"):
         await process.add()
     for _ in range(PER_DAY_MAX // OPEN_MAX - 1):
