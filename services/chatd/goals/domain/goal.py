@@ -177,7 +177,8 @@ def next_message(goal: Goal, result: CheckResult | Verdict | None) -> str:
     if isinstance(result, Verdict):
         return (
             f"The goal is not reached, says the model that judges it. {VERDICT_INTRODUCTION}\n\n"
-            f"{sanitized(result.reason)}\n\nThe goal is:\n\n{goal.text}\n\nContinue until it is reached."
+            f"{sanitized(result.reason)}\n\nThe goal is:\n\n{goal.text}\n\n"
+            "Continue until it is reached."
         )
     output = sanitized(result.output[-OUTPUT_CHARACTERS_MAX:]) or "(no output)"
     return (
