@@ -129,10 +129,11 @@ async def test_a_message_of_a_monitor_does_not_answer_for_its_owner(served: Serv
     sending = chats_api.SendMessageRequest(
         request_id="w", chat_id=chat_id, content=[text("woken")], brief=True
     )
+    no_context: Any = None
     answer = await OwnerCalls(ERRORS).call(
         Owner(ANN_ID, "member"),
         "parley.api.chat.v1.ChatService/SendMessage",
-        lambda: served.chat_servicer.SendMessage(sending, None),
+        lambda: served.chat_servicer.SendMessage(sending, no_context),
     )
     assert (answer.queued, answer.answered_action_id) == (True, "")
     get = api.GetActionRequest(chat_id=chat_id, action_id=action_id)

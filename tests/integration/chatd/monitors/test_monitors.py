@@ -396,7 +396,7 @@ async def test_the_loop_looks_often_while_there_are_monitors(process: Process) -
 
 async def test_a_look_that_takes_long_does_not_hold_up_the_others(process: Process) -> None:
     clock = FakeClock()
-    process.actions.holding = asyncio.Event()
+    process.actions.holding = held = asyncio.Event()
     await process.add()
     process.actions.looks = [MATCHED]
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
@@ -404,7 +404,7 @@ async def test_a_look_that_takes_long_does_not_hold_up_the_others(process: Proce
         assert await clock.until_sleeping() == EVERY_S
         while not process.actions.looked:
             await process.list()
-        process.actions.holding, held = None, process.actions.holding
+        process.actions.holding = None
         process.actions.looks = [MATCHED]
         await process.add()
         clock.advance(EVERY_S)
