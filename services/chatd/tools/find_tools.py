@@ -1,8 +1,10 @@
 """Executes the search for tools; every other tool of chatd is passed on."""
 
 import json
+import logging
 from typing import Final
 
+import grpc
 import msgspec
 
 from chatd.content.domain.parts import ToolOutcome
@@ -20,6 +22,9 @@ from chatd.content.domain.turn_context import TurnContext
 from chatd.turns.domain.tool_search import matches
 
 DESCRIPTION_CHARACTERS_MAX: Final = 600
+INCOMPLETE: Final = "The tools of some servers cannot be listed now; search again later for them."
+
+logger = logging.getLogger(__name__)
 
 
 class _Arguments(msgspec.Struct, frozen=True):
@@ -53,17 +58,31 @@ class SearchingTools:
             return _failed(f"the arguments cannot be read: {error}")
         if not given.queries and not given.names:
             return _failed("give queries or names")
-        known = await self._known(execution.context)
+        known, is_complete = await self._known(execution.context)
         found = matches(known, given.queries, given.names)
         names = {spec.name for spec in known}
         told: dict[str, object] = {"tools": [_told(spec) for spec in found]}
         if missing := [name for name in given.names if name not in names]:
             told["not_found"] = missing
+        if not is_complete:
+            told["warning"] = INCOMPLETE
         return Outcome(ToolOutcome.DONE, json.dumps(told, ensure_ascii=False))
 
-    async def _known(self, context: TurnContext) -> list[ToolSpec]:
-        listed = [await source.list_tools(context) for source in self._sources]
-        return [spec for specs in listed for spec in specs if spec.server_id]
+    async def _known(self, context: TurnContext) -> tuple[list[ToolSpec], bool]:
+        """Return the tools of MCP servers, and whether all sources could be listed."""
+        listed: list[ToolSpec] = []
+        is_complete = True
+        for source in self._sources:
+            try:
+                listed += await source.list_tools(context)
+            except grpc.aio.AioRpcError as error:
+                is_complete = False
+                logger.warning(
+                    "tools are not searched: %s",
+                    error.code().name,
+                    extra={"chat_id": context.chat_id},
+                )
+        return [spec for spec in listed if spec.server_id], is_complete
 
     async def find(self, execution: Execution) -> Found:
         """Return that a search may be made again, or pass the request on."""

@@ -31,7 +31,7 @@ from chatd.monitors.domain.monitor import (
     storable,
 )
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.tools.workspace.arguments import BadArguments, Input, read, schema_of, seconds_of
 from chatd.tools.workspace.call import NodeAway, retry_until_back
 from chatd.tools.workspace.not_ready import not_ready
@@ -109,6 +109,10 @@ SPEC: Final = ToolSpec(
 class MonitorStore(Protocol):
     """Stores monitors."""
 
+    async def has(self, chat_id: ChatId, owner_id: OwnerId, monitor_id: str) -> bool:
+        """Return whether a chat has a monitor, whatever became of it."""
+        ...
+
     async def add(self, monitor: Monitor) -> None:
         """Add a monitor, unless a repeated call added it before.
 
@@ -176,16 +180,23 @@ class MonitorTools:
     async def _added(
         self, execution: Execution, given: MonitorProcessInput, lifetime: timedelta
     ) -> Outcome:
+        if "\0" in given.pattern:
+            raise BadArguments("pattern: it contains NUL", "leave it out of the expression")
+        execution_id, chat_id = execution.dispatch.execution_id, execution.chat_id
+        monitor_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"monitor of {execution_id}"))
+        if await self._store.has(chat_id, execution.owner.id, monitor_id):
+            # A call before a crash added it; what the process did since wakes the chat.
+            return _added_as(monitor_id, given.process_id)
         found = await self._processes.snapshot(
-            execution.chat_id, execution.owner, given.process_id, given.pattern, given.since
+            chat_id, execution.owner, given.process_id, given.pattern, given.since
         )
         if found.reason == process_pb2.WAIT_REASON_MATCHED or not is_running(found.process):
             seen = Observed(found.process, found.output, found.reason)
             return process_outcome(seen, notes=(ALREADY,), shows_command=True)
         now = self._now()
         monitor = Monitor(
-            id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"monitor of {execution.dispatch.execution_id}")),
-            chat_id=execution.chat_id,
+            id=monitor_id,
+            chat_id=chat_id,
             owner=execution.owner,
             process_id=given.process_id,
             command=command_of(found.process),
@@ -196,10 +207,7 @@ class MonitorTools:
             expires_at=now + lifetime,
         )
         await self._store.add(monitor)
-        return succeeded(
-            {"monitor_id": monitor.id, "process_id": given.process_id},
-            next_step="End your turn when nothing else is to do; a message wakes you.",
-        )
+        return _added_as(monitor_id, given.process_id)
 
     async def find(self, execution: Execution) -> Found:
         """Return that a call may be made again: a repeated one adds nothing."""
@@ -207,6 +215,13 @@ class MonitorTools:
 
     async def cancel(self, execution: Execution) -> None:
         """Do nothing: a call takes no time."""
+
+
+def _added_as(monitor_id: str, process_id: str) -> Outcome:
+    return succeeded(
+        {"monitor_id": monitor_id, "process_id": process_id},
+        next_step="End your turn when nothing else is to do; a message wakes you.",
+    )
 
 
 def timeout_of(text: str) -> timedelta:

@@ -29,12 +29,18 @@ class BusyBehavior(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SendMessage:
-    """Add a user message: start a turn, run by `claimed_by` if it has a slot, or queue it."""
+    """Add a user message: start a turn, run by `claimed_by` if it has a slot, or queue it.
+
+    Attributes:
+        may_answer: Whether it may be the answer of an open question or the refusal of a plan; only
+            a message that a person wrote is.
+    """
 
     message: NewMessage
     queued_message_id: QueuedMessageId  # Its id in the queue, if it is queued.
     claimed_by: WorkerId | None
     busy_behavior: BusyBehavior = BusyBehavior.QUEUE
+    may_answer: bool = True
 
 
 @dataclass(frozen=True, slots=True)

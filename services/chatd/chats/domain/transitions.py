@@ -302,7 +302,7 @@ def _send(moved: ChatState, command: SendMessage) -> Decision:
         answered, answers = with_calls_closed(moved, NEW_MESSAGE)
         writes = (*answers, AppendMessages((command.message,)))
         return Decision(_started(answered, command.claimed_by), writes)
-    if is_asking and not is_urgent:
+    if is_asking and not is_urgent and command.may_answer:
         call = free_text_answer(moved, command.message.content)
         if call is not None:
             return answered_by_message(moved, call, command.message, command.claimed_by)

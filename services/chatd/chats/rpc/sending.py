@@ -49,7 +49,7 @@ from chatd.primitives.domain.errors import (
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
-from chatd.users.rpc.callers import caller_as_owner
+from chatd.users.rpc.callers import caller_as_owner, is_caller_a_person
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 BUSY = {
@@ -118,7 +118,7 @@ class SendMethods(ChatMethods):
         self, request: api.SendMessageRequest, context: Context
     ) -> api.SendMessageResponse:
         """Add a message: it starts a turn, is queued, or interrupts and runs next."""
-        busy = BUSY[request.busy_behavior]
+        busy, may_answer = BUSY[request.busy_behavior], is_caller_a_person()
         is_brief = request.brief
         # The verbosity of the response is no part of the body: a repeated request may want more.
         request.ClearField("brief")
@@ -128,7 +128,9 @@ class SendMethods(ChatMethods):
 
         async def send() -> Applied | None:
             with reserved(self._claims, asked.owner) as reservation:
-                command = SendMessage(asked.message, queued_id, reservation.claimed_by, busy)
+                command = SendMessage(
+                    asked.message, queued_id, reservation.claimed_by, busy, may_answer
+                )
                 applied = await self._stores.keys.once(asked.chat_id, command, asked.key)
                 if applied is not None:
                     reservation.start(applied.state)

@@ -12,6 +12,7 @@ from chatd.content.domain.conversations import recent_text
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.content.domain.prompts import PromptMessage
+from chatd.content.domain.sanitizing import sanitized
 from chatd.content.domain.truncation import excerpt
 from chatd.goals.domain.goal import Goal, Verdict
 
@@ -63,11 +64,10 @@ def verdict_of(answer: str) -> Verdict:
     start, end = answer.find("{"), answer.rfind("}")
     try:
         found = json.loads(answer[start : end + 1]) if 0 <= start < end else None
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     match found:
-        case {"done": bool(is_done), "reason": str(reason)} if reason.strip():
-            kept = reason.strip().replace("\0", "")[:REASON_CHARACTERS_MAX]
-            return Verdict(is_done, kept)
+        case {"done": bool(is_done), "reason": str(reason)} if kept := sanitized(reason):
+            return Verdict(is_done, kept[:REASON_CHARACTERS_MAX])
         case _:
             raise VerdictUnreadable

@@ -18,7 +18,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.ledger import CallPurpose, LedgerEntry
 from chatd.turns.engine.side_calls import Generated, SideCallRequest
 
-#: Together less than the claim of a goal.
+#: All attempts, together with the wait for a check before them, take less than the claim of a goal.
 CALL_S: Final = 45.0
 TOTAL_S: Final = 60.0
 TOKENS_MAX: Final = 800

@@ -36,7 +36,8 @@ from parley.tasks import is_set_within
 
 EVERY_S: Final = 2.0
 RARELY_S: Final = 30.0
-CLAIM_FOR: Final = timedelta(seconds=90)
+#: Longer than a check is waited for and a judge is asked, one after the other.
+CLAIM_FOR: Final = timedelta(seconds=180)
 SOON: Final = timedelta(seconds=1)
 #: When something that was away is asked for again.
 LATER: Final = timedelta(seconds=30)
@@ -98,34 +99,39 @@ class GoalPursuit:
         self._judge = judge
         self._clock = clock
         self._is_changed = asyncio.Event()
+        self._working: set[asyncio.Task[None]] = set()
 
     def poke(self) -> None:
         """Look soon: a goal was set or resumed."""
         self._is_changed.set()
 
     async def run(self) -> NoReturn:
-        """Make rounds until cancelled."""
-        while True:
-            self._is_changed.clear()
-            try:
-                await self.make_round()
-                wait_s = EVERY_S if await self._store.are_there_any() else RARELY_S
-            except DatabaseUnavailable as outage:
-                logger.warning("no goals are worked on: %s", outage)
-                wait_s = RARELY_S
-            await is_set_within(self._is_changed, wait_s, self._clock)
+        """Make rounds until cancelled; a goal that takes long does not hold up the others."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._is_changed.clear()
+                try:
+                    await self._begin_some(tasks)
+                    wait_s = EVERY_S if await self._store.are_there_any() else RARELY_S
+                except DatabaseUnavailable as outage:
+                    logger.warning("no goals are worked on: %s", outage)
+                    wait_s = RARELY_S
+                await is_set_within(self._is_changed, wait_s, self._clock)
 
     async def make_round(self) -> None:
-        """Work on goals whose chats are at rest, some at once."""
-        claimed: list[ClaimedGoal] = []
-        while len(claimed) < GOALS_MAX:
-            found = await self._store.claim(CLAIM_FOR)
-            if found is None:
-                break
-            claimed.append(found)
+        """Work on goals whose chats are at rest, and return when this is done."""
         async with asyncio.TaskGroup() as tasks:
-            for each in claimed:
-                tasks.create_task(self._advance(each))
+            await self._begin_some(tasks)
+
+    async def _begin_some(self, tasks: asyncio.TaskGroup) -> None:
+        """Begin to work on as many goals as there are free places."""
+        while len(self._working) < GOALS_MAX:
+            claimed = await self._store.claim(CLAIM_FOR)
+            if claimed is None:
+                return
+            work = tasks.create_task(self._advance(claimed))
+            self._working.add(work)
+            work.add_done_callback(self._working.discard)
 
     async def _advance(self, claimed: ClaimedGoal) -> None:
         """Work on a goal; neither a defect nor an outage ends the work on the others."""
@@ -169,8 +175,9 @@ class GoalPursuit:
                 return goal
         if goal.state is not GoalState.ACTIVE:
             return goal
-        if not await self._store.is_current(goal):
-            return goal  # It was paused or ended during the check; nothing of this is stored.
+        if not await self._store.is_current(goal, claimed.chat):
+            # It was paused or ended during the check, or the chat goes on without it.
+            return goal
         await self._actions.send(goal, next_message(goal, result), message_id(goal))
         return after_message(goal)
 

@@ -52,18 +52,22 @@ SET_GOAL = """
 # May run: owner.
 DELETE_GOAL = "DELETE FROM chat.goals WHERE chat_id = $1 AND owner_id = $2 RETURNING chat_id"
 
-# An active goal whose chat is at rest and that no process claimed; none of suspended users.
+# An active goal whose chat is at rest and that no process claimed; none of suspended users. A chat
+# that waits to be woken by a monitor is not at rest for its goal.
 # May run: process.
 CLAIM = f"""
     WITH resting AS (
         SELECT d.chat_id, e.last_error ->> 'message' AS error, coalesce((
             SELECT m.role IN ('user', 'tool') OR m.finish_reason = 'interrupted'
             FROM chat.chat_messages m WHERE m.chat_id = d.chat_id AND NOT m.is_deleted
+                AND NOT m.is_compressed
             ORDER BY m.id DESC LIMIT 1), false) AS is_interrupted, e.history_version
         FROM chat.goals d JOIN chat.chat_exec e ON e.chat_id = d.chat_id
         WHERE d.state = 'active' AND e.status IN ('waiting', 'error') AND e.queue_length = 0
             AND (d.claimed_until IS NULL OR d.claimed_until < clock_timestamp())
             AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = d.owner_id)
+            AND NOT EXISTS (SELECT 1 FROM chat.monitors w
+                WHERE w.chat_id = d.chat_id AND w.state IN ('waiting', 'due'))
         ORDER BY d.claimed_until NULLS FIRST LIMIT 1 FOR UPDATE OF d SKIP LOCKED)
     UPDATE chat.goals g SET claimed_until = clock_timestamp() + $1::interval
     FROM resting WHERE g.chat_id = resting.chat_id
@@ -80,10 +84,13 @@ UPDATE_GOAL = """
         AND resumes_count = $9
 """
 
+# Whether a goal is as it was claimed, and its chat is still at rest with the same history.
 # May run: process.
 SELECT_IS_CURRENT = """
-    SELECT EXISTS (SELECT 1 FROM chat.goals WHERE chat_id = $1 AND id = $2 AND turns_count = $3
-        AND state = 'active' AND resumes_count = $4)
+    SELECT EXISTS (SELECT 1 FROM chat.goals g JOIN chat.chat_exec e ON e.chat_id = g.chat_id
+        WHERE g.chat_id = $1 AND g.id = $2 AND g.turns_count = $3 AND g.state = 'active'
+            AND g.resumes_count = $4 AND e.status IN ('waiting', 'error') AND e.queue_length = 0
+            AND e.history_version = $5)
 """
 
 # May run: checked by LOCK_GOAL.
@@ -193,11 +200,16 @@ class PostgresGoals:
         chat = RestingChat(row["history_version"], row["error"] or "", bool(row["is_interrupted"]))
         return ClaimedGoal(_goal_of(row), chat, row["now"])
 
-    async def is_current(self, goal: Goal) -> bool:
-        """Return whether a claimed goal was not changed, replaced or ended meanwhile."""
+    async def is_current(self, goal: Goal, chat: RestingChat) -> bool:
+        """Return whether neither a claimed goal nor its chat was changed or ended meanwhile."""
         return bool(
             await self._pool.fetchval(
-                SELECT_IS_CURRENT, goal.chat_id, goal.id, goal.turns_count, goal.resumes_count
+                SELECT_IS_CURRENT,
+                goal.chat_id,
+                goal.id,
+                goal.turns_count,
+                goal.resumes_count,
+                chat.history_version,
             )
         )
 

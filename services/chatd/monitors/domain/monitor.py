@@ -16,6 +16,8 @@ from chatd.primitives.domain.ids import ChatId, Owner
 #: Of one chat: monitors that are not over, and all that it makes within a day.
 OPEN_MAX: Final = 10
 PER_DAY_MAX: Final = 200
+#: Of all chats of one user: monitors that are not over.
+OWNER_OPEN_MAX: Final = 50
 KEPT_FOR: Final = timedelta(days=7)
 SECONDS_MAX: Final = 24 * 3600
 PATTERN_CHARACTERS_MAX: Final = 1000
@@ -88,10 +90,12 @@ class WatchingChat:
 
     Attributes:
         is_interrupted: Whether it is at rest because somebody interrupted it.
+        history_version: The version of its history.
     """
 
     is_archived: bool = False
     is_interrupted: bool = False
+    history_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

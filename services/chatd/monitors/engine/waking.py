@@ -17,6 +17,7 @@ from chatd.monitors.domain.monitor import (
     Monitor,
     MonitorCause,
     MonitorState,
+    WatchingChat,
     after_look,
     after_postponement,
     ended,
@@ -76,25 +77,33 @@ class MonitorRounds:
         self._store = store
         self._actions = actions
         self._clock = clock
+        self._working: set[asyncio.Task[None]] = set()
 
     async def run(self) -> NoReturn:
-        """Make rounds until cancelled."""
-        while True:
-            wait_s = RARELY_S
-            try:
-                if await self._store.are_there_any():
-                    await self.make_round()
-                    wait_s = EVERY_S
-            except DatabaseUnavailable as outage:
-                logger.warning("no monitors are looked at: %s", outage)
-            await self._clock.sleep(wait_s)
+        """Make rounds until cancelled; a look that takes long does not hold up the others."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                wait_s = RARELY_S
+                try:
+                    if await self._store.are_there_any():
+                        await self._begin_some(tasks)
+                        wait_s = EVERY_S
+                except DatabaseUnavailable as outage:
+                    logger.warning("no monitors are looked at: %s", outage)
+                await self._clock.sleep(wait_s)
 
     async def make_round(self) -> None:
-        """Look at monitors, some at once; one that is due wakes its chat in the next round."""
-        claimed = await self._store.claim(CLAIM_FOR, MONITORS_MAX)
+        """Look at monitors and return when this is done; one that is due wakes in the next."""
         async with asyncio.TaskGroup() as tasks:
-            for each in claimed:
-                tasks.create_task(self._advance(each))
+            await self._begin_some(tasks)
+
+    async def _begin_some(self, tasks: asyncio.TaskGroup) -> None:
+        """Begin to look at as many monitors as there are free places."""
+        free = MONITORS_MAX - len(self._working)
+        for claimed in await self._store.claim(CLAIM_FOR, free) if free else ():
+            work = tasks.create_task(self._advance(claimed))
+            self._working.add(work)
+            work.add_done_callback(self._working.discard)
 
     async def _advance(self, claimed: ClaimedMonitor) -> None:
         """Work on a monitor; neither a defect nor an outage ends the work on the others."""
@@ -120,7 +129,7 @@ class MonitorRounds:
                 case MonitorState.WAITING:
                     return after_look(monitor, await self._looked(monitor), claimed.now), AT_ONCE
                 case MonitorState.DUE:
-                    return await self._woken(monitor), AT_ONCE
+                    return await self._woken(monitor, claimed.chat), AT_ONCE
                 case _:
                     return monitor, AT_ONCE
         except CallPostponed as postponed:
@@ -133,9 +142,9 @@ class MonitorRounds:
         except CallRefused as refusal:
             return Look(monitor.cursor, MonitorCause.LOST, refusal.reason)
 
-    async def _woken(self, monitor: Monitor) -> Monitor:
-        if not await self._store.is_current(monitor):
-            return monitor  # It was cancelled; nothing of this is stored.
+    async def _woken(self, monitor: Monitor, chat: WatchingChat) -> Monitor:
+        if not await self._store.is_current(monitor, chat):
+            return monitor  # It was cancelled, or is still due when the chat is at rest again.
         try:
             await self._actions.wake(monitor, wake_message(monitor), wake_id(monitor))
         except CallRefused as refusal:

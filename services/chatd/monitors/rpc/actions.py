@@ -1,5 +1,6 @@
 """Looks at processes and wakes chats, through the methods that owners would call."""
 
+import asyncio
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -15,6 +16,8 @@ CHATS: Final = "parley.api.chat.v1.ChatService"
 WORKSPACES: Final = "parley.api.workspace.v1.WorkspaceAccessService"
 #: How long a look waits at the node.
 WAIT_MS: Final = 2_000
+#: After which time a look is given up for now: the node does not answer.
+LOOK_S: Final = WAIT_MS / 1000 + 3.0
 
 
 class Messages(Protocol):
@@ -40,9 +43,17 @@ class OwnerActions:
         messages: ChatService of this process.
         processes: WorkspaceAccessService of this process.
         calls: Calls them as the owners.
+        look_s: How long a look takes at most.
     """
 
-    def __init__(self, messages: Messages, processes: Processes, calls: OwnerCalls) -> None:
+    def __init__(
+        self,
+        messages: Messages,
+        processes: Processes,
+        calls: OwnerCalls,
+        look_s: float = LOOK_S,
+    ) -> None:
+        self._look_s = look_s
         self._messages = messages
         self._processes = processes
         self._calls = calls
@@ -64,11 +75,15 @@ class OwnerActions:
             ),
             budget=process_pb2.OutputBudget(max_bytes=1, head_bytes=0),
         )
-        waited = await self._calls.call(
-            monitor.owner,
-            f"{WORKSPACES}/WaitWorkspaceOutput",
-            lambda: self._processes.WaitWorkspaceOutput(request, None),
-        )
+        try:
+            async with asyncio.timeout(self._look_s):
+                waited = await self._calls.call(
+                    monitor.owner,
+                    f"{WORKSPACES}/WaitWorkspaceOutput",
+                    lambda: self._processes.WaitWorkspaceOutput(request, None),
+                )
+        except TimeoutError as error:
+            raise CallPostponed("The node of the workspace does not answer.") from error
         return look_of(waited, monitor.cursor)
 
     async def wake(self, monitor: Monitor, text: str, request_id: str) -> None:

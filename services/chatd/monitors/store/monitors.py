@@ -9,6 +9,7 @@ import asyncpg
 from chatd.monitors.domain.monitor import (
     KEPT_FOR,
     OPEN_MAX,
+    OWNER_OPEN_MAX,
     PER_DAY_MAX,
     Monitor,
     MonitorCause,
@@ -41,9 +42,9 @@ LOCK_MONITOR = f"""
 # May run: checked by LOCK_MONITOR.
 CHANGE_STATE = "UPDATE chat.monitors SET state = $2, reason = $3 WHERE id = $1"
 
-# The monitors of a chat are counted before one is added.
+# The monitors of a user are counted before one is added.
 # May run: no-rows.
-LOCK_CHAT = "SELECT pg_advisory_xact_lock(hashtextextended('monitors ' || $1, 0))"
+LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('monitors ' || $1, 0))"
 
 # May run: owner.
 DELETE_OLD = """
@@ -59,6 +60,16 @@ COUNT_MONITORS = """
     FROM chat.monitors WHERE chat_id = $1 AND owner_id = $2
 """
 
+# May run: owner.
+SELECT_IS_STORED = """
+    SELECT EXISTS (SELECT 1 FROM chat.monitors WHERE chat_id = $1 AND owner_id = $2 AND id = $3)
+"""
+
+# May run: owner.
+COUNT_OF_OWNER = """
+    SELECT count(*) FROM chat.monitors WHERE owner_id = $1 AND state IN ('waiting', 'due')
+"""
+
 # Only root chats of the owner have monitors.
 # May run: owner.
 INSERT_MONITOR = """
@@ -69,24 +80,35 @@ INSERT_MONITOR = """
     RETURNING id
 """
 
-# Monitors that no process claimed: those that wait, and those that are due and whose chat is at
-# rest; none of suspended users.
-# May run: process.
-CLAIM = f"""
-    WITH chosen AS (
-        SELECT o.id, e.archived, e.status = 'waiting' AND e.queue_length = 0 AND coalesce((
-            SELECT h.role IN ('user', 'tool') OR h.finish_reason = 'interrupted'
-            FROM chat.chat_messages h WHERE h.chat_id = o.chat_id AND NOT h.is_deleted
-            ORDER BY h.id DESC LIMIT 1), false) AS is_interrupted
-        FROM chat.monitors o JOIN chat.chat_exec e ON e.chat_id = o.chat_id
-        WHERE o.state IN ('waiting', 'due')
+_IS_CLAIMABLE = """o.state IN ('waiting', 'due')
             AND (o.claimed_until IS NULL OR o.claimed_until < clock_timestamp())
             AND (o.state = 'waiting' OR (e.status IN ('waiting', 'error') AND e.queue_length = 0))
-            AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = o.owner_id)
-        ORDER BY o.claimed_until NULLS FIRST LIMIT $2 FOR UPDATE OF o SKIP LOCKED)
+            AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = o.owner_id)"""
+
+# Monitors that no process claimed: those that wait, and those that are due and whose chat is at
+# rest; none of suspended users. Of every user one comes first, then the second ones.
+# May run: process.
+CLAIM = f"""
+    WITH ranked AS (
+        SELECT o.id, row_number() OVER (
+            PARTITION BY o.owner_id ORDER BY o.claimed_until NULLS FIRST) AS place
+        FROM chat.monitors o JOIN chat.chat_exec e ON e.chat_id = o.chat_id
+        WHERE {_IS_CLAIMABLE}),
+    chosen AS (
+        SELECT o.id, e.archived, e.history_version,
+            e.status = 'waiting' AND e.queue_length = 0 AND coalesce((
+            SELECT h.role IN ('user', 'tool') OR h.finish_reason = 'interrupted'
+            FROM chat.chat_messages h WHERE h.chat_id = o.chat_id AND NOT h.is_deleted
+                AND NOT h.is_compressed
+            ORDER BY h.id DESC LIMIT 1), false) AS is_interrupted
+        FROM ranked JOIN chat.monitors o ON o.id = ranked.id
+        JOIN chat.chat_exec e ON e.chat_id = o.chat_id
+        WHERE {_IS_CLAIMABLE}
+        ORDER BY ranked.place, o.claimed_until NULLS FIRST LIMIT $2 FOR UPDATE OF o SKIP LOCKED)
     UPDATE chat.monitors m SET claimed_until = clock_timestamp() + $1::interval
     FROM chosen WHERE m.id = chosen.id
-    RETURNING {_COLUMNS}, chosen.archived, chosen.is_interrupted, clock_timestamp() AS now
+    RETURNING {_COLUMNS}, chosen.archived, chosen.is_interrupted, chosen.history_version,
+        clock_timestamp() AS now
 """
 
 # Stores what became of a monitor, unless its owner changed it meanwhile.
@@ -97,8 +119,13 @@ UPDATE_MONITOR = """
     WHERE id = $1 AND state = $2
 """
 
+# Whether a monitor is as it was claimed, and its chat is still at rest with the same history.
 # May run: process.
-SELECT_IS_CURRENT = "SELECT EXISTS (SELECT 1 FROM chat.monitors WHERE id = $1 AND state = $2)"
+SELECT_IS_CURRENT = """
+    SELECT EXISTS (SELECT 1 FROM chat.monitors m JOIN chat.chat_exec e ON e.chat_id = m.chat_id
+        WHERE m.id = $1 AND m.state = $2 AND e.status IN ('waiting', 'error')
+            AND e.queue_length = 0 AND e.history_version = $3)
+"""
 
 # May run: process.
 SELECT_ANY_OPEN = "SELECT EXISTS (SELECT 1 FROM chat.monitors WHERE state IN ('waiting', 'due'))"
@@ -123,11 +150,12 @@ class PostgresMonitors:
         """Add a monitor, unless a repeated call added it before.
 
         Raises:
-            MonitorRefused: The chat has as many as may be, or is no root chat of the owner.
+            MonitorRefused: The chat or its owner has as many as may be, or the chat is no root
+                chat of the owner.
         """
         chat_id, owner_id = monitor.chat_id, monitor.owner.id
         async with self._pool.acquire() as connection, connection.transaction():
-            await connection.execute(LOCK_CHAT, chat_id)
+            await connection.execute(LOCK_OWNER, owner_id)
             await connection.execute(DELETE_OLD, chat_id, owner_id, KEPT_FOR)
             row = await connection.fetchrow(COUNT_MONITORS, chat_id, owner_id, monitor.id)
             assert row is not None  # An aggregate has one row.
@@ -137,9 +165,17 @@ class PostgresMonitors:
                 raise MonitorRefused(f"The chat has {OPEN_MAX} monitors that are not over.")
             if row["day_count"] >= PER_DAY_MAX:
                 raise MonitorRefused(f"The chat made {PER_DAY_MAX} monitors within a day.")
+            if await connection.fetchval(COUNT_OF_OWNER, owner_id) >= OWNER_OPEN_MAX:
+                raise MonitorRefused(
+                    f"The chats of this user have {OWNER_OPEN_MAX} monitors that are not over."
+                )
             stored = await connection.fetchval(INSERT_MONITOR, *_inserted(monitor))
             if stored is None:
                 raise MonitorRefused("Only the chat of a person has monitors, no agent.")
+
+    async def has(self, chat_id: ChatId, owner_id: OwnerId, monitor_id: str) -> bool:
+        """Return whether a chat has a monitor, whatever became of it."""
+        return bool(await self._pool.fetchval(SELECT_IS_STORED, chat_id, owner_id, monitor_id))
 
     async def of_chat(self, chat_id: ChatId, owner_id: OwnerId) -> list[Monitor]:
         """Return the monitors of a chat, the newest first."""
@@ -169,17 +205,23 @@ class PostgresMonitors:
             return after
 
     async def claim(self, claim_for: timedelta, monitors_max: int) -> list[ClaimedMonitor]:
-        """Claim monitors, those first that were not looked at for longest; claims expire."""
+        """Claim monitors, of each owner those first that were looked at longest ago; it expires."""
         return [
             ClaimedMonitor(
-                _monitor_of(row), WatchingChat(row["archived"], row["is_interrupted"]), row["now"]
+                _monitor_of(row),
+                WatchingChat(row["archived"], row["is_interrupted"], row["history_version"]),
+                row["now"],
             )
             for row in await self._pool.fetch(CLAIM, claim_for, monitors_max)
         ]
 
-    async def is_current(self, monitor: Monitor) -> bool:
-        """Return whether a claimed monitor was not cancelled meanwhile."""
-        return bool(await self._pool.fetchval(SELECT_IS_CURRENT, monitor.id, monitor.state))
+    async def is_current(self, monitor: Monitor, chat: WatchingChat) -> bool:
+        """Return whether a claimed monitor was not cancelled, and its chat not used, meanwhile."""
+        return bool(
+            await self._pool.fetchval(
+                SELECT_IS_CURRENT, monitor.id, monitor.state, chat.history_version
+            )
+        )
 
     async def store(self, before: Monitor, after: Monitor, again_in: timedelta) -> None:
         """Store what became of a claimed monitor, once; others may claim it after some time."""

@@ -30,12 +30,13 @@ CLAIM = f"""
 """
 
 # The run is known before it is sent, so that a process that ends meanwhile leaves a trace. There is
-# no row if the schedule was changed or deleted, or the run was recorded, since it was claimed.
+# no row if the schedule was changed or deleted, or the run was recorded, since it was claimed; a
+# change that is not committed yet is waited for.
 # May run: process.
 BEGIN_RUN = """
     INSERT INTO chat.schedule_runs (schedule_id, planned_at, begun_at, outcome, error)
     SELECT id, $2, clock_timestamp(), 'sending', '' FROM chat.schedules
-    WHERE id = $1 AND state = 'active' AND next_run_at = $2 AND version = $3
+    WHERE id = $1 AND state = 'active' AND next_run_at = $2 AND version = $3 FOR SHARE
     ON CONFLICT (schedule_id, planned_at) DO UPDATE SET begun_at = schedule_runs.begun_at
     WHERE schedule_runs.outcome = 'sending' RETURNING planned_at
 """

@@ -90,11 +90,13 @@ EDIT_SCHEDULE = """
 """
 
 # Sending is repeated with the same request after a crash, so the request must not change meanwhile.
+# The run of a paused schedule is not repeated once its claim expired.
 # May run: owner.
 SELECT_IS_SENDING = """
     SELECT EXISTS (SELECT 1 FROM chat.schedules s JOIN chat.schedule_runs r ON r.schedule_id = s.id
         WHERE s.owner_id = $1 AND s.id = $2 AND r.outcome = 'sending'
-            AND r.planned_at = s.next_run_at)
+            AND r.planned_at = s.next_run_at
+            AND (s.state = 'active' OR s.claimed_until > clock_timestamp()))
 """
 
 # May run: owner.

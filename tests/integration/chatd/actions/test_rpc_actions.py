@@ -11,13 +11,16 @@ import pytest
 from chatd.chats.domain.chat import NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import AskedCall, CommitStep, EnterRequiresAction
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import PendingKind
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId
+from chatd.errors import ERRORS
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner
 from parley.api.chat.v1 import action_pb2, chat_pb2
 from parley.api.chat.v1 import action_service_pb2 as api
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
+from support.chatd.chats.chat_people import ANN_ID, text
 from support.chatd.chats.served_chats import ServedChats
 
 QUESTIONS = {
@@ -119,6 +122,22 @@ async def test_answers_to_questions_resume_the_turn_with_a_structured_result(
         ],
     }
     assert [each.state.chat_id for each in served.claims.started][-1] == chat_id
+
+
+async def test_a_message_of_a_monitor_does_not_answer_for_its_owner(served: ServedChats) -> None:
+    chat_id, action_id = await asking(served, PendingKind.QUESTION, QUESTIONS)
+    sending = chats_api.SendMessageRequest(
+        request_id="w", chat_id=chat_id, content=[text("woken")], brief=True
+    )
+    no_context: Any = None
+    answer = await OwnerCalls(ERRORS).call(
+        Owner(ANN_ID, "member"),
+        "parley.api.chat.v1.ChatService/SendMessage",
+        lambda: served.chat_servicer.SendMessage(sending, no_context),
+    )
+    assert (answer.queued, answer.answered_action_id) == (True, "")
+    get = api.GetActionRequest(chat_id=chat_id, action_id=action_id)
+    assert (await served.ann.ask(get)).action.state == action_pb2.ACTION_STATE_OPEN
 
 
 @pytest.mark.parametrize(

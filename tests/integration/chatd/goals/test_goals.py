@@ -34,6 +34,12 @@ SELECT_WAIT_S = """
     SELECT extract(epoch FROM claimed_until - clock_timestamp())::float8 FROM chat.goals
 """
 SET_LONG_AGO = "UPDATE chat.goals SET created_at = created_at - interval '1 hour'"
+ADD_MONITOR = """
+    INSERT INTO chat.monitors (id, chat_id, owner_id, owner_role, process_id, command, pattern,
+        note, cursor, state, cause, detail, reason, created_at, expires_at)
+    VALUES (gen_random_uuid(), $1, $2, 'member', 'p1', 'npm run dev', '', '', 0, $3, 'exited',
+        '', '', now(), now() + interval '1 hour')
+"""
 SUSPEND = "INSERT INTO chat.suspended_users VALUES ($1, false, now())"
 
 
@@ -108,6 +114,9 @@ class Process:
 
     async def read(self) -> Any:
         return (await self.served.ann.ask(api.GetGoalRequest(chat_id=self.chat_id))).goal
+
+    async def has_sent(self) -> bool:
+        return await self.messages() == 2
 
     async def messages(self) -> int:
         count: int = await self.served.pool.fetchval(COUNT_MESSAGES, self.chat_id)
@@ -249,6 +258,24 @@ async def test_nothing_is_sent_for_a_goal_that_is_paused_during_its_check(
     assert await process.messages() == 2
 
 
+async def test_nothing_is_sent_for_a_goal_whose_chat_goes_on_during_its_check(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    process.checks.meanwhile = partial(served.ann.send, process.chat_id)
+    process.checks.results = [CheckResult(1, "")]
+    await process.round()
+    assert (await process.read()).turns_count == 1
+    assert (await served.state(process.chat_id)).queue_length == 0
+    process.checks.meanwhile = None
+    await served.finish(process.chat_id)
+    process.checks.results = [CheckResult(1, "")]
+    await process.round()
+    assert (await process.read()).turns_count == 2
+
+
 async def test_many_processes_send_each_message_once(served: ServedChats, process: Process) -> None:
     await process.set()
     async with asyncio.TaskGroup() as tasks:
@@ -358,6 +385,35 @@ async def test_a_goal_that_is_resumed_goes_on_after_the_turn_that_paused_it(
     assert await process.messages() == 3
 
 
+async def test_a_goal_goes_on_after_its_chat_was_compacted(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    await served.compact(process.chat_id)
+    process.checks.results = [CheckResult(1, "1 failed")]
+    await process.round()
+    going = await process.read()
+    assert (going.state, going.turns_count) == (goal_pb2.GOAL_STATE_ACTIVE, 2)
+
+
+async def test_a_goal_waits_while_its_chat_waits_to_be_woken(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    for state in ("waiting", "due"):
+        await served.pool.execute(ADD_MONITOR, process.chat_id, ANN_ID, state)
+        await process.round()
+        assert process.checks.checked == []
+        await served.pool.execute("UPDATE chat.monitors SET state = 'ended'")
+    process.checks.results = [CheckResult(1, "1 failed")]
+    await process.round()
+    assert (await process.read()).turns_count == 2
+
+
 async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, process: Process) -> None:
     await process.set()
     await served.pool.execute(SUSPEND, ANN_ID)
@@ -400,5 +456,32 @@ async def test_the_loop_sends_the_first_message(served: ServedChats, process: Pr
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(pursuit.run())
         assert await clock.until_sleeping() == EVERY_S
+        while not await process.has_sent():
+            pass
         running.cancel()
-    assert await process.messages() == 2
+
+
+async def test_a_check_that_takes_long_does_not_hold_up_other_goals(
+    served: ServedChats, process: Process
+) -> None:
+    await process.set()
+    await process.round()
+    await served.finish(process.chat_id)
+    await served.pool.execute(END_CLAIMS)
+    never = asyncio.Event()
+    process.checks.meanwhile = never.wait
+    other = await served.ann.create()
+    await served.finish(other.id)
+    sound = Process(served, other.id, process.checks)
+    clock = FakeClock()
+    pursuit = GoalPursuit(PostgresGoals(served.pool), process.checks, process.judge, clock)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(pursuit.run())
+        assert await clock.until_sleeping() == EVERY_S
+        while not process.checks.checked:
+            await process.read()
+        await sound.set()
+        clock.advance(EVERY_S)
+        while not await sound.has_sent():
+            pass
+        running.cancel()

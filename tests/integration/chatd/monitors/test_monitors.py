@@ -18,6 +18,7 @@ from chatd.monitors.domain.monitor import (
     DEFECT,
     INTERRUPTED,
     OPEN_MAX,
+    OWNER_OPEN_MAX,
     PER_DAY_MAX,
     Look,
     Monitor,
@@ -32,7 +33,7 @@ from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import monitor_pb2
 from parley.api.chat.v1 import monitor_service_pb2 as api
 from parley.clock import FakeClock
-from support.chatd.chats.chat_people import ANN_ID
+from support.chatd.chats.chat_people import ANN_ID, BOB_ID
 from support.chatd.chats.served_chats import ServedChats
 
 END_CLAIMS = "UPDATE chat.monitors SET claimed_until = NULL"
@@ -63,11 +64,14 @@ class Actions:
     real: OwnerActions
     looks: list[Look | Exception] = field(default_factory=list)
     looked: list[int] = field(default_factory=list)
+    holding: asyncio.Event | None = None
     crashes: bool = False
     meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def look(self, monitor: Monitor) -> Look:
         self.looked.append(monitor.cursor)
+        if self.holding is not None:
+            await self.holding.wait()
         look = self.looks.pop(0)
         if isinstance(look, Exception):
             raise look
@@ -130,6 +134,9 @@ class Process:
         )
         return (await self.served.ann.ask(request)).monitor
 
+    async def is_due(self) -> bool:
+        return any(each.state == monitor_pb2.MONITOR_STATE_DUE for each in await self.list())
+
     async def messages(self) -> int:
         count: int = await self.served.pool.fetchval(COUNT_MESSAGES, self.chat_id)
         return count
@@ -177,6 +184,23 @@ async def test_a_chat_that_runs_is_woken_when_it_is_at_rest(
     assert await process.messages() == 3
 
 
+async def test_a_chat_that_was_used_since_the_claim_is_woken_later(
+    served: ServedChats, process: Process
+) -> None:
+    await process.add()
+    process.actions.looks = [MATCHED]
+    await process.round()
+    await served.pool.execute(END_CLAIMS)
+    (claimed,) = await process.store.claim(timedelta(seconds=60), 1)
+    assert await process.store.is_current(claimed.monitor, claimed.chat)
+    await served.ann.send(process.chat_id)
+    assert not await process.store.is_current(claimed.monitor, claimed.chat)
+    await served.finish(process.chat_id)
+    assert not await process.store.is_current(claimed.monitor, claimed.chat)
+    await process.round()
+    assert await process.messages() == 3
+
+
 async def test_many_processes_wake_a_chat_once(process: Process) -> None:
     await process.add()
     process.actions.looks = [MATCHED] * 5
@@ -214,6 +238,14 @@ async def test_an_interruption_ends_it(served: ServedChats, process: Process) ->
     (over,) = await process.list()
     assert (over.state, over.reason) == (monitor_pb2.MONITOR_STATE_ENDED, INTERRUPTED)
     assert process.actions.looked == []
+
+
+async def test_a_compaction_does_not_end_it(served: ServedChats, process: Process) -> None:
+    await process.add()
+    await served.compact(process.chat_id)
+    process.actions.looks = [MATCHED]
+    await process.round()
+    assert await served.pool.fetchval(SELECT_STATES) == "due"
 
 
 async def test_archiving_ends_it_and_deleting_the_chat_deletes_it(
@@ -262,6 +294,8 @@ async def test_a_chat_has_some_monitors_at_a_time_and_some_more_a_day(
     for _ in range(OPEN_MAX - 1):
         await process.add()
     await process.store.add(first)  # A repeated call adds nothing.
+    assert await process.store.has(first.chat_id, first.owner.id, first.id)
+    assert not await process.store.has(first.chat_id, BOB_ID, first.id)
     with pytest.raises(MonitorRefused, match="not over"):
         await process.add()
     for _ in range(PER_DAY_MAX // OPEN_MAX - 1):
@@ -274,6 +308,33 @@ async def test_a_chat_has_some_monitors_at_a_time_and_some_more_a_day(
     await served.pool.execute(END_LONG_AGO)
     await process.add()
     assert len(await process.list()) == 1
+
+
+async def test_a_user_has_some_monitors_at_a_time_in_all_chats(
+    served: ServedChats, process: Process
+) -> None:
+    for _ in range(OWNER_OPEN_MAX // OPEN_MAX):
+        chat = await served.ann.create()
+        for _ in range(OPEN_MAX):
+            await process.add(chat_id=ChatId(chat.id))
+    with pytest.raises(MonitorRefused, match="of this user"):
+        await process.add()
+    theirs = await served.bob.create()
+    await process.add(chat_id=ChatId(theirs.id), owner=Owner(BOB_ID, "member"))
+    await served.pool.execute(END_ALL)
+    await process.add()
+
+
+async def test_a_user_with_many_monitors_does_not_take_all_places(
+    served: ServedChats, process: Process
+) -> None:
+    for _ in range(4):
+        await process.add()
+    theirs = await served.bob.create()
+    last = await process.add(chat_id=ChatId(theirs.id), owner=Owner(BOB_ID, "member"))
+    claimed = await process.store.claim(timedelta(seconds=60), 2)
+    assert last.id in {each.monitor.id for each in claimed}
+    assert len(claimed) == 2
 
 
 async def test_a_process_that_cannot_be_watched_wakes_the_chat(process: Process) -> None:
@@ -328,6 +389,26 @@ async def test_the_loop_looks_often_while_there_are_monitors(process: Process) -
         process.actions.looks = [MATCHED]
         clock.advance(RARELY_S)
         assert await clock.until_sleeping() == EVERY_S
+        while not await process.is_due():
+            pass
         running.cancel()
-    (due,) = await process.list()
-    assert due.state == monitor_pb2.MONITOR_STATE_DUE
+
+
+async def test_a_look_that_takes_long_does_not_hold_up_the_others(process: Process) -> None:
+    clock = FakeClock()
+    process.actions.holding = held = asyncio.Event()
+    await process.add()
+    process.actions.looks = [MATCHED]
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(process.rounds(clock).run())
+        assert await clock.until_sleeping() == EVERY_S
+        while not process.actions.looked:
+            await process.list()
+        process.actions.holding = None
+        process.actions.looks = [MATCHED]
+        await process.add()
+        clock.advance(EVERY_S)
+        while not await process.is_due():
+            pass
+        assert not held.is_set()
+        running.cancel()

@@ -1,5 +1,6 @@
 """Edits of schedules over gRPC, beside runs that are claimed or sent."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,12 @@ from parley.api.chat.v1 import schedule_pb2
 from parley.api.chat.v1 import schedule_service_pb2 as api
 from support.chatd.chats.served_chats import ServedChats
 
+CHANGE_VERSION = "UPDATE chat.schedules SET version = version + 1"
+END_CLAIMS = "UPDATE chat.schedules SET claimed_until = clock_timestamp() - interval '1 second'"
+SELECT_IS_BLOCKED = """
+    SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+        WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))
+"""
 MAKE_DUE = """
     UPDATE chat.schedules SET claimed_until = NULL,
         next_run_at = date_trunc('second', clock_timestamp())
@@ -81,3 +88,37 @@ async def test_no_run_is_sent_with_a_definition_that_changed(served: ServedChats
     assert "being sent" in refused.message
     sender = ChatSender(served.chat_servicer, OwnerCalls(ERRORS))
     assert await sender.send(again.schedule, "r")
+
+
+async def test_a_run_that_begins_beside_an_edit_waits_for_it(served: ServedChats) -> None:
+    await made(served)
+    runs = PostgresDueRuns(served.pool)
+    await served.pool.execute(MAKE_DUE)
+    claimed = await runs.claim(CLAIM_FOR)
+    assert claimed is not None
+    async with (
+        asyncio.timeout(20),
+        asyncio.TaskGroup() as tasks,
+        served.pool.acquire() as connection,
+        connection.transaction(),
+    ):
+        await connection.execute(CHANGE_VERSION)
+        beginning = tasks.create_task(runs.begin(claimed))
+        while not await connection.fetchval(SELECT_IS_BLOCKED) and not beginning.done():
+            pass
+    assert not beginning.result()
+
+
+async def test_a_paused_schedule_whose_run_was_cut_off_can_be_edited(served: ServedChats) -> None:
+    before = await made(served)
+    runs = PostgresDueRuns(served.pool)
+    await served.pool.execute(MAKE_DUE)
+    claimed = await runs.claim(CLAIM_FOR)
+    assert claimed is not None
+    assert await runs.begin(claimed)
+    await served.ann.ask(api.PauseScheduleRequest(request_id="p", schedule_id=before.id))
+    refused = await served.ann.refusal(edit(served, before.id, text="Shout."))
+    assert "being sent" in refused.message
+    await served.pool.execute(END_CLAIMS)
+    edited = await served.ann.ask(edit(served, before.id, text="Shout."))
+    assert edited.schedule.text == "Shout."

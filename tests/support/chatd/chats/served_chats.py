@@ -20,7 +20,7 @@ from chatd.approvals.store.rules import PostgresRules
 from chatd.approvals.store.trees import TreeVersions
 from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
-from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.commands import CommitCompaction, FinishTurn, RequestCompaction
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.rpc.references import References
@@ -30,7 +30,7 @@ from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import Text
+from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.errors import DOMAIN, ERRORS
 from chatd.files.rpc.servicer import FileServicer
@@ -182,6 +182,18 @@ class ServedChats:
         state = await self.state(chat_id)
         messages = tuple(NewMessage(Role.ASSISTANT, (Text(each),)) for each in said or ("fine",))
         return await self.stores.chats.apply(ChatId(chat_id), FinishTurn(fence_of(state), messages))
+
+    async def compact(self, chat_id: str) -> None:
+        """Sum up a chat at rest as its worker would."""
+        chats = self.stores.chats
+        state = await chats.apply(ChatId(chat_id), RequestCompaction(WORKER))
+        result = ToolResult("c", "compact", "{}", ToolOutcome.DONE)
+        summary = (
+            NewMessage(Role.USER, (Text("so far"),), is_compressed=True),
+            NewMessage(Role.TOOL, (result,), is_compressed=True),
+        )
+        state = await chats.apply(ChatId(chat_id), CommitCompaction(fence_of(state), summary))
+        await chats.apply(ChatId(chat_id), FinishTurn(fence_of(state), ()))
 
     async def add_child(self, chat_id: str, status: str = "waiting") -> str:
         """Put a child below a root."""

@@ -179,6 +179,14 @@ def test_files_and_messages_that_answer_nothing_are_queued() -> None:
     assert decide(waiting(APPROVAL), SendMessage(HELLO, QUEUED, OTHER)).state.queue_length == 1
 
 
+@pytest.mark.parametrize("call", [QUESTION, PLAN])
+def test_a_message_that_no_person_wrote_answers_nothing_and_is_queued(call: PendingCall) -> None:
+    sent = SendMessage(HELLO, QUEUED, OTHER, may_answer=False)
+    decision = decide(waiting(call), sent)
+    assert decision.writes == (EnqueueMessage(QUEUED, HELLO),)
+    assert decision.state.status is Status.REQUIRES_ACTION
+
+
 def test_an_urgent_message_gives_up_on_the_question() -> None:
     urgent = SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT)
     decision = decide(waiting(QUESTION), urgent)

@@ -8,12 +8,14 @@ import pytest
 
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
+from chatd.chats.rpc.owner_calls import TIMEOUT_S
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Text
 from chatd.content.domain.prompts import PromptMessage
 from chatd.goals.domain.goal import Goal, GoalState, RestingChat, Verdict
 from chatd.goals.domain.judging import CONTRACT, VerdictUnreadable, judge_prompt, verdict_of
-from chatd.goals.engine.judging import NO_JUDGE, UNREADABLE, ModelJudge
+from chatd.goals.engine.judging import NO_JUDGE, TOTAL_S, UNREADABLE, ModelJudge
+from chatd.goals.engine.pursuit import CLAIM_FOR
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
@@ -68,6 +70,9 @@ def test_the_judge_sees_the_recent_conversation_and_the_goal_within_bounds() -> 
         ('{"done": "true", "reason": "a"}', None),
         ('{"done": true}', None),
         ('{"done": true, "reason": " "}', None),
+        ('{"done": true, "reason": "\\ud800\\u0000"}', None),
+        ('{"done": true, "reason": "a\\ud800b\\u0000"}', Verdict(is_done=True, reason="ab")),
+        pytest.param('{"done": ' + "[" * 100_000 + "}", None, id="nested deeply"),
         ('{"done": true, "reason"', None),
         ("[]", None),
         ("", None),
@@ -127,3 +132,8 @@ async def test_a_failure_of_the_judge_is_no_verdict() -> None:
         with pytest.raises(expected, match="Busy"):
             await judged(Model(error), billed)
     assert len(billed) == 1
+
+
+def test_a_claim_outlasts_a_check_and_a_judge() -> None:
+    check_s, message_s = 2 * TIMEOUT_S, TIMEOUT_S
+    assert CLAIM_FOR.total_seconds() > check_s + TOTAL_S + message_s

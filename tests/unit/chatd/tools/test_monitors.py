@@ -33,6 +33,9 @@ class Stored:
     added: list[Monitor] = field(default_factory=list)
     refusal: MonitorRefused | None = None
 
+    async def has(self, chat_id: ChatId, owner_id: OwnerId, monitor_id: str) -> bool:
+        return any((each.chat_id, each.id) == (chat_id, monitor_id) for each in self.added)
+
     async def add(self, monitor: Monitor) -> None:
         if self.refusal is not None:
             raise self.refusal
@@ -80,13 +83,19 @@ async def made(stored: Stored, processes: Processes, **args: Any) -> tuple[ToolO
 async def test_a_monitor_is_stored_with_an_id_of_its_call() -> None:
     stored, processes = Stored(), Processes(found())
     _, told = await made(stored, processes, pattern="ready", since=4, timeout="5m", note="Go on.")
-    await made(stored, processes, pattern="ready", since=4, timeout="5m", note="Go on.")
-    first, second = stored.added
-    assert first == second
+    (first,) = stored.added
     assert (told["monitor_id"], told["process_id"]) == (first.id, "p1")
     assert processes.asked[0] == ("p1", "ready", 4)
     assert (first.command, first.cursor, first.state) == ("npm run 'dev'", 7, MonitorState.WAITING)
     assert first.expires_at - first.created_at == timedelta(minutes=5)
+
+
+async def test_a_repeated_call_returns_the_stored_monitor_whatever_the_process_did() -> None:
+    stored = Stored()
+    first = await made(stored, Processes(found()), pattern="ready")
+    for answer in (found(process_pb2.WAIT_REASON_MATCHED), NodeAway("it is stopping")):
+        assert await made(stored, Processes(answer), pattern="ready") == first
+    assert len(stored.added) == 1
 
 
 @pytest.mark.parametrize(
@@ -117,6 +126,7 @@ async def test_what_happened_already_is_told_at_once(
     [
         ({"timeout": "25h"}, Stored(), Processes(found()), "INVALID_ARGUMENTS"),
         ({"pattern": 1}, Stored(), Processes(found()), "INVALID_ARGUMENTS"),
+        ({"pattern": "a\0"}, Stored(), Processes(found()), "INVALID_ARGUMENTS"),
         ({}, Stored(refusal=MonitorRefused("10.")), Processes(found()), "TOO_MANY_MONITORS"),
         ({}, Stored(), Processes(NodeAway("it is stopping")), "UNREACHABLE"),
     ],
