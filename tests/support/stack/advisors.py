@@ -15,7 +15,7 @@ ADVICE = "Begin%20with%20one%20table%20and%20**measure**.%20A%20broker%20can%20c
 #: By their names at the provider, which are words of the grammar of the mock. The slow one is slow
 #: enough that a page on a busy machine shows it at work.
 MODELS = {
-    "slow": f"mock-slow:text={ADVICE},size=4,delay=350ms",
+    "slow": f"mock-slow:text={ADVICE},size=4,delay=800ms",
     "failing": "mock-failing:fail=400*",
     "plain": "mock-plain:text=Done.",
 }

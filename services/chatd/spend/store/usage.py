@@ -59,13 +59,13 @@ SELECT_BY_MODEL = f"""
     ORDER BY cost_micros DESC, model
 """
 
-# By chat tree, the most expensive ones; a deleted chat has no title.
+# By chat tree, the most expensive ones; a deleted chat has no title, and only owners see titles.
 # May run: owner, administrator.
 SELECT_BY_CHAT = f"""
     SELECT tree.*, coalesce(c.title, '') AS title FROM (
         SELECT u.root_chat_id, {TOTALS} FROM chat.usage u WHERE {OF_USER}
         GROUP BY u.root_chat_id ORDER BY cost_micros DESC, u.root_chat_id LIMIT $6) tree
-    LEFT JOIN chat.chats c ON c.id = tree.root_chat_id
+    LEFT JOIN chat.chats c ON c.id = tree.root_chat_id AND c.owner_id = $4
     ORDER BY tree.cost_micros DESC, tree.root_chat_id
 """
 

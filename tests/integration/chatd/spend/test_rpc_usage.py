@@ -123,6 +123,16 @@ async def test_a_users_sums_are_told_by_model_and_by_tree(served: ServedChats) -
     assert answer.by_chat[0].totals == ONE
 
 
+async def test_an_administrator_sees_what_chats_of_others_cost_and_not_their_titles(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create("first words")
+    await bill(served, chat.id, ANN_ID)
+    served.bob.role = UserRole.ADMIN
+    answer = await served.bob.ask(until_far(api.GetUserUsageRequest(user_id=ANN_ID)))
+    assert [(row.id, row.name) for row in answer.by_chat] == [(chat.id, "")]
+
+
 async def test_a_span_holds_its_start_and_not_its_end(served: ServedChats) -> None:
     chat = await served.ann.create()
     await bill(served, chat.id, ANN_ID)
