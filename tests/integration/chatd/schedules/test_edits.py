@@ -18,8 +18,8 @@ from support.chatd.chats.served_chats import ServedChats
 CHANGE_VERSION = "UPDATE chat.schedules SET version = version + 1"
 END_CLAIMS = "UPDATE chat.schedules SET claimed_until = clock_timestamp() - interval '1 second'"
 SELECT_IS_BLOCKED = """
-    SELECT EXISTS (SELECT 1 FROM pg_stat_activity
-        WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))
+    SELECT EXISTS (SELECT 1 FROM pg_locks
+        WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid)))
 """
 MAKE_DUE = """
     UPDATE chat.schedules SET claimed_until = NULL,
