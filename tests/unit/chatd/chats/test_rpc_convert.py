@@ -7,6 +7,7 @@ from chatd.chats.domain.chat import Retry
 from chatd.chats.rpc.convert import part_to_proto, retry_to_proto
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.content.domain.next_steps import WAIT
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1.message_pb2 import (
     TOOL_OUTCOME_UNKNOWN,
@@ -122,5 +123,7 @@ def test_a_retry_is_shown_with_its_reason() -> None:
         attempt=2,
         delay_ms=1500,
         retrying_at=STAMP,
-        error=chat_pb2.ChatError(message="Slow down.", kind=chat_pb2.ERROR_KIND_RATE_LIMIT),
+        error=chat_pb2.ChatError(
+            message="Slow down.", kind=chat_pb2.ERROR_KIND_RATE_LIMIT, next_step=WAIT
+        ),
     )

@@ -31,6 +31,9 @@ export function ForkChanges({ report }: { report: Report }) {
         <p key={path} className="panel-note"><code><Visible>{path}</Visible></code> was changed; there is no text to show.</p>
       ))}
       <Conflicts report={report} />
+      {report.left_out_paths.length > 0 && (
+        <p className="panel-note">{plural(report.left_out_paths.length, "cache")} left out, such as <code><Visible>{report.left_out_paths[0] ?? ""}</Visible></code></p>
+      )}
       {omitted > 0 && <p className="panel-note">{plural(omitted, "file")} more</p>}
     </>
   );

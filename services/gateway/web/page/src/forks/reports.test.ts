@@ -7,6 +7,7 @@ const REPORT: Report = {
   conflicts: [{ path: "c.txt", kind: "content", preview: null }],
   omitted: 0,
   patches: [{ path: "a.txt", patch: "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n" }],
+  left_out_paths: [],
 };
 
 test("files and lines are counted without the heads of patches", () => {
