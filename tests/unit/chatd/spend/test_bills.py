@@ -151,7 +151,8 @@ async def test_a_failure_that_ends_the_turn_is_billed_with_it() -> None:
     broken = ModelError(ErrorKind.AUTH, "no", is_retryable=False)
     stage = Stage(Parts((USED, broken)), setup=PRICED)
     await stage.ask()
-    assert stage.commits.commands == [FailTurn(Fence(1, 2, 1), broken.turn_error, FAILED)]
+    error = replace(broken.turn_error, attempts=1)
+    assert stage.commits.commands == [FailTurn(Fence(1, 2, 1), error, FAILED)]
     assert ledger(stage) == [entry(2, 1, FAILED)]
 
 
