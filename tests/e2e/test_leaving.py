@@ -111,10 +111,12 @@ async def leave_traces(ada: Person) -> str:
 
 async def watch_and_pursue(ada: Person, path: str) -> None:
     """Let a chat have a monitor and a goal that was reached."""
-    started = await ada.ask("POST", f"{path}/processes", {"command": f"sleep 900 # {CANARY}"})
+    await ada.ask("POST", f"{path}/processes", {"command": "sleep 900"})
+    # A goal waits for the monitors of its chat.
+    started = await ada.ask("POST", f"{path}/processes", {"command": "sleep 20"})
     watched = json.dumps({"process_id": started["id"]})
     text = f"call: monitor_process {watched}\n{CANARY}"
-    goal = {"text": text, "check_command": f"true {CANARY}"}
+    goal = {"text": text, "check_command": "true"}
     await ada.ask("PUT", f"{path}/goal", goal)
 
     async def state() -> object:
