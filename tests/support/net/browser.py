@@ -54,6 +54,22 @@ FIND = """
     }
 """
 
+#: Where to click an element: null while it moves or while something else is before it.
+POINT = """
+    async (find) => {
+        const each = find();
+        if (!each) return null;
+        each.scrollIntoView({block: 'nearest'});
+        const before = each.getBoundingClientRect();
+        await new Promise((done) => setTimeout(done, 25));
+        const at = each.getBoundingClientRect();
+        if (find() !== each || at.x !== before.x || at.y !== before.y) return null;
+        const point = [at.x + at.width / 2, at.y + at.height / 2];
+        const hit = document.elementFromPoint(...point);
+        return hit && (each.contains(hit) || hit.contains(each)) ? point : null;
+    }
+"""
+
 
 class ScriptFailed(Exception):
     """A script that the page ran ended with an error.
@@ -140,11 +156,15 @@ class Page:
 
     async def until(self, condition: str) -> None:
         """Wait until an expression holds in the page, across navigations."""
+        await self._value(f"Boolean({condition}) || null")
+
+    async def _value(self, script: str) -> Any:
+        """Wait until a script gives something else than null, across navigations."""
         async with asyncio.timeout(ANSWER_S_MAX):
             while True:
                 try:
-                    if await self.run(f"Boolean({condition})"):
-                        return
+                    if (found := await self.run(script)) is not None:
+                        return found
                     await self.run("new Promise((done) => setTimeout(done, 25))")
                 except (ScriptFailed, AssertionError) as error:
                     # A navigation took the page away while it was asked.
@@ -160,14 +180,13 @@ class Page:
         await self.until(f"({FIND})({json.dumps(selector)}, {json.dumps(text)}).length > 0")
 
     async def click(self, selector: str, text: str = "", *, place: int = 0) -> None:
-        """Click an element that is shown and has a text or a label: the first, or another one."""
+        """Click an element that is shown and has a text or a label: the first, or another one.
+
+        It is clicked once it stands still and is the one that a pointer there would reach.
+        """
         await self.find(selector, text)
         found = f"({FIND})({json.dumps(selector)}, {json.dumps(text)}).at({place})"
-        x, y = await self.run(
-            f"(() => {{ const each = {found}; each.scrollIntoView({{block: 'nearest'}});"
-            "const at = each.getBoundingClientRect();"
-            "return [at.x + at.width / 2, at.y + at.height / 2]; })()"
-        )
+        x, y = await self._value(f"({POINT})(() => {found})")
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             await self.ask(
                 "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1

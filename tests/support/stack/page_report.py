@@ -136,8 +136,8 @@ async def _recorded(scenario: Scenario) -> AsyncIterator[None]:
 async def _keep_recording(page: Page, seen: list[tuple[bytes, float]]) -> None:
     clock = SystemClock()
     while True:
-        # One that a navigation overtakes is never answered.
-        with suppress(TimeoutError):
+        # A navigation overtakes it: it is refused, or never answered.
+        with suppress(TimeoutError, AssertionError):
             async with asyncio.timeout(FRAME_S_MAX):
                 picture = await page.picture(QUALITY_RECORDED)
             if not seen or seen[-1][0] != picture:

@@ -56,11 +56,14 @@ const isPhone = matchMedia("(pointer: coarse)");
 export function Composer(props: Props) {
   const { place, editing, isBusy, onSend, onInterrupt } = props;
   const [draft, setDraft] = useState<Draft>(() => (editing ? { ...NO_DRAFT, text: editing.text } : readDraft(place)));
+  const latest = useRef(draft);
+  latest.current = draft;
   const isShown = useRef(true);
   const uploads = useUploads({
     isShown,
     onStored: (stored) => update((was) => ({ ...was, files: [...was.files, stored] })),
     onReturned: takeBack,
+    onLeft: (text) => changeDraft(place, (was) => withReturned(was, text)),
   });
   const [isSending, setSending] = useState(false);
   const [cycle, setCycle] = useState<number | null>(null);
@@ -128,11 +131,10 @@ export function Composer(props: Props) {
   /** Change what is written by now, after something was waited for. */
   function update(next: (was: Draft) => Draft): void {
     if (isShown.current) {
-      setDraft((was) => {
-        const changed = next(was);
-        if (!editing) writeDraft(place, changed);
-        return changed;
-      });
+      // Stored at once: the page may be left before it is rendered again.
+      latest.current = next(latest.current);
+      setDraft(latest.current);
+      if (!editing) writeDraft(place, latest.current);
     } else if (!editing) changeDraft(place, next);
   }
 

@@ -1,5 +1,5 @@
 /** Files on their way to the server, with how far each is and why one failed. */
-import { type RefObject, useRef, useState } from "react";
+import { type RefObject, useEffect, useRef, useState } from "react";
 import { complain } from "../ui/toasts.tsx";
 import type { DraftFile } from "./drafts.ts";
 import { outcomeOf } from "./failed-uploads.ts";
@@ -35,6 +35,8 @@ interface Owner {
   onStored: (file: DraftFile) => void;
   /** Take a pasted text back that was not stored. */
   onReturned: (text: string) => void;
+  /** Keep a pasted text that is not stored yet while the page is being left. */
+  onLeft: (text: string) => void;
 }
 
 export function useUploads(owner: Owner): Uploads {
@@ -44,6 +46,17 @@ export function useUploads(owner: Owner): Uploads {
   const line = useRef(Promise.resolve());
   const current = useRef(owner);
   current.current = owner;
+  /** Pasted texts whose file is not stored yet. */
+  const unsaved = useRef(new Map<number, string>());
+  useEffect(() => {
+    // A sign-out that another request noticed, a reload: the answer to the upload is never seen.
+    const leave = (): void => {
+      for (const text of unsaved.current.values()) current.current.onLeft(text);
+      unsaved.current.clear();
+    };
+    addEventListener("pagehide", leave);
+    return () => removeEventListener("pagehide", leave);
+  }, []);
 
   function change(key: number, next: Partial<Pending>): void {
     setPending((was) => was.map((each) => (each.key === key ? { ...each, ...next } : each)));
@@ -52,6 +65,7 @@ export function useUploads(owner: Owner): Uploads {
   function remove(key: number): void {
     stops.current.get(key)?.abort(new Error("Removed."));
     stops.current.delete(key);
+    unsaved.current.delete(key);
     setPending((was) => was.filter((each) => each.key !== key));
   }
 
@@ -86,7 +100,10 @@ export function useUploads(owner: Owner): Uploads {
   function begin(files: Iterable<File>, pasted: string | null): void {
     const added = [...files].map((file): Pending => ({ key: (last += 1), file, pasted, share: 0, problem: null }));
     setPending((was) => [...was, ...added]);
-    for (const each of added) void send(each);
+    for (const each of added) {
+      if (pasted !== null) unsaved.current.set(each.key, pasted);
+      void send(each);
+    }
   }
 
   function add(files: Iterable<File>): void {
