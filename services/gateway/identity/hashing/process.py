@@ -50,7 +50,8 @@ class HashingProcess:
                 child = self._running()
                 answer = _exchanged(child, line)
                 if answer.endswith(b"\n"):
-                    return _ANSWERS.decode(answer)
+                    decoded: Answer = _ANSWERS.decode(answer)
+                    return decoded
                 self._end()
                 if not self._is_closed:
                     logger.warning("a hashing process died", extra={"exit_code": child.returncode})

@@ -59,7 +59,7 @@ def _export_to_proto(record: ExportRecord) -> api.AccountExport:
     )
 
 
-def _state_of(record: ExportRecord) -> api.AccountExportState:
+def _state_of(record: ExportRecord) -> "api.AccountExportState.ValueType":
     if record.completed_at is None:
         return api.ACCOUNT_EXPORT_STATE_RUNNING
     if record.failure:
