@@ -47,6 +47,15 @@ class Passwords:
         # Verified in place of the hash of a user who has none, which takes the same time.
         self._nobodys_hash = HASHER.hash("")
 
+    def require_place(self) -> None:
+        """Refuse a password before anything else is done for it, if it could not be hashed.
+
+        Raises:
+            SignInBusy: Too many passwords wait.
+        """
+        if not self._places:
+            raise SignInBusy
+
     async def hash(self, password: str) -> str:
         """Return a new hash of a password.
 
@@ -111,8 +120,7 @@ class Passwords:
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        if not self._places:
-            raise SignInBusy
+        self.require_place()
         self._places -= 1
         try:
             yield

@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import asyncpg
 import psutil
 import pytest
 from argon2 import extract_parameters
@@ -336,6 +337,28 @@ async def test_only_so_many_passwords_wait() -> None:
     passwords.close()
 
     assert len({task.result() for task in waiting}) == 3
+
+
+async def test_a_sign_in_that_is_refused_because_many_wait_is_no_attempt(
+    stack: GatewayStack, identity_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await invited(stack)
+
+    def refuse(passwords: Passwords) -> None:
+        raise SignInBusy
+
+    with monkeypatch.context() as full:
+        full.setattr(Passwords, "require_place", refuse)
+        refused = await sign_in(stack, "ada", WRONG)
+    connection = await asyncpg.connect(identity_database)
+    try:
+        counted = await connection.fetchval("SELECT count(*) FROM identity.sign_in_attempts")
+    finally:
+        await connection.close()
+
+    assert (refused.status, refused.json()["code"]) == (503, "SIGN_IN_BUSY")
+    assert counted == 0
+    assert (await sign_in(stack, "ada", PASSWORD)).status == 200
 
 
 @pytest.mark.parametrize(
