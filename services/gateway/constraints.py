@@ -11,6 +11,7 @@ class Constraint(StrEnum):
     ACCOUNT_EXPORT_PARTS_EXPORT_FKEY = "account_export_parts_export_fkey"
     ACCOUNT_EXPORT_PARTS_PKEY = "account_export_parts_pkey"
     ACCOUNT_EXPORTS_COMPLETE_ONES_EXPIRE = "account_exports_complete_ones_expire"
+    ACCOUNT_EXPORTS_FAILED_ONES_ENDED = "account_exports_failed_ones_ended"
     ACCOUNT_EXPORTS_ONE_RUNS = "account_exports_one_runs"
     ACCOUNT_EXPORTS_PKEY = "account_exports_pkey"
     ACCOUNT_EXPORTS_REQUESTED_BY_USER_ID_FKEY = "account_exports_requested_by_user_id_fkey"

@@ -105,7 +105,24 @@ async def leave_traces(ada: Person) -> str:
         return (await ada.ask("GET", path))["status"]
 
     await until(status, "waiting")
+    await watch_and_pursue(ada, path)
     return str(chat["id"])
+
+
+async def watch_and_pursue(ada: Person, path: str) -> None:
+    """Let a chat have a running process, a monitor and a goal that was reached."""
+    await ada.ask("POST", f"{path}/processes", {"command": f"sleep 900 # {CANARY}"})
+    # A goal waits for the monitors of its chat.
+    started = await ada.ask("POST", f"{path}/processes", {"command": f"sleep 20 # {CANARY}"})
+    watched = json.dumps({"process_id": started["id"], "pattern": CANARY})
+    text = f"call: monitor_process {watched}\n{CANARY}"
+    goal = {"text": text, "check_command": f"true {CANARY}"}
+    await ada.ask("PUT", f"{path}/goal", goal)
+
+    async def state() -> object:
+        return (await ada.ask("GET", f"{path}/goal"))["state"]
+
+    await until(state, "reached")
 
 
 async def test_a_person_takes_everything_along_and_leaves_nothing(stack: LocalStack) -> None:
@@ -174,5 +191,7 @@ def check_archive(data: bytes, chat_id: str) -> None:
         f"workspaces/{chat_id}/files/note.txt",
     } <= with_canary
     assert any(name.startswith("files/") for name in with_canary)
+    chat = json.loads(contents[f"chats/{chat_id}/chat.json"])
+    assert (chat["goal"]["state"], len(chat["monitors"])) == ("reached", 1)
     assert json.loads(contents["problems.json"]) == []
     assert {"api-keys.json", "usage.json", "sessions.json", "secrets.json"} <= contents.keys()

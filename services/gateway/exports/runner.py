@@ -36,6 +36,12 @@ PROLONG_EVERY_S: Final = 20.0
 KEPT: Final = timedelta(days=7)
 #: How often one process tries an export that fails by a defect of this service.
 FAILURES_MAX: Final = 3
+#: What a person reads of an export that was given up.
+FAILURE: Final = (
+    "An error of the service stopped the export; its archive has only what was collected before. "
+    "Begin a new export; if that fails too, give its id to an administrator, who finds the error "
+    "in the log of the gateway."
+)
 #: Files that are written last or cost nothing, and are collected again each time.
 ALWAYS: Final = frozenset({PROBLEMS, "profile.json"})
 
@@ -120,12 +126,12 @@ class ExportRunner:
         return True
 
     async def _give_up(self, held: _Held) -> None:
-        """Complete an export with what it has, and say so in it."""
+        """End an export as failed, with what it has, and say so in it too."""
         problems = ExportProblems()
         problems.add("", EXPORT_FAILED)
         with suppress(ClaimLost):
             await self._store_file(held, problems_file(problems))
-            await self._complete(held)
+            await self._complete(held, FAILURE)
 
     async def _make(self, held: _Held) -> None:
         claim = held.claim
@@ -160,7 +166,7 @@ class ExportRunner:
             except DatabaseUnavailable as error:
                 _log.warning("the claim of an export was not prolonged: %s", error)
 
-    async def _complete(self, held: _Held) -> None:
+    async def _complete(self, held: _Held, failure: str = "") -> None:
         async with held.lock:
             now = self._clock.now()
-            await self._store.complete(held.claim, now, now + KEPT)
+            await self._store.complete(held.claim, now, now + KEPT, failure)

@@ -20,7 +20,7 @@ IdentityError
 ├── TooManyTokens
 ├── SignInRefused            login or password wrong, or a user who may not sign in by password
 ├── TooManyAttempts          attempts to sign in that have to wait
-├── SignInBusy               more passwords wait to be checked than may
+├── SignInBusy               more passwords wait to be checked than may, or none can be
 ├── LinkInvalid              a one-time link that is unknown, spent, expired or taken back
 ├── LinkNotFound
 ├── SessionNotFound

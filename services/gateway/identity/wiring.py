@@ -20,7 +20,7 @@ from gateway.identity.engine.oidc_issuers import OidcIssuers
 from gateway.identity.engine.oidc_sign_in import OidcSignIns
 from gateway.identity.engine.own_sessions import OwnSessions
 from gateway.identity.engine.passkeys import Passkeys
-from gateway.identity.engine.passwords import Passwords, threads_for
+from gateway.identity.engine.passwords import Passwords, processes_for
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.scopes import known_scopes
 from gateway.identity.engine.second_factors import SecondFactors
@@ -119,7 +119,7 @@ def open_identity(
     users = _users(UserStore(database, audit_log), people, keys, bus, process)
     groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
-    passwords = Passwords(threads=threads_for(len(os.sched_getaffinity(0))))
+    passwords = Passwords(processes=processes_for(len(os.sched_getaffinity(0))))
     attempts = Attempts(AttemptStore(database), clock)
     session_store, link_store = SessionStore(database, audit_log), LinkStore(database, audit_log)
     box = None if keyring is None else SecretBox(keyring)

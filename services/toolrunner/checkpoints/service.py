@@ -35,6 +35,7 @@ from toolrunner.directories.workspaces import Workspaces
 from toolrunner.filesystem.beneath import DIRECTORY_MODE, Root
 from toolrunner.filesystem.tree import look
 from toolrunner.primitives.domain import Scope, WorkspaceId
+from toolrunner.primitives.errors import WorkspaceNotFound
 
 T = TypeVar("T")
 
@@ -96,6 +97,12 @@ class _State:
     took_s: float = 0.0  # By the last scan.
     store: CheckpointStore | None = None  # Open from its first use on.
 
+    def close(self) -> None:
+        """Close the store, which opens again at its next use."""
+        if self.store is not None:
+            self.store.close()
+            self.store = None
+
 
 def nothing_runs(workspace_id: WorkspaceId) -> frozenset[str]:
     """Return that no chat has running processes."""
@@ -146,8 +153,7 @@ class Checkpoints:
     ) -> None:
         await self._tasks.__aexit__(kind, error, traceback)
         for state in self._states.values():
-            if state.store is not None:
-                state.store.close()
+            state.close()
 
     async def before_process(self, scope: Scope) -> None:
         """Store the files of a workspace before a process of a turn may change them."""
@@ -405,8 +411,7 @@ class Checkpoints:
         for each, other in [*self._states.items()][:-STATES_MAX]:
             if not other.is_dirty and not other.lock.locked():
                 del self._states[each]
-                if other.store is not None:
-                    other.store.close()
+                other.close()
         return state
 
     async def _attempt(
@@ -414,6 +419,9 @@ class Checkpoints:
     ) -> T:
         try:
             return await self._work(workspace_id, work)
+        except WorkspaceNotFound:
+            logger.debug("a workspace was removed, and nothing is kept for it")
+            return otherwise
         except (OSError, sqlite3.Error) as error:
             logger.warning(
                 "files before a change could not be kept: %s",
@@ -425,14 +433,22 @@ class Checkpoints:
     async def _work(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
     ) -> T:
-        """Do work in a thread; for callers that have the lock, and are not cancelled."""
-        workspace, state = self._workspaces.prepared(workspace_id), self._states[workspace_id]
+        """Do work in a thread; for callers that have the lock, and are not cancelled.
+
+        Raises:
+            WorkspaceNotFound: The workspace was removed.
+        """
+        state = self._states[workspace_id]
+        try:
+            workspace = self._workspaces.prepared(workspace_id)
+        except WorkspaceNotFound:
+            state.close()
+            raise
 
         def in_thread() -> T:
             store = state.store
             if store is None or not store.is_of(workspace.directory):
-                if store is not None:
-                    store.close()
+                state.close()
                 state.store = store = CheckpointStore.open(workspace.directory, self._bounds)
             root = Root.open_directory(str(workspace.root))
             try:

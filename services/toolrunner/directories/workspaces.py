@@ -1,6 +1,8 @@
 """The directories of workspaces, and the check whether a call may use one.
 
-A workspace that was not placed by the registry is created at its first use.
+A workspace that was not placed by the registry is created at its first use. One that was removed is
+never created again by a use: what still runs for it, such as the search for changes of a process
+that ended with it, is refused.
 """
 
 import errno
@@ -20,6 +22,7 @@ from toolrunner.primitives.errors import (
     OutsideWorkspace,
     PathNotFound,
     QuotaExceeded,
+    WorkspaceNotFound,
     WrongPathKind,
 )
 from toolrunner.sandbox import Network, Profile
@@ -129,12 +132,20 @@ class Admission(Protocol):
         """
         ...
 
+    def is_removed(self, workspace_id: WorkspaceId) -> bool:
+        """Return whether a workspace was removed or is being removed."""
+        ...
+
 
 class AllAdmitted:
     """Allows every call, for nodes whose workspaces are not placed by a registry."""
 
     def check(self, scope: Scope, *, allow_not_ready: bool) -> None:
         """Allow it."""
+
+    def is_removed(self, workspace_id: WorkspaceId) -> bool:
+        """Return that it is not."""
+        return False
 
 
 class ReadingGate(Protocol):
@@ -270,7 +281,11 @@ class Workspaces:
         """Return the workspaces that were removed; none if the directory of all is missing."""
         if not self._directory.is_dir():
             return ()
-        return tuple(each for each in workspace_ids if not (self._directory / each).exists())
+        return tuple(
+            each
+            for each in workspace_ids
+            if self.admission.is_removed(each) or not (self._directory / each).exists()
+        )
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return the paths of a workspace, whether it exists or not."""
@@ -284,7 +299,13 @@ class Workspaces:
         return known
 
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
-        """Return a workspace, created if it does not exist, closed to other users."""
+        """Return a workspace, created if it does not exist, closed to other users.
+
+        Raises:
+            WorkspaceNotFound: It was removed, and is not created again.
+        """
+        if self.admission.is_removed(workspace_id):
+            raise WorkspaceNotFound(workspace_id)
         workspace = self.at(workspace_id)
         is_new = not os.path.exists(workspace.root)
         for directory in (

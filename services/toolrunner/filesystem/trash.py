@@ -30,8 +30,12 @@ class Trash:
     _numbers: "count[int]" = field(default_factory=count)
 
     def throw(self, path: Path) -> bool:
-        """Move a tree to the trash, in one step; return whether there was one."""
-        self.directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        """Move a tree to the trash, in one step; return whether there was one.
+
+        Raises:
+            FileNotFoundError: The directory that the trash is in was removed.
+        """
+        self.directory.mkdir(mode=PRIVATE, exist_ok=True)
         while True:
             target = self.directory / f"{path.name}.{next(self._numbers)}"
             try:
@@ -50,8 +54,10 @@ class Trash:
         Raises:
             OSError: An entry cannot be removed; the others are.
         """
-        self.directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        fd = os.open(self.directory, _DIRECTORY)
+        try:
+            fd = os.open(self.directory, _DIRECTORY)
+        except FileNotFoundError:
+            return 0
         freed_bytes, refills = 0, 0
         problem: OSError | None = None
         try:

@@ -59,6 +59,9 @@ class ScratchDirectories:
         scratch = self.workspaces.at(record.workspace_id).scratch
         try:
             return Trash(scratch / TRASH).throw(scratch / record.process_id)
+        except FileNotFoundError:
+            # Its workspace was removed, with this directory.
+            return False
         except OSError as error:
             logger.warning("a temporary directory stays until the next start: %s", error)
             return False

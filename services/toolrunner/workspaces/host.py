@@ -31,6 +31,7 @@ from toolrunner.primitives.errors import (
 )
 from toolrunner.spawner.client.spawner import GRACE_S
 from toolrunner.workspaces.domain.placement import (
+    GONE,
     LIVE,
     Failure,
     FailureKind,
@@ -164,6 +165,11 @@ class Host:
         if placement.state is not HostState.READY and not allow_not_ready:
             raise WorkspaceNotReady(workspace_id, placement.state, NEXT_STEP[placement.state])
         self.used_at[workspace_id] = self._resources.clock.now()
+
+    def is_removed(self, workspace_id: WorkspaceId) -> bool:
+        """Return whether a workspace was removed or is being removed."""
+        placement = self.placements.get(workspace_id)
+        return placement is not None and placement.state in GONE
 
     async def prepare(
         self, request: Request, requested: PlacementRequest, *, after: int = 0
@@ -425,6 +431,13 @@ class Host:
             async with self.lock(placement.workspace_id):
                 await self._move(failed, HostState.FAILED, placement.epoch, None)
 
+    async def _remove_again(self, workspace_id: WorkspaceId) -> None:
+        """Remove the directory that the adoption of an ended process created again."""
+        async with self.lock(workspace_id):
+            directory = self._resources.workspaces.at(workspace_id).directory
+            if self.is_removed(workspace_id) and directory.exists():
+                await self._termination.remove_files(workspace_id)
+
     async def _recovered(self, placement: Placement) -> None:
         """Continue the operation in which an earlier run of the service was killed."""
         workspace_id, epoch = placement.workspace_id, placement.epoch
@@ -440,6 +453,8 @@ class Host:
                     await self.stop(None, workspace_id, epoch)
                 case HostState.REMOVING:
                     await self.remove(None, workspace_id, epoch)
+                case HostState.REMOVED:
+                    await self._remove_again(workspace_id)
                 case HostState.READY:
                     await self._show_again(placement)
                 case _:

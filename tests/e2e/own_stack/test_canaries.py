@@ -34,6 +34,7 @@ from parley.postgres.binaries import installed_binaries
 from parley.secrets import Keyring
 from parley.testing.llm_mock import MockModels
 from support.host.ports import free_port
+from support.mcpgateway.authorization_server import fake_authorization_server
 from support.mcpgateway.servers import everything_process, until_listening
 from support.net.http_client import HttpClient, Reply
 from support.stack.local_stack import LocalStack
@@ -86,6 +87,7 @@ class Person:
 
     def __init__(self, stack: LocalStack, headers: dict[str, str]) -> None:
         self.client = HttpClient(int(stack.http.rpartition(":")[2]), headers)
+        self.cookie = headers.get("Cookie", "")
 
     async def reply(self, method: str, path: str, body: Any = None) -> Reply:
         """Make a request that must succeed."""
@@ -231,6 +233,7 @@ async def use_everything(stack: LocalStack, owner: Person, ada: Person, made: Ma
     }
     await ada.ask("POST", "/secrets", secret)
     await _use_servers(owner, made)
+    await _connect_account(owner, ada, made)
     text = [{"type": "text", "text": "hello"}]
     for person in (program, ada):
         chat = await person.ask("POST", "/chats", {"content": text})
@@ -266,6 +269,53 @@ async def _use_servers(owner: Person, made: Made) -> None:
         for server in servers:
             added = await owner.ask("POST", "/mcp/servers", {**server, "url": url})
             await owner.client.request("POST", f"{API}/mcp/servers/{added['id']}/probe", {})
+
+
+async def _connect_account(owner: Person, ada: Person, made: Made) -> None:
+    """Log a person in at an MCP server, use and renew the tokens, and leave a second login open."""
+    client = {"oauth_client_secret": made.keep("OAuth client secret", canary("oauth-client"))}
+    async with fake_authorization_server() as issuer:
+        server = {
+            "slug": "guarded",
+            "url": issuer.mcp_url,
+            "is_enabled": True,
+            "auth_kind": "oauth2",
+            "oauth": {"client_id": "parley"},
+            "credentials": client,
+        }
+        added = await owner.ask("POST", "/mcp/servers", server)
+        call = {"original_name": "whoami", "arguments": {}}
+        path = f"/mcp/servers/{added['id']}"
+        location, cookie = await _left_for(ada, added["id"])
+        way_back = issuer.way_back(location)
+        headers = {"Cookie": f"{ada.cookie}; {cookie}"}
+        callback = way_back[way_back.index("/mcp/callback") :]
+        back = await ada.client.request("GET", callback, None, headers)
+        assert back.status == 200, back.body
+        assert (await ada.ask("POST", f"{path}/tools/call", call))["outcome"] == "succeeded"
+        issuer.expire()
+        assert (await ada.ask("POST", f"{path}/tools/call", call))["outcome"] == "succeeded"
+        assert len(issuer.refreshes) == 1
+        location, other = await _left_for(ada, added["id"])
+        issuer.agree(location)
+        for each in (cookie, other):
+            made.keep(f"binding of an OAuth login {len(made.values)}", each.partition("=")[2])
+        for number, each in enumerate(issuer.given):
+            made.keep(f"OAuth code or token {number}", each)
+        for number, asked in enumerate(issuer.asked):
+            made.keep(f"OAuth state {number}", asked["state"])
+        (verifier,) = [form["code_verifier"] for form in issuer.forms if "code_verifier" in form]
+        made.keep("PKCE verifier", verifier)
+        assert len(issuer.given) == 6  # Two codes, two access tokens and two refresh tokens.
+        assert made.found_in(back.body) == []
+
+
+async def _left_for(person: Person, server_id: str) -> tuple[str, str]:
+    """Begin a login at an MCP server; return where the browser is sent, and the cookie it gets."""
+    left = await person.client.request("GET", f"/mcp/login/{server_id}")
+    assert left.status == 303, left.body
+    (cookie,) = [each.partition(";")[0] for each in left.set_cookies]
+    return left.headers["location"], cookie
 
 
 def keys_of(stack: LocalStack, made: Made) -> None:
@@ -368,4 +418,4 @@ async def test_g8_no_secret_that_was_made_is_found_anywhere(tmp_path: Path) -> N
     print(f"G8: {len(made.values)} secrets, {len(exported)} exports of traces and metrics")
     assert {place: kinds for place, kinds in found.items() if kinds} == {}
     assert exported
-    assert len(made.values) > 25
+    assert len(made.values) > 35

@@ -19,7 +19,7 @@ def save_export(api: Api, path: str, target: Path) -> None:
     """Begin an export at `path` of the API, or join the one that runs, and save it in a file.
 
     Raises:
-        CliError: the file exists, or the export was deleted meanwhile.
+        CliError: the file exists, or the export failed or was deleted meanwhile.
     """
     if target.exists():
         raise CliError(f"{target} exists; choose another name")
@@ -32,6 +32,8 @@ def save_export(api: Api, path: str, target: Path) -> None:
             click.echo(f"{entries} files, {export['size_bytes']} bytes so far", err=True)
         time.sleep(LOOK_EVERY_S)  # noqa: TID251 (the command waits as a person would)
         export = _found(api.call("GET", path, needs="items"), export_id)
+        if export["state"] == "failed":
+            raise CliError(f"the export {export_id} failed. {export['failure']}")
     part = target.with_name(f"{target.name}.part")
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         for piece in api.download(f"{path}/{export_id}/archive", ZIP):

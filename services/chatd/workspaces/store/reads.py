@@ -60,14 +60,17 @@ SELECT_DUE = f"""
     ORDER BY coalesce(w.deadline_at, w.delete_at) LIMIT $2 FOR UPDATE OF w SKIP LOCKED
 """
 
-# Scratch workspaces of deleted chats that no other chat is bound to; without authorisation.
+# Whether a workspace w is the scratch workspace of a deleted chat, and no other chat is bound to it.
+IS_ORPHANED = """w.is_scratch_of_chat
+    AND EXISTS (SELECT 1 FROM chat.deleted_chats d WHERE d.chat_id = w.id)
+    AND NOT EXISTS (SELECT 1 FROM chat.chats c
+        WHERE c.workspace_id = w.id AND c.owner_id = w.owner_id AND c.id <> w.id)"""
+
+# Scratch workspaces of deleted chats that are not removed yet; without authorisation.
 # May run: process.
 SELECT_ORPHANED = f"""
-    SELECT {_SEEN} FROM chat.deleted_chats d
-    JOIN chat.workspaces w ON w.id = d.chat_id AND w.is_scratch_of_chat
-    WHERE w.state <> 'deleted' AND NOT w.is_removing
-        AND NOT EXISTS (SELECT 1 FROM chat.chats c
-            WHERE c.workspace_id = w.id AND c.owner_id = w.owner_id AND c.id <> w.id) LIMIT $1
+    SELECT {_SEEN} FROM chat.workspaces w
+    WHERE w.state <> 'deleted' AND NOT w.is_removing AND {IS_ORPHANED} LIMIT $1
 """
 
 # Live workspaces of suspended users, and all workspaces of deleted users.

@@ -20,7 +20,12 @@ from chatd.workspaces.domain.ports import LogLine, Seen
 from chatd.workspaces.domain.quota import QuotaLimits, exhausted
 from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import Workspace
-from chatd.workspaces.store.reads import SELECT, SELECT_COUNTED, WorkspaceReads
+from chatd.workspaces.store.reads import (
+    IS_ORPHANED,
+    SELECT,
+    SELECT_COUNTED,
+    WorkspaceReads,
+)
 from chatd.workspaces.store.rows import (
     COLUMNS,
     MOVING,
@@ -38,15 +43,22 @@ _ALL = columns_of("w")
 _ROW = ", ".join(f"${place}" for place in range(1, len(COLUMNS) + 1))
 _SET = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVING, start=3))
 
-# Insert a workspace, already claimed if a driver is given.
+# Insert a workspace, already claimed if a driver is given; none for a chat that was deleted.
 # May run: owner, process.
 INSERT = f"""
     INSERT INTO chat.workspaces AS w ({", ".join(COLUMNS)}, changed_at, request_hash,
         driver_id, driven_until)
-    VALUES ({_ROW}, clock_timestamp(), ${len(COLUMNS) + 1}, ${len(COLUMNS) + 2}::uuid,
+    SELECT {_ROW}, clock_timestamp(), ${len(COLUMNS) + 1}, ${len(COLUMNS) + 2}::uuid,
         CASE WHEN ${len(COLUMNS) + 2}::uuid IS NULL THEN NULL
-            ELSE clock_timestamp() + make_interval(secs => ${len(COLUMNS) + 3}) END)
+            ELSE clock_timestamp() + make_interval(secs => ${len(COLUMNS) + 3}) END
+    WHERE NOT EXISTS (SELECT 1 FROM chat.deleted_chats d WHERE d.chat_id = $1)
     ON CONFLICT (id) DO NOTHING RETURNING {_ALL}
+"""
+
+# Whether a workspace was made for a chat that was deleted, and no other chat is bound to it.
+# May run: process.
+SELECT_IS_ORPHANED = f"""
+    SELECT EXISTS (SELECT 1 FROM chat.workspaces w WHERE w.id = $1 AND {IS_ORPHANED})
 """
 
 # Write the result of a command, unless another process wrote the row meanwhile.
@@ -192,8 +204,11 @@ class PostgresWorkspaces(WorkspaceReads):
     ) -> Workspace:
         """Insert a chat's scratch workspace, claimed by a driver, or return the existing one.
 
+        A deletion of the chat that commits meanwhile leaves it to the removal of orphans.
+
         Raises:
-            WorkspaceNotFound: the one with that id belongs to another user.
+            WorkspaceNotFound: the one with that id belongs to another user, or the chat was
+                deleted.
         """
         row = await self._pool.fetchrow(
             INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
@@ -203,7 +218,13 @@ class PostgresWorkspaces(WorkspaceReads):
         return self._notify(workspace_of(row))
 
     async def restart_scratch(self, workspace_id: str) -> Workspace:
-        """Start a scratch workspace that stopped or failed, and return it."""
+        """Start a scratch workspace that stopped or failed, and return it.
+
+        Raises:
+            WorkspaceNotFound: the chat that it was made for was deleted.
+        """
+        if await self._pool.fetchval(SELECT_IS_ORPHANED, workspace_id):
+            raise WorkspaceNotFound(workspace_id)
         _, after = await self.apply(workspace_id, Start())
         return after
 

@@ -44,7 +44,7 @@ class AccountExports:
         return await self._store.list(await self._check(caller, user_id), self._clock.now())
 
     async def find(self, caller: User, user_id: str, export_id: str) -> ExportRecord:
-        """Return a complete export whose archive the caller may read.
+        """Return an export that ended, whose archive the caller may read.
 
         Raises:
             ExportNotFound: There is none; and the errors of `create`.

@@ -1,36 +1,30 @@
 """Passwords: which are accepted, and their hashes.
 
-Hashing takes tens of milliseconds and megabytes on purpose, so it runs in a few threads of low
-priority, and no more than some passwords wait for them: a burst of sign-ins costs bounded memory
-and takes the processors that turns of other users leave. Estimates run one at a time in an ordinary
-thread: they hold the interpreter's lock, and a thread of low priority would hold it for long.
+Hashing takes tens of milliseconds and megabytes on purpose, so it runs in a few processes of low
+priority, each with a thread that waits for it, and no more than some passwords wait for them: a
+burst of sign-ins costs bounded memory and takes the processors that turns of other users leave.
+Estimates run one at a time in an ordinary thread, because they are rare.
 """
 
 import asyncio
-import os
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from queue import SimpleQueue
+from typing import Final
 
-from argon2 import PasswordHasher, Type
-from argon2.exceptions import InvalidHashError, VerificationError
 from zxcvbn import zxcvbn
 
 from gateway.identity.errors import InvalidRequest, SignInBusy
+from gateway.identity.hashing.hasher import HASHER, Answer, Hash, Request, Verify
+from gateway.identity.hashing.process import HashingFailed, HashingProcess
 from parley.rpc import Violation
 
 CHARACTERS_MIN: Final = 12
 CHARACTERS_MAX: Final = 256
-#: The least that OWASP advises for argon2id.
-MEMORY_KIB: Final = 19 * 1024
-PASSES: Final = 2
-LANES: Final = 1
-THREADS_MAX: Final = 2
+PROCESSES_MAX: Final = 2
 WAITING_MAX: Final = 64
-#: The lowest: with the processors busy, such a thread gets about a hundredth of an ordinary one.
-NICENESS: Final = 19
 #: Estimated guesses of 10^10 or more, the highest of the scale 0 to 4.
 SCORE_MIN: Final = 4
 #: Words that make a password easy to guess here, beside those of the estimate's own lists.
@@ -38,43 +32,50 @@ GUESSED: Final = ("parley", "correcthorsebatterystaple")
 #: Estimating takes longer than linearly, and so many characters of a bad password are bad as well.
 ESTIMATED_CHARACTERS: Final = 64
 
-T = TypeVar("T")
-
 
 class Passwords:
-    """Hashes and verifies passwords with argon2id; `close` ends its threads."""
+    """Hashes and verifies passwords with argon2id; `close` ends its processes."""
 
-    def __init__(self, *, threads: int = THREADS_MAX, waiting_max: int = WAITING_MAX) -> None:
-        self._hasher = PasswordHasher(
-            time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES, type=Type.ID
-        )
-        self._threads = ThreadPoolExecutor(
-            threads, thread_name_prefix="passwords", initializer=_yield_to_others
-        )
-        self._places = threads + waiting_max
+    def __init__(self, *, processes: int = PROCESSES_MAX, waiting_max: int = WAITING_MAX) -> None:
+        self._processes = tuple(HashingProcess() for _ in range(processes))
+        self._idle: SimpleQueue[HashingProcess] = SimpleQueue()
+        for process in self._processes:
+            self._idle.put(process)
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="passwords")
+        self._places = processes + waiting_max
         self._estimating = asyncio.Semaphore(1)
         # Verified in place of the hash of a user who has none, which takes the same time.
-        self._nobodys_hash = self._hasher.hash("")
+        self._nobodys_hash = HASHER.hash("")
+
+    def require_place(self) -> None:
+        """Refuse a password before anything else is done for it, if it could not be hashed.
+
+        Raises:
+            SignInBusy: Too many passwords wait.
+        """
+        if not self._places:
+            raise SignInBusy
 
     async def hash(self, password: str) -> str:
         """Return a new hash of a password.
 
         Raises:
-            SignInBusy: Too many passwords wait.
+            SignInBusy: Too many passwords wait, or no process can hash.
         """
-        return await self._in_thread(lambda: self._hasher.hash(_normalized(password)))
+        return str(await self._answer(Hash(_normalized(password))))
 
     async def matches(self, password: str, stored: str | None) -> bool:
         """Return whether a password has the stored hash; without one it takes the same time.
 
         Raises:
-            SignInBusy: Too many passwords wait.
+            SignInBusy: Too many passwords wait, or no process can hash.
         """
-        return await self._in_thread(lambda: self._verify(password, stored))
+        verified = Verify(_normalized(password), stored or self._nobodys_hash)
+        return await self._answer(verified) is True and stored is not None
 
     def is_outdated(self, stored: str) -> bool:
         """Return whether a hash was made with other parameters."""
-        return self._hasher.check_needs_rehash(stored)
+        return HASHER.check_needs_rehash(stored)
 
     async def check(self, password: str, field: str, about: Iterable[str]) -> None:
         """Refuse a password that is short, common or easy to guess.
@@ -96,40 +97,40 @@ class Passwords:
             raise InvalidRequest(Violation(field, problem))
 
     def close(self) -> None:
-        """End the threads; passwords that wait are dropped."""
+        """End the processes; passwords that wait are dropped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.close()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _answer(self, request: Request) -> Answer:
         with self._place():
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            asked = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, request)
+            try:
+                return await asked
+            except HashingFailed as error:
+                raise SignInBusy from error
+
+    def _ask(self, request: Request) -> Answer:
+        # There are as many as threads.
+        process = self._idle.get()
+        try:
+            return process.ask(request)
+        finally:
+            self._idle.put(process)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        if not self._places:
-            raise SignInBusy
+        self.require_place()
         self._places -= 1
         try:
             yield
         finally:
             self._places += 1
 
-    def _verify(self, password: str, stored: str | None) -> bool:
-        try:
-            self._hasher.verify(stored or self._nobodys_hash, _normalized(password))
-        except (VerificationError, InvalidHashError):
-            return False
-        return stored is not None
 
-
-def threads_for(processors: int) -> int:
-    """Return how many threads hash: one processor is left to everything else if there are two."""
-    return max(1, min(THREADS_MAX, processors - 1))
-
-
-def _yield_to_others() -> None:
-    """Lower the priority of the calling thread, which Linux has for each thread."""
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, 0, max(own, NICENESS))
+def processes_for(processors: int) -> int:
+    """Return how many processes hash: one processor is left to everything else if there are two."""
+    return max(1, min(PROCESSES_MAX, processors - 1))
 
 
 def problem_of(password: str, about: Iterable[str]) -> str | None:

@@ -138,6 +138,8 @@ class SignIns:
             TooManyAttempts: The attempt has to wait.
             SignInBusy: Too many passwords wait to be checked.
         """
+        # First, so that it costs next to nothing and does not count as an attempt.
+        self._passwords.require_place()
         login = login.strip().lower()
         token = origin.device_token
         found = None

@@ -38,27 +38,33 @@ class AccountExportServicer(AccountExportServiceServicer):
     async def DownloadAccountExport(  # noqa: N802 (the name is the proto's)
         self, request: api.DownloadAccountExportRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.DownloadAccountExportResponse]:
-        """Send the archive of a complete export."""
+        """Send the archive of an export that ended."""
         record = await self._exports.find(calling_user(), request.user_id, request.export_id)
         async for data in archive(self._store, record):
             yield api.DownloadAccountExportResponse(data=data)
 
 
 def _export_to_proto(record: ExportRecord) -> api.AccountExport:
-    is_complete = record.completed_at is not None
     return api.AccountExport(
         export_id=record.id,
         user_id=record.user_id,
         requested_by=record.requested_by_user_id,
-        state=(
-            api.ACCOUNT_EXPORT_STATE_COMPLETE if is_complete else api.ACCOUNT_EXPORT_STATE_RUNNING
-        ),
+        state=_state_of(record),
         entries=record.entries,
         size_bytes=record.size_bytes,
         created_at=timestamp(record.created_at),
         completed_at=_optional(record.completed_at),
         expires_at=_optional(record.expires_at),
+        failure=record.failure,
     )
+
+
+def _state_of(record: ExportRecord) -> "api.AccountExportState.ValueType":
+    if record.completed_at is None:
+        return api.ACCOUNT_EXPORT_STATE_RUNNING
+    if record.failure:
+        return api.ACCOUNT_EXPORT_STATE_FAILED
+    return api.ACCOUNT_EXPORT_STATE_COMPLETE
 
 
 def _optional(time: datetime | None) -> Timestamp | None:

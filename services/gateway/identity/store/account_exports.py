@@ -12,7 +12,7 @@ from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Database
 
 COLUMNS = """
-    e.id, e.user_id, e.requested_by_user_id, e.created_at, e.completed_at, e.expires_at,
+    e.id, e.user_id, e.requested_by_user_id, e.created_at, e.completed_at, e.expires_at, e.failure,
     (SELECT count(*) FROM identity.account_export_entries WHERE export_id = e.id) AS entries,
     (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM (
         SELECT data FROM identity.account_export_entries WHERE export_id = e.id
@@ -20,7 +20,7 @@ COLUMNS = """
     ) AS stored) AS size_bytes
 """
 
-# A new export takes the place of complete ones; while one runs, nothing is inserted.
+# A new export takes the place of those that ended; while one runs, nothing is inserted.
 ADD = text("""
     INSERT INTO identity.account_exports
         (id, user_id, requested_by_user_id, created_at, claimed_until)
@@ -71,7 +71,7 @@ PUT = """
 """
 # May run: process.
 COMPLETE = """
-    UPDATE identity.account_exports SET completed_at = $3, expires_at = $4
+    UPDATE identity.account_exports SET completed_at = $3, expires_at = $4, failure = $5
     WHERE id = $1 AND claimed_until = $2 AND completed_at IS NULL RETURNING id
 """
 # May run: process, checked by LIST.
@@ -96,7 +96,12 @@ DELETE_EXPIRED = "DELETE FROM identity.account_exports WHERE expires_at <= $1"
 
 @dataclass(frozen=True, slots=True)
 class ExportRecord:
-    """An export."""
+    """An export.
+
+    Attributes:
+        completed_at: When it was complete or had failed.
+        failure: Why it failed; empty unless it did.
+    """
 
     id: str
     user_id: str
@@ -106,6 +111,7 @@ class ExportRecord:
     expires_at: datetime | None
     entries: int
     size_bytes: int
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +220,15 @@ class ExportStore:
             raise ClaimLost
         return ExportClaim(claim.export_id, claim.user_id, until)
 
-    async def complete(self, claim: ExportClaim, now: datetime, expires_at: datetime) -> None:
-        """Mark an export as complete.
+    async def complete(
+        self, claim: ExportClaim, now: datetime, expires_at: datetime, failure: str = ""
+    ) -> None:
+        """Mark an export as complete, or as failed with the reason.
 
         Raises:
             ClaimLost: The claim is not held any more.
         """
-        arguments = (claim.export_id, claim.until, now, expires_at)
+        arguments = (claim.export_id, claim.until, now, expires_at, failure)
         if await self._pool.fetchval(COMPLETE, *arguments) is None:
             raise ClaimLost
 
@@ -253,4 +261,5 @@ def _record(row: asyncpg.Record) -> ExportRecord:
         expires_at=row["expires_at"],
         entries=row["entries"],
         size_bytes=row["size_bytes"],
+        failure=row["failure"],
     )

@@ -400,9 +400,14 @@ account_exports = Table(
     _time("completed_at", nullable=True),
     _time("expires_at", nullable=True),
     _time("claimed_until"),
+    Column("failure", Text, nullable=False, server_default=text("''")),
     CheckConstraint(
         "(completed_at IS NULL) = (expires_at IS NULL)",
         name=Constraint.ACCOUNT_EXPORTS_COMPLETE_ONES_EXPIRE,
+    ),
+    CheckConstraint(
+        "failure = '' OR completed_at IS NOT NULL",
+        name=Constraint.ACCOUNT_EXPORTS_FAILED_ONES_ENDED,
     ),
     Index(
         Constraint.ACCOUNT_EXPORTS_ONE_RUNS,

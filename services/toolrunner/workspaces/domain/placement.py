@@ -23,6 +23,8 @@ class HostState(StrEnum):
 
 #: A workspace in one of these counts as load.
 LIVE = frozenset({HostState.PREPARING, HostState.READY, HostState.STOPPING})
+#: Nothing may create the directory of a workspace in one of these.
+GONE = frozenset({HostState.REMOVING, HostState.REMOVED})
 
 
 class FailureKind(StrEnum):

@@ -275,12 +275,12 @@ def check_skeleton(skeleton: dict[str, str]) -> None:
 
 
 def write_skeleton(directory: Path, skeleton: dict[str, str]) -> None:
-    """Make a directory with initial files."""
+    """Make a directory with initial files; it is not made again if it is removed meanwhile."""
     directory.mkdir(mode=PRIVATE)
     for path, content in skeleton.items():
-        file = directory / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
+        for above in reversed(PurePosixPath(path).parents[:-1]):
+            (directory / above).mkdir(exist_ok=True)
+        (directory / path).write_text(content)
 
 
 def _hand_over(directory: Path, owner: int) -> None:

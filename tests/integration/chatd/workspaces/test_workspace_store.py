@@ -333,6 +333,13 @@ async def test_what_a_deleted_chat_leaves_behind_is_removed(
     )
     await workspace_timers.remove_orphans()
     assert (await store.get(chat_id)).state is State.DELETED
+    # A call that began before the deletion does not create it again, with its row or without.
+    with pytest.raises(WorkspaceNotFound):
+        await store.restart_scratch(chat_id)
+    assert (await store.add_scratch(scratch, DRIVER, 15.0)).state is State.DELETED
+    await pool.execute("DELETE FROM chat.workspaces WHERE id = $1", chat_id)
+    with pytest.raises(WorkspaceNotFound):
+        await store.add_scratch(scratch, DRIVER, 15.0)
 
 
 async def test_what_another_chat_is_bound_to_outlives_the_chat_that_it_was_made_for(

@@ -1,25 +1,28 @@
 """Exports of accounts: who may have one, how one goes on after a cut, and when it ends."""
 
+import asyncio
 import io
 import json
 import zipfile
 from collections.abc import AsyncIterator, Set
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.exports.collection import Collection
 from gateway.exports.file import File
-from gateway.exports.runner import KEPT, LEASE, ExportRunner
+from gateway.exports.runner import FAILURE, FAILURES_MAX, KEPT, LEASE, ExportRunner
 from gateway.identity.domain import UserRecord
 from gateway.identity.engine.archives import archive
 from gateway.identity.store.account_exports import ClaimLost, ExportStore, StoredPart
 from gateway.identity.store.credentials import IdentityStore
 from integration.gateway.identity.test_store import database, owner_of
-from parley.clock import FakeClock
+from parley.clock import FakeClock, SystemClock
 from parley.postgres import Database
 from support.gateway.browser import new_user
+from support.gateway.shell import Shell
 from support.gateway.stack import GatewayStack
 from support.host.cancelled_at import cancelled_at_every_await
 
@@ -40,6 +43,28 @@ class FixedCollection(Collection):
         for name, data in FILES.items():
             if name not in self._known_names:
                 yield File(name, data)
+
+
+class DefectiveCollection(FixedCollection):
+    """All files, and then a defect."""
+
+    async def files(self) -> AsyncIterator[File]:
+        """Yield the files and fail."""
+        async for file in super().files():
+            yield file
+        raise LookupError("a defect")
+
+
+async def fail(database: Database, clock: FakeClock) -> None:
+    """Make the export that waits, as often as a defect is met before it is given up."""
+    runner = ExportRunner(
+        ExportStore(database), IdentityStore(database), DefectiveCollection, clock
+    )
+    for _ in range(FAILURES_MAX - 1):
+        with pytest.raises(LookupError):
+            await runner.make_next()
+        clock.advance(LEASE.total_seconds())
+    assert await runner.make_next()
 
 
 def runner_over(database: Database, clock: FakeClock) -> ExportRunner:
@@ -149,3 +174,41 @@ async def test_administrators_get_exports_of_deactivated_users_only(stack: Gatew
     assert [each["id"] for each in listed.json()["items"]] == [document["id"]]
     unfinished = await stack.owner.request("GET", f"{path}/{document['id']}/archive")
     assert (unfinished.status, unfinished.json()["code"]) == (404, "ACCOUNT_EXPORT_NOT_FOUND")
+
+
+async def test_a_failed_export_says_why_and_a_new_one_takes_its_place(
+    stack: GatewayStack, database: Database
+) -> None:
+    path = "/api/v1/me/exports"
+    begun = (await stack.owner.request("POST", path)).json()
+    await fail(database, FakeClock(start=stack.clock.now()))
+    (failed,) = (await stack.owner.request("GET", path)).json()["items"]
+    partial = await stack.owner.request("GET", f"{path}/{begun['id']}/archive")
+    again = (await stack.owner.request("POST", path)).json()
+    listed = (await stack.owner.request("GET", path)).json()["items"]
+
+    assert (failed["id"], failed["state"], failed["failure"]) == (begun["id"], "failed", FAILURE)
+    with zipfile.ZipFile(io.BytesIO(partial.body)) as read:
+        assert read.namelist() == ["manifest.json", *sorted([*FILES, "problems.json"])]
+        assert json.loads(read.read("problems.json")) == [{"name": "", "code": "EXPORT_FAILED"}]
+    assert (again["state"], again["failure"], again["id"] != begun["id"]) == ("running", "", True)
+    assert [each["id"] for each in listed] == [again["id"]]
+
+
+async def test_the_command_says_why_an_export_failed(
+    stack: GatewayStack,
+    database: Database,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shell, target = Shell(stack, tmp_path / "home", capsys, monkeypatch), tmp_path / "mine.zip"
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        printing = tasks.create_task(shell.as_owner(stack, "account", "export", str(target)))
+        while not (await stack.owner.request("GET", "/api/v1/me/exports")).json()["items"]:
+            await SystemClock().sleep(0.05)
+        await fail(database, FakeClock(start=stack.clock.now()))
+    code, printed = printing.result()
+
+    assert (code, FAILURE in printed) == (1, True)
+    assert not target.exists()

@@ -1,19 +1,23 @@
 """People sign in with a password, and guessing is slow without locking anybody out for good."""
 
 import asyncio
-import os
 import re
-from collections import Counter
+import sys
 from pathlib import Path
 
+import asyncpg
+import psutil
 import pytest
-from argon2 import PasswordHasher, extract_parameters
+from argon2 import extract_parameters
 
 from gateway.http.application import SECURITY_HEADERS
 from gateway.http.limits.client_address import ProxyNetwork
 from gateway.identity.engine.attempts import DEVICE, LOGIN, LOGIN_AND_ADDRESS
-from gateway.identity.engine.passwords import NICENESS, Passwords, problem_of, threads_for
+from gateway.identity.engine.passwords import Passwords, problem_of, processes_for
 from gateway.identity.errors import SignInBusy
+from gateway.identity.hashing.hasher import Answer, Hash, Request, Verify
+from gateway.identity.hashing.process import HashingFailed, HashingProcess
+from gateway.identity.hashing.program import NICENESS
 from support.gateway.browser import PASSWORD, Browser, invited, new_user
 from support.gateway.stack import GatewayStack, gateway_stack
 from support.net.http_client import Reply
@@ -30,25 +34,65 @@ async def sign_in(
     return await stack.anonymous.request("POST", SIGN_IN, body, headers)
 
 
-@pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (64, 2)])
-def test_a_processor_is_left_to_everything_else(processors: int, threads: int) -> None:
-    assert threads_for(processors) == threads
+@pytest.mark.parametrize(("processors", "processes"), [(1, 1), (2, 1), (3, 2), (64, 2)])
+def test_a_processor_is_left_to_everything_else(processors: int, processes: int) -> None:
+    assert processes_for(processors) == processes
 
 
-async def test_passwords_are_hashed_in_threads_that_yield_to_others() -> None:
-    def niceness() -> Counter[int]:
-        threads = (int(each.name) for each in Path("/proc/self/task").iterdir())
-        return Counter(os.getpriority(os.PRIO_PROCESS, thread) for thread in threads)
-
-    passwords, before = Passwords(threads=2), niceness()
-    lowest = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+async def test_passwords_are_hashed_in_processes_that_yield_to_others_and_end() -> None:
+    passwords, own = Passwords(processes=2), psutil.Process()
+    before = set(own.children())
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             for _ in range(2):
                 tasks.create_task(passwords.hash(PASSWORD))
-        assert niceness() - before == {lowest: 2}
+        started = set(own.children()) - before
+        assert [each.nice() for each in started] == [NICENESS] * 2
     finally:
         passwords.close()
+    assert set(own.children()) - before == set()
+
+
+async def test_a_hashing_process_that_died_is_replaced() -> None:
+    process = HashingProcess()
+    own = psutil.Process()
+    before = set(own.children())
+    try:
+        stored = await asyncio.to_thread(process.ask, Hash(PASSWORD))
+        assert isinstance(stored, str)
+        (child,) = set(own.children()) - before
+        child.kill()
+        assert await asyncio.to_thread(process.ask, Verify(PASSWORD, stored)) is True
+        assert await asyncio.to_thread(process.ask, Verify(WRONG, stored)) is False
+        (other,) = set(own.children()) - before
+        assert other.pid != child.pid
+    finally:
+        process.close()
+    with pytest.raises(HashingFailed):
+        process.ask(Hash(PASSWORD))
+
+
+async def test_a_hashing_process_ends_with_a_gateway_that_is_killed() -> None:
+    program = (
+        "import psutil\n"
+        "from gateway.identity.hashing.process import HashingProcess\n"
+        "from gateway.identity.hashing.hasher import Hash\n"
+        "process = HashingProcess()\n"
+        "process.ask(Hash('x'))\n"
+        "print(psutil.Process().children()[0].pid, flush=True)\n"
+        "input()"
+    )
+    pipe = asyncio.subprocess.PIPE
+    gateway = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdin=pipe, stdout=pipe
+    )
+    assert gateway.stdout is not None
+    async with asyncio.timeout(60):
+        child = psutil.Process(int(await gateway.stdout.readline()))
+        gateway.kill()
+        await gateway.wait()
+        await asyncio.to_thread(child.wait)
+    assert not child.is_running()
 
 
 async def test_a_person_signs_in_by_the_page_and_out_again(stack: GatewayStack) -> None:
@@ -145,13 +189,14 @@ async def test_unknown_users_cost_one_hash_with_the_same_parameters_as_known_one
     await invited(stack)
     await new_user(stack, "bob")
     verified: list[str] = []
-    verify = PasswordHasher.verify
+    ask = HashingProcess.ask
 
-    def counted(hasher: PasswordHasher, stored: str, password: str) -> bool:
-        verified.append(stored)
-        return verify(hasher, stored, password)
+    def counted(process: HashingProcess, request: Request) -> Answer:
+        assert isinstance(request, Verify)
+        verified.append(request.stored)
+        return ask(process, request)
 
-    monkeypatch.setattr(PasswordHasher, "verify", counted)
+    monkeypatch.setattr(HashingProcess, "ask", counted)
     runs = []
     for login in ("ada", "bob", "nobody-of-this-name"):
         verified.clear()
@@ -283,7 +328,7 @@ async def test_the_owner_sets_a_first_password(stack: GatewayStack) -> None:
 
 
 async def test_only_so_many_passwords_wait() -> None:
-    passwords = Passwords(threads=1, waiting_max=2)
+    passwords = Passwords(processes=1, waiting_max=2)
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(passwords.hash(PASSWORD)) for _ in range(3)]
         await asyncio.wait(waiting, timeout=0)
@@ -292,6 +337,28 @@ async def test_only_so_many_passwords_wait() -> None:
     passwords.close()
 
     assert len({task.result() for task in waiting}) == 3
+
+
+async def test_a_sign_in_that_is_refused_because_many_wait_is_no_attempt(
+    stack: GatewayStack, identity_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await invited(stack)
+
+    def refuse(passwords: Passwords) -> None:
+        raise SignInBusy
+
+    with monkeypatch.context() as full:
+        full.setattr(Passwords, "require_place", refuse)
+        refused = await sign_in(stack, "ada", WRONG)
+    connection = await asyncpg.connect(identity_database)
+    try:
+        counted = await connection.fetchval("SELECT count(*) FROM identity.sign_in_attempts")
+    finally:
+        await connection.close()
+
+    assert (refused.status, refused.json()["code"]) == (503, "SIGN_IN_BUSY")
+    assert counted == 0
+    assert (await sign_in(stack, "ada", PASSWORD)).status == 200
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.exports.collection import Collection
 from gateway.exports.file import File
-from gateway.exports.runner import LEASE, ExportRunner
+from gateway.exports.runner import FAILURE, LEASE, ExportRunner
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.identity.domain import UserRecord, UserState
 from gateway.identity.store.account_exports import (
@@ -35,6 +35,7 @@ class OneExport(ExportStore):
     def __init__(self, clock: FakeClock) -> None:
         self.files: dict[str, bytes] = {}
         self.is_complete = False
+        self.failure = ""
         self.claimed_until = clock.now()
 
     async def claim(self, now: datetime, lease: timedelta) -> ExportClaim | None:
@@ -58,10 +59,12 @@ class OneExport(ExportStore):
         """Prolong the claim."""
         return self._held(claim, until)
 
-    async def complete(self, claim: ExportClaim, now: datetime, expires_at: datetime) -> None:
-        """Complete it."""
+    async def complete(
+        self, claim: ExportClaim, now: datetime, expires_at: datetime, failure: str = ""
+    ) -> None:
+        """Complete it, or end it as failed."""
         self._held(claim, now)
-        self.is_complete = True
+        self.is_complete, self.failure = True, failure
 
     def _held(self, claim: ExportClaim, until: datetime) -> ExportClaim:
         if self.claimed_until != claim.until or self.is_complete:
@@ -117,7 +120,7 @@ async def test_an_export_that_fails_by_a_defect_is_given_up() -> None:
         assert not store.is_complete
     assert await runner.make_next()
 
-    assert store.is_complete
+    assert (store.is_complete, store.failure) == (True, FAILURE)
     assert store.files["profile.json"] == b"{}"
     assert json.loads(store.files["problems.json"]) == [{"name": "", "code": "EXPORT_FAILED"}]
 
@@ -161,7 +164,7 @@ async def test_a_claim_is_held_while_nothing_is_stored() -> None:
             assert await store.claim(clock.now(), LEASE) is None
         listing.ended.set()
 
-    assert (made.result(), store.is_complete) == (True, True)
+    assert (made.result(), store.is_complete, store.failure) == (True, True, "")
     assert clock.now() - FakeClock().now() > 2 * LEASE
 
 

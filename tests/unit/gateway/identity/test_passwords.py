@@ -61,7 +61,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> Estimates:
 
 @pytest_asyncio.fixture
 async def passwords() -> AsyncIterator[Passwords]:
-    found = Passwords(threads=2, waiting_max=2)
+    found = Passwords(processes=2, waiting_max=2)
     yield found
     found.close()
 

@@ -32,6 +32,8 @@ class _AccountExportStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ac
     """It is being made."""
     ACCOUNT_EXPORT_STATE_COMPLETE: _AccountExportState.ValueType  # 2
     """Its archive can be read."""
+    ACCOUNT_EXPORT_STATE_FAILED: _AccountExportState.ValueType  # 3
+    """It was given up because of an error of the service. Its archive has only what was collected before; begin a new one."""
 
 class AccountExportState(_AccountExportState, metaclass=_AccountExportStateEnumTypeWrapper):
     """Where an export stands."""
@@ -42,6 +44,8 @@ ACCOUNT_EXPORT_STATE_RUNNING: AccountExportState.ValueType  # 1
 """It is being made."""
 ACCOUNT_EXPORT_STATE_COMPLETE: AccountExportState.ValueType  # 2
 """Its archive can be read."""
+ACCOUNT_EXPORT_STATE_FAILED: AccountExportState.ValueType  # 3
+"""It was given up because of an error of the service. Its archive has only what was collected before; begin a new one."""
 Global___AccountExportState: _TypeAlias = AccountExportState  # noqa: Y015
 
 @_typing.final
@@ -59,6 +63,7 @@ class AccountExport(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     COMPLETED_AT_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
     export_id: _builtins.str
     """Its id."""
     user_id: _builtins.str
@@ -71,17 +76,19 @@ class AccountExport(_message.Message):
     """Files of the archive so far."""
     size_bytes: _builtins.int
     """Their bytes, before compression."""
+    failure: _builtins.str
+    """Why it failed and what to do, for the person; empty unless it failed."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was asked for."""
 
     @_builtins.property
     def completed_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was complete; absent before."""
+        """When it was complete or had failed; absent before."""
 
     @_builtins.property
     def expires_at(self) -> _timestamp_pb2.Timestamp:
-        """When it is deleted; absent until it is complete."""
+        """When it is deleted; absent until it is complete or has failed."""
 
     def __init__(
         self,
@@ -95,10 +102,11 @@ class AccountExport(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         completed_at: _timestamp_pb2.Timestamp | None = ...,
         expires_at: _timestamp_pb2.Timestamp | None = ...,
+        failure: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["completed_at", b"completed_at", "created_at", b"created_at", "expires_at", b"expires_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed_at", b"completed_at", "created_at", b"created_at", "entries", b"entries", "expires_at", b"expires_at", "export_id", b"export_id", "requested_by", b"requested_by", "size_bytes", b"size_bytes", "state", b"state", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed_at", b"completed_at", "created_at", b"created_at", "entries", b"entries", "expires_at", b"expires_at", "export_id", b"export_id", "failure", b"failure", "requested_by", b"requested_by", "size_bytes", b"size_bytes", "state", b"state", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

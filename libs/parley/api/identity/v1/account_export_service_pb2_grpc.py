@@ -57,7 +57,7 @@ class AccountExportServiceServicer:
     """
 
     def CreateAccountExport(self, request, context):
-        """Begin an export, or return the one that is under way. It replaces an earlier one that is complete.
+        """Begin an export, or return the one that is under way. It replaces an earlier one that is complete or has failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -71,7 +71,7 @@ class AccountExportServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DownloadAccountExport(self, request, context):
-        """Read the archive of a complete export.
+        """Read the archive of an export that is complete; of one that has failed, what it has.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

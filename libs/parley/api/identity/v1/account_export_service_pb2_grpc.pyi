@@ -16,11 +16,11 @@ class AccountExportServiceStub:
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateAccountExport: _aio.UnaryUnaryMultiCallable[_account_export_service_pb2.CreateAccountExportRequest, _account_export_service_pb2.CreateAccountExportResponse]
-    """Begin an export, or return the one that is under way. It replaces an earlier one that is complete."""
+    """Begin an export, or return the one that is under way. It replaces an earlier one that is complete or has failed."""
     ListAccountExports: _aio.UnaryUnaryMultiCallable[_account_export_service_pb2.ListAccountExportsRequest, _account_export_service_pb2.ListAccountExportsResponse]
     """List the exports of a user, newest first."""
     DownloadAccountExport: _aio.UnaryStreamMultiCallable[_account_export_service_pb2.DownloadAccountExportRequest, _account_export_service_pb2.DownloadAccountExportResponse]
-    """Read the archive of a complete export."""
+    """Read the archive of an export that is complete; of one that has failed, what it has."""
 
 class AccountExportServiceServicer:
     """Exports of accounts. People export what is theirs; administrators what belongs to deactivated users whose role does not exceed theirs. No service token and no API key with scopes may use it."""
@@ -30,7 +30,7 @@ class AccountExportServiceServicer:
         request: _account_export_service_pb2.CreateAccountExportRequest,
         context: _aio.ServicerContext[_account_export_service_pb2.CreateAccountExportRequest, _abc.Awaitable[_account_export_service_pb2.CreateAccountExportResponse]],
     ) -> _abc.Awaitable[_account_export_service_pb2.CreateAccountExportResponse]:
-        """Begin an export, or return the one that is under way. It replaces an earlier one that is complete."""
+        """Begin an export, or return the one that is under way. It replaces an earlier one that is complete or has failed."""
 
     def ListAccountExports(
         self,
@@ -44,6 +44,6 @@ class AccountExportServiceServicer:
         request: _account_export_service_pb2.DownloadAccountExportRequest,
         context: _aio.ServicerContext[_account_export_service_pb2.DownloadAccountExportRequest, _abc.AsyncIterator[_account_export_service_pb2.DownloadAccountExportResponse]],
     ) -> _abc.AsyncIterator[_account_export_service_pb2.DownloadAccountExportResponse]:
-        """Read the archive of a complete export."""
+        """Read the archive of an export that is complete; of one that has failed, what it has."""
 
 def add_AccountExportServiceServicer_to_server(servicer: AccountExportServiceServicer, server: _aio.Server) -> None: ...

@@ -1,0 +1,1 @@
+"""Hashing of passwords in processes of low priority."""
