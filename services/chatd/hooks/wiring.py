@@ -55,7 +55,7 @@ async def open_hooks(
     )
     dispatcher = HookDispatcher(
         cached,
-        sender=faults.hook_sender(WebhookSender(guarded, stored.secret, process.clock)),
+        sender=faults.hook_sender(WebhookSender(guarded, stored.secrets, process.clock)),
         log=log,
         clock=process.clock,
         clean=process.telemetry.clean,

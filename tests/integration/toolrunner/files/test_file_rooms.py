@@ -30,7 +30,8 @@ def room(request: pytest.FixtureRequest, directory: Path) -> Iterator[Room]:
 
 def page(room: Room, path: str, **fields: int) -> protocol.Page:
     limits = {"offset_line": 1, "limit_lines": 2000, "max_bytes": 65536, "line_bytes": 4096}
-    [answer] = room.ask(protocol.ReadPage(path, **{**limits, **fields}))
+    given = {**limits, **fields}
+    [answer] = room.ask(protocol.ReadPage(path, *given.values()))
     assert isinstance(answer, protocol.Page)
     return answer
 

@@ -34,7 +34,8 @@ def room(directory: Path) -> Iterator[FileWorkerProcess]:
 
 def page(room: FileWorkerProcess, **fields: int) -> protocol.Page:
     limits = {"offset_line": 1, "limit_lines": 2000, "max_bytes": 65536, "line_bytes": 4096}
-    [answer] = room.ask(protocol.ReadPage("f.pdf", **{**limits, **fields}))
+    given = {**limits, **fields}
+    [answer] = room.ask(protocol.ReadPage("f.pdf", *given.values()))
     assert isinstance(answer, protocol.Page)
     return answer
 
