@@ -12,12 +12,14 @@ so that one clock tells when each request left; ratios are of figures of the sam
     parallel  ten agents that each take `--work-s` seconds of a model, against one chat that does
               the same in ten turns; a ratio of 10 would be all of it
     forks     fork and merge of a workspace of `--files` files, a tenth of them changed, against
-              `cp -a` of the same
+              `cp -a` of the same; both are done in turn and removed, because a file system may
+              take longer for new files after many were removed
 """
 
 import argparse
 import asyncio
 import json
+import shutil
 import statistics
 import sys
 import tempfile
@@ -206,19 +208,22 @@ async def forks(options: argparse.Namespace) -> dict[str, Any]:
             host = WorkspaceHostServiceStub(served.channel)
             node = Node(host, ProcessServiceStub(served.channel))
             parent_id = await node.prepare(local(overlay=False))
-            forked_ms = []
+            forked_ms, plain = [], []
             for _ in range(options.rounds):
                 took_ms, fork_id = await timed_ms(lambda: node.prepare(fork_of(parent_id)))
                 forked_ms.append(took_ms)
                 await node.remove(fork_id)
+                plain.append(plain_ms("cp", "-a", str(offered), str(directory / "copy")))
+                shutil.rmtree(directory / "copy")
             merged = await merge(node, directory / "data", parent_id, options.files)
-            copied_ms = plain_ms("cp", "-a", str(offered), str(directory / "copy"))
-    fork_ms = statistics.median(forked_ms)
+    fork_ms, copied_ms = statistics.median(forked_ms), statistics.median(plain)
     return {
         "files": options.files,
         "fork_ms": fork_ms,
+        "fork_ms_range": [min(forked_ms), max(forked_ms)],
         "merge": merged,
         "cp_ms": copied_ms,
+        "cp_ms_range": [min(plain), max(plain)],
         "fork_over_cp": round(fork_ms / copied_ms, 2),
         "merge_over_cp": round(merged["ms"] / copied_ms, 2),
     }

@@ -158,7 +158,7 @@ async def _open_components(
         metadata_changed=chats.notifier.metadata_changed,
     )
     approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
-    hooks = await open_hooks(resources, catalogue.box, stack)
+    hooks = await open_hooks(resources, faults, catalogue.box, stack)
     instructions = open_instructions(resources, catalogue, workspaces, chats)
     worker = await open_worker(
         resources,

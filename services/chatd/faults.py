@@ -4,10 +4,12 @@ Without a directory every port is returned unwrapped, so a process without fault
 overhead. Points are named for the operation that they surround: `SendMessage.before` and
 `SendMessage.after` are before and after a commit, `model.asked` is before the first event of an
 answer, `model.event` after each event, `tools.execute` and `tools.executed` before and after a tool
-call, `restores.restore` and `restores.restored` before and after files are restored.
+call, `restores.restore` and `restores.restored` before and after files are restored, `hooks.send`
+and `hooks.sent` before an event is sent to a hook and after its answer.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
@@ -20,6 +22,8 @@ from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.tools import Execution, Found, InputRequired, Outcome, Tools, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
+from chatd.hooks.domain.hooks import Hook
+from chatd.hooks.domain.ports import HookAnswer, HookSender
 from chatd.models.domain.language_model import (
     LanguageModel,
     ModelEvent,
@@ -83,6 +87,10 @@ class Faults:
     def restores(self, restores: FileRestores) -> FileRestores:
         """Return restores with fault points around them."""
         return restores if self._points is None else _FaultyRestores(restores, self._points.reached)
+
+    def hook_sender(self, sender: HookSender) -> HookSender:
+        """Return a sender with fault points around each delivery to a hook."""
+        return sender if self._points is None else _FaultyHookSender(sender, self._points.reached)
 
     def runner(self, run_chat: Runner) -> Runner:
         """Return a runner that sets the chat id for the fault points of its task."""
@@ -183,3 +191,18 @@ class _FaultyRestores:
         report = await self._restores.restore(claim, owner, revert)
         await self._reached("restores.restored", claim.chat_id)
         return report
+
+
+class _FaultyHookSender:
+    """A sender of events with fault points before each delivery and after its answer."""
+
+    def __init__(self, sender: HookSender, reached: Reached) -> None:
+        self._sender = sender
+        self._reached = reached
+
+    async def send(self, hook: Hook, dispatch_id: str, body: bytes) -> HookAnswer:
+        chat_id = json.loads(body)["chat_id"] or ""
+        await self._reached("hooks.send", chat_id)
+        answer = await self._sender.send(hook, dispatch_id, body)
+        await self._reached("hooks.sent", chat_id)
+        return answer

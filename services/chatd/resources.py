@@ -23,6 +23,7 @@ STORED_KEYS = StoredKeys(
     (
         SealedColumn(provider_keys.TABLE, provider_keys.COLUMN, "sealed_key_id"),
         SealedColumn(hooks.TABLE, hooks.COLUMN, "sealed_key_id"),
+        SealedColumn(hooks.TABLE, hooks.PREVIOUS_COLUMN, "previous_sealed_key_id"),
         SealedColumn(workspace_secrets.TABLE, workspace_secrets.COLUMN, "sealed_key_id"),
     ),
 )

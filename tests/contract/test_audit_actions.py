@@ -29,6 +29,7 @@ RECORDED: Final[Mapping[str, Action]] = {
     "GroupService.RenameGroup": Action.GROUP_RENAMED,
     "HookService.CreateHook": Action.HOOK_CREATED,
     "HookService.DeleteHook": Action.HOOK_DELETED,
+    "HookService.RotateHookSecret": Action.HOOK_SECRET_ROTATED,
     "HookService.TestHook": Action.HOOK_TESTED,
     "HookService.UpdateHook": Action.HOOK_UPDATED,
     "McpServerService.ApproveTools": Action.MCP_SERVER_TOOLS_APPROVED,

@@ -63,6 +63,7 @@ def faulty_stack(
         home,
         PARLEY_ENVIRONMENT="development",
         CHATD_FAULTPOINTS_DIRECTORY=str(points),
+        CHATD_ALLOWED_HOSTS="127.0.0.0/8",
         CHATD_LEASE_S=str(lease_s),
         CHATD_LEASE_RENEW_S=str(min(4.0, lease_s / 6)),
         CHATD_RUNNING_CHATS_PER_USER_MAX="400",

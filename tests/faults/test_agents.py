@@ -1,10 +1,16 @@
-"""The owner of a chat dies while it starts an agent, waits for it, or merges it: row A33."""
+"""The owner of a chat dies while it starts an agent, waits for it, merges it or asks for advice.
+
+These are the variants of row A33.
+"""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
-from parley.client import Parley
+from parley.client import Parley, ToolOutcome, ToolResult
 from parley.testing.faultpoints import Action
 from support.faults.lab import FaultLab
 from support.faults.trials import Fault, faults
@@ -13,6 +19,9 @@ pytestmark = pytest.mark.slow
 
 SPAWN = f"call: spawn_agent {json.dumps({'prompt': 'run: echo child > made', 'isolation': 'fork'})}"
 WAIT = "call: wait_agents {}"
+ADVICE = 'call: advisor {"question": "Which way?"}'
+ADVISOR = "/settings/advisor"
+USES_MAX = 3
 CHILDREN = "SELECT id::text FROM chat.chats WHERE parent_chat_id = $1::uuid"
 FORKS = "SELECT count(*) FROM chat.workspaces WHERE parent_id = $1::uuid"
 #: Before and after the call that starts an agent, and the commit that begins the wait for it.
@@ -25,6 +34,13 @@ STARTS = (
 MERGES = (
     pytest.param("tools.execute", marks=pytest.mark.short),
     pytest.param("tools.executed", marks=pytest.mark.short),
+)
+#: Before and after the advisor is asked, and around the commit of its advice.
+ADVICES = (
+    pytest.param("tools.execute", id="before-advice", marks=pytest.mark.short),
+    pytest.param("tools.executed", id="after-advice", marks=pytest.mark.short),
+    pytest.param("CommitResults.before", id="before-commit"),
+    pytest.param("CommitResults.after", id="after-commit"),
 )
 
 
@@ -99,3 +115,60 @@ async def test_a33_a_merge_whose_owner_is_killed_is_completed_once(
         await fault.at_rest()
         for chat_id in chat_ids:
             require_files(fault, chat_id, {"made": "child\n"})
+
+
+@asynccontextmanager
+async def advised(lab: FaultLab) -> AsyncIterator[None]:
+    """Let the agents of all processes ask the advisor, until the end."""
+
+    async def set_enabled(is_enabled: bool) -> None:
+        body = {"enabled": is_enabled, "uses_per_turn_max": USES_MAX}
+        status, _, document = await lab.http("PUT", ADVISOR, body, lab.unique())
+        assert status == 200, document
+
+    async def is_offered(client: Parley) -> bool:
+        return '"type": "advice"' in await client.ask(ADVICE)
+
+    await set_enabled(True)
+    try:
+        for address in lab.addresses:
+            looked = partial(is_offered, await lab.client(address))
+            await lab.until(looked, f"advice from {address}")
+        yield
+    finally:
+        await set_enabled(False)
+
+
+async def require_advice(fault: Fault, chat_id: str) -> None:
+    """Note a problem unless a chat was advised once, and used up one of its turns' uses."""
+    results = [
+        part
+        for message in await fault.messages(chat_id)
+        for part in message.content
+        if isinstance(part, ToolResult)
+    ]
+    told = [(each.outcome, json.loads(each.result_json)) for each in results]
+    found = [(outcome, each.get("type"), each.get("remaining_uses")) for outcome, each in told]
+    if found != [(ToolOutcome.DONE, "advice", USES_MAX - 1)]:
+        fault.row.problems.append(f"{chat_id}: the advice is {told}")
+
+
+@pytest.mark.row("A33")
+@pytest.mark.parametrize("point", ADVICES)
+async def test_a33_an_owner_killed_while_it_asks_for_advice_leaves_one_advice_and_one_use(
+    lab: FaultLab, point: str
+) -> None:
+    async with advised(lab):
+        async for fault in faults(lab):
+            victim = await lab.victim()
+            client = await lab.client(victim.address)
+            lab.points.arm(point, Action.HOLD, pid=victim.pid)
+            chat_ids = await fault.create_all(client, [ADVICE] * fault.size)
+            assert len(chat_ids) == fault.size
+            await fault.until_held(point, chat_ids)
+            victim.kill()
+            fault.trial(len(chat_ids))
+            lab.points.disarm()
+            await fault.at_rest()
+            for chat_id in chat_ids:
+                await require_advice(fault, chat_id)

@@ -64,6 +64,7 @@ class AuditAction(StrEnum):
     HOOK_UPDATED = "hook.updated"
     HOOK_DELETED = "hook.deleted"
     HOOK_TESTED = "hook.tested"
+    HOOK_SECRET_ROTATED = "hook.secret_rotated"
     APPROVAL_RULE_CREATED = "approval_rule.created"
     APPROVAL_RULE_UPDATED = "approval_rule.updated"
     APPROVAL_RULE_DELETED = "approval_rule.deleted"

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from chatd.bus_handlers import HOOKS_TOPIC
+from chatd.faults import Faults
 from chatd.hooks.clients.webhooks import ANSWER_BYTES_MAX, TIMEOUT_S_MAX, WebhookSender, new_secret
 from chatd.hooks.engine.cached_hooks import CachedHooks
 from chatd.hooks.engine.chat_hooks import ChatHooks
@@ -33,7 +34,9 @@ class HookComponents:
     servicer: HookServicer
 
 
-async def open_hooks(resources: Resources, box: SecretBox, stack: AsyncExitStack) -> HookComponents:
+async def open_hooks(
+    resources: Resources, faults: Faults, box: SecretBox, stack: AsyncExitStack
+) -> HookComponents:
     """Return the components; a change reaches every process, this one at once."""
     process = resources.process
 
@@ -52,7 +55,7 @@ async def open_hooks(resources: Resources, box: SecretBox, stack: AsyncExitStack
     )
     dispatcher = HookDispatcher(
         cached,
-        sender=WebhookSender(guarded, stored.secret, process.clock),
+        sender=faults.hook_sender(WebhookSender(guarded, stored.secrets, process.clock)),
         log=log,
         clock=process.clock,
         clean=process.telemetry.clean,

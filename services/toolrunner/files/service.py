@@ -175,7 +175,7 @@ class FileService:
         self._workspaces.check(scope)
         return holds_no_repository(str(self._workspaces.at(scope.workspace_id).root))
 
-    async def require_present(self, scope: Scope, path: str) -> None:
+    async def require_present(self, scope: Scope, path: str, *, in_home: bool = False) -> None:
         """Refuse a path at which there is nothing, without starting the file worker.
 
         Raises:
@@ -184,7 +184,8 @@ class FileService:
         """
         await self._workspaces.admit(scope)
         await self._changes.recover(scope.workspace_id)
-        if is_absent(str(self._workspaces.at(scope.workspace_id).root), path):
+        workspace = self._workspaces.at(scope.workspace_id)
+        if is_absent(str(workspace.home if in_home else workspace.root), path):
             raise not_found(path)
 
     async def read(self, scope: Scope, request: ReadPage) -> Page:
@@ -195,7 +196,7 @@ class FileService:
             FileWorkerGone: The file worker exited; retry.
         """
         page = await self.ask(scope, request, Page)
-        if page.etag:
+        if page.etag and not request.in_home:
             self._read_etags.saw(scope, page.info.path, page.etag)
         return page
 

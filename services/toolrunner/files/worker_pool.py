@@ -203,6 +203,7 @@ class FileWorkerPool:
                 self._ripgrep,
                 self._git,
                 str(workspace.temporary),
+                str(workspace.home),
             ),
             root=workspace.root,
             workdir=".",

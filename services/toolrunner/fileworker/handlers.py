@@ -39,11 +39,13 @@ class FileHandlers:
         root: The root.
         ripgrep: Path of the program that searches.
         git: The handlers of git requests; None for none.
+        home: The path of the home of the workspace's processes; empty for none.
     """
 
     root: Root
     ripgrep: str
     git: GitHandlers | None = None
+    home: str = ""
     _planned: dict[str, tuple[Draft, ...]] = field(default_factory=dict)
     _trees: dict[str, Deletion | MovePlan | RestorePlan] = field(default_factory=dict)
     _uploads: dict[str, Upload] = field(default_factory=dict)
@@ -91,6 +93,8 @@ class FileHandlers:
     def _read_page(
         self, request: protocol.ReadPage
     ) -> Generator[Pause | Readable, None, protocol.Page]:
+        if request.in_home:
+            return (yield from self._read_home(request))
         try:
             return (yield from read_page(self.root, request))
         except errors.FileRefused as refused:
@@ -98,6 +102,18 @@ class FileHandlers:
                 raise
             near = suggestions_for(self.root, self.root.relative(request.path))
             raise errors.not_found(request.path, near) from refused
+
+    def _read_home(
+        self, request: protocol.ReadPage
+    ) -> Generator[Pause | Readable, None, protocol.Page]:
+        try:
+            home = Root.open_directory(self.home)
+        except OSError as absent:
+            raise errors.not_found(request.path) from absent
+        try:
+            return (yield from read_page(home, request))
+        finally:
+            home.close()
 
     def _change(
         self,

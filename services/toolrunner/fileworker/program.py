@@ -178,14 +178,15 @@ def _framed(tell: AnswerFrame) -> bytes:
 
 def main(environment: Mapping[str, str]) -> None:
     """Serve standard input and output, for the current working directory."""
-    prefix, program, git, temporary = (*sys.argv[1:], "", os.devnull)[:4]
+    prefix, program, git, temporary, home = (*sys.argv[1:], "", os.devnull, "")[:5]
     # No other code may write to the output.
     input_fd, output_fd = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for fd in (0, 1, 2):
         os.dup2(nowhere, fd)
     root = Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix)
-    files = FileHandlers(root, program, GitHandlers(root, Git(git, environment, Path(temporary))))
+    repositories = GitHandlers(root, Git(git, environment, Path(temporary)))
+    files = FileHandlers(root, program, repositories, home)
     try:
         FileWorker(input_fd, output_fd, files).run()
     except (BrokenPipeError, ConnectionResetError):

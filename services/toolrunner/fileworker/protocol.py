@@ -19,13 +19,14 @@ PIECES_AHEAD: Final = 16
 
 
 class ReadPage(Value, frozen=True):
-    """Requests lines of a file."""
+    """Requests lines of a file; `in_home` of one in the home of the workspace's processes."""
 
     path: str
     offset_line: int
     limit_lines: int
     max_bytes: int
     line_bytes: int
+    in_home: bool = False
 
 
 class Page(Value, frozen=True):

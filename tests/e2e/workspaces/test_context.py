@@ -53,6 +53,23 @@ def test_instruction_files_are_pinned_told_apart_and_refreshed(stack: LocalStack
     assert (renewed["instructions_version"], renewed["instructions_drifted"]) == (2, False)
 
 
+def test_the_instruction_file_of_the_home_is_pinned_also_in_forks(stack: LocalStack) -> None:
+    writing = "run: echo be brief >~/AGENTS.md; echo be kind >AGENTS.md"
+    ran = stack.parley("run", "--json", "--no-directory", writing)
+    assert ran.returncode == 0, ran.stderr
+    events = list(map(json.loads, ran.stdout.splitlines()))
+    chat_id = next(each["message"]["chat_id"] for each in events if each["type"] == "message")
+    prompt = {"prompt": "run: true", "isolation": "fork"}
+    spawning = f"call: spawn_agent {json.dumps(prompt)}\ncall: wait_agents {{}}"
+    sent = stack.parley("send", chat_id, "--json", spawning)
+    assert sent.returncode == 0, sent.stderr
+    agents = json.loads(stack.parley("agents", chat_id, "--json").stdout)["items"]
+    (agent_id,) = [each["id"] for each in agents]
+    for each in (chat_id, agent_id):
+        files = context_of(stack, each)["instruction_files"]
+        assert [file["path"] for file in files] == ["~/AGENTS.md", "AGENTS.md"]
+
+
 def test_drift_is_seen_after_a_tool_changed_a_file(stack: LocalStack) -> None:
     ran = stack.parley("run", "--json", "run: echo be kind >AGENTS.md")
     assert ran.returncode == 0, ran.stderr

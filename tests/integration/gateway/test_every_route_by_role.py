@@ -31,6 +31,7 @@ ADMINISTRATORS: Final = """
     GET /api/v1/hooks/{hook_id}
     PATCH /api/v1/hooks/{hook_id}
     GET /api/v1/hooks/{hook_id}/deliveries
+    POST /api/v1/hooks/{hook_id}/rotate-secret
     POST /api/v1/hooks/{hook_id}/test
     POST /api/v1/mcp/probe
     POST /api/v1/mcp/servers

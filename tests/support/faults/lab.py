@@ -235,7 +235,7 @@ class FaultLab:
         request = urllib.request.Request(url, json.dumps(body).encode(), headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, answer.headers, json.loads(answer.read())
+                return answer.status, answer.headers, json.loads(answer.read() or b"{}")
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.headers, json.loads(error.read() or b"{}")

@@ -4,7 +4,7 @@ A run in which everything may happen a little sees little of what takes three of
 """
 
 import random  # noqa: TID251 (only the type; chance is an argument)
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 SHORT_S = (0.5, 1.5, 4.0)
@@ -12,6 +12,9 @@ TO_THE_EDGE_S = (12.5, 13.0, 14.0)  # What is left of a lease then is less than 
 TOO_LONG_S = (16.0, 18.0, 25.0)
 # What a run costs grows with its chats, and most of what can go wrong needs only one.
 CHATS = {1: 270, 2: 50, 3: 9, 5: 4, 30: 1}
+WAITS = 0.125
+WAITS_WEIGHT = 8
+WAITING_CHATS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Climate:
         asking: How often a model asks the client, compared with other tools.
         wishes: How much users like each thing they can do, the sending of messages aside.
         people: How often a model asks people, compared with other tools; 0 for never.
+        waits: How often a model waits for other chats, compared with other tools; 0 for never.
     """
 
     hindered_writes: float
@@ -55,6 +59,7 @@ class Climate:
     asking: int
     wishes: tuple[int, ...]
     people: int
+    waits: int = 0
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Self:
@@ -80,3 +85,12 @@ class Climate:
             wishes=tuple(rng.choice((0, 1, 1, 4)) for _ in range(8)),
             people=rng.choice((0, 0, 8)),
         )
+
+    def with_waits(self, rng: random.Random) -> Self:
+        """Return this climate, in some runs with models that wait for other chats.
+
+        `rng` is not that of the run, so that all other runs stay as they are.
+        """
+        if self.chats > WAITING_CHATS_MAX or rng.random() >= WAITS:
+            return self
+        return replace(self, waits=WAITS_WEIGHT, chats=max(2, self.chats))

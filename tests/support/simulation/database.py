@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from chatd.chats.domain.chat import ChatState, Claimed, Facts, NewMessage
+from chatd.chats.domain.agents import AgentWait
+from chatd.chats.domain.chat import ChatState, Claimed, Facts, NewMessage, Status
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.domain.state_changes import Decision
@@ -22,6 +23,7 @@ from chatd.chats.domain.writes import (
     PromoteHead,
 )
 from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.tools import PendingKind
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.workers.domain import DueAction, SweepLimits
 from parley.clock import Clock
@@ -36,6 +38,7 @@ from support.simulation.witness import Witness
 T = TypeVar("T")
 
 LONG_OUTAGE_S = 7.5  # Longer than the silence after which a worker trusts its contact no more.
+AT_REST = (Status.WAITING, Status.ERROR)
 ACTION_TIMEOUT_S = 5.0  # Shorter than in life, so that some clients are late in every run.
 
 
@@ -222,6 +225,26 @@ class SimulatedDatabase:
         for each in due:
             self.witness.answering(worker_id, each.chat_id)
         return due
+
+    def agent_waits(self, waits_max: int) -> tuple[AgentWait, ...]:
+        """Return calls that wait for other chats, those that are over first."""
+        self._require_connection()
+        found = [
+            AgentWait(
+                chat.state.chat_id,
+                self.workers.owner_of(chat.state.chat_id),
+                call.action_id,
+                is_over=all(
+                    self.chat(ChatId(each)).state.status in AT_REST
+                    for each in call.question.agent_ids
+                ),
+            )
+            for chat in self.chats.chats.values()
+            if chat.state.status is Status.REQUIRES_ACTION
+            for call in chat.state.pending
+            if call.kind is PendingKind.AGENTS and call.question and call.action_id
+        ]
+        return tuple(sorted(found, key=lambda wait: not wait.is_over)[:waits_max])
 
     def _account(self, chat: StoredChat, decision: Decision) -> None:
         """Note which messages of users a decision takes in and which it withdraws."""

@@ -21,17 +21,18 @@ from chatd.content.domain.tools import (
     ToolSpec,
 )
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ExecutionId
+from chatd.primitives.domain.ids import ChatId, ExecutionId
 from support.chatd.turns.journaling_tools import Entry, JournalingTools, StaleOwner, ran
 from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Host
-from support.simulation.model import ASKING, GUARDED
+from support.simulation.model import ASKING, GUARDED, WAITING
 from support.simulation.network import ERROR_S, NOWHERE, Network, fail_reply, settle_reply
 
 WORKSPACE_TOOLS = tuple(
     ToolSpec(name, name, "{}", Executor.TOOLRUNNER, is_serial=name == "alone")
     for name in ("quick", "slow", "alone", ASKING, GUARDED)
 )
+WAIT = ToolSpec(WAITING, WAITING, "{}", Executor.TOOLRUNNER)
 QUESTIONS = tuple(
     InputRequired(name, PendingKind.ELICITATION, f"Which {name}?") for name in ("one", "other")
 )
@@ -46,9 +47,17 @@ T = TypeVar("T")
 class SimulatedExecutor(JournalingTools):
     """Executes calls as the real executors promise to."""
 
-    def __init__(self, network: Network, rng: random.Random, database: SimulatedDatabase) -> None:
-        names = [spec.name for spec in WORKSPACE_TOOLS]
-        super().__init__(*WORKSPACE_TOOLS, held=names, generation="journal 1")
+    def __init__(
+        self,
+        network: Network,
+        rng: random.Random,
+        database: SimulatedDatabase,
+        *,
+        has_waits: bool = False,
+    ) -> None:
+        specs = (*WORKSPACE_TOOLS, WAIT) if has_waits else WORKSPACE_TOOLS
+        names = [spec.name for spec in specs]
+        super().__init__(*specs, held=names, generation="journal 1")
         self.questions = {ASKING: QUESTIONS}
         self._network = network
         self._rng = rng
@@ -118,7 +127,14 @@ class SimulatedExecutor(JournalingTools):
         stored = self._database.chat(execution.chat_id).dispatches
         is_dispatched = execution.dispatch.execution_id in stored
         self._database.witness.require(is_dispatched, "it began before it was stored", execution)
+        self.questions[WAITING] = (self._wait_of(execution.chat_id),)
         return super()._start(execution)
+
+    def _wait_of(self, chat_id: ChatId) -> InputRequired:
+        """Return what a chat waits for: the first one, and the first one for nobody."""
+        first = min(self._database.chats.chats)
+        agents = () if chat_id == first else (first,)
+        return InputRequired("wait", PendingKind.AGENTS, "Waits.", agent_ids=agents)
 
     def _go_on(self, entry: Entry) -> None:
         super()._go_on(entry)

@@ -24,6 +24,7 @@ from support.simulation.climate import Climate
 CLIENT_TOOLS = (ToolSpec("ask_user", "ask_user", "{}", Executor.CLIENT),)
 GUARDED = "guarded"  # A rule asks before each call of it.
 ASKING = "asking"  # It asks people while it runs.
+WAITING = "waiting"  # It waits until other chats rest.
 #: What calls that ask people say; other calls say nothing.
 ARGUMENTS = {
     ASK_USER_QUESTION: json.dumps(
@@ -109,6 +110,8 @@ class Mood:
             yield ToolCall(f"call_{next(self._numbers)}", name, ARGUMENTS.get(name, "{}"))
 
     def _weight(self, spec: ToolSpec) -> int:
+        if spec.name == WAITING:
+            return self.climate.waits
         if spec.executor is Executor.CLIENT:
             return self.climate.asking
         asks_people = spec.executor is Executor.PERSON or spec.name in (GUARDED, ASKING)

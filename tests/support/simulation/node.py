@@ -23,6 +23,7 @@ from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.providers.scripted import ScriptedModel
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.engine.partials import PartialWriter
+from chatd.tools.agents.waits import AgentWaits
 from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.turn import TurnSetup
@@ -51,6 +52,7 @@ from support.simulation.store import (
     ConnectedApplier,
     ConnectedChats,
     ConnectedPartials,
+    ConnectedWaits,
     ConnectedWorkers,
     Line,
 )
@@ -326,6 +328,7 @@ class Node:
             self._turns = self._new_turns()
             workers = ConnectedWorkers(line, self.worker_id)
             self.worker = self._new_worker(workers)
+            self._waits = AgentWaits(ConnectedWaits(line), self._chats, self.worker, self._clock)
             self.endings = WorkerEndings(workers, self._chats.publish_state)
             self._completions = await stack.enter_async_context(ShieldedTasks())
             self._tasks = background = await stack.enter_async_context(asyncio.TaskGroup())
@@ -398,6 +401,8 @@ class Node:
         ]
         if self._world.has_partials:
             following.append(background.create_task(self._writer.run()))
+        if self._world.mood.climate.waits:
+            following.append(background.create_task(self._waits.run()))
         return following
 
     async def _run_chat(self, claimed: Claimed, mailbox: Mailbox) -> None:
@@ -431,6 +436,7 @@ class Node:
         self._live_chats.state_changed(state)
         self._writer.state_changed(state)
         self.worker.deliver(state)
+        self._waits.on_state(state)
         self._bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
         if is_ownerless(state):
             self._offer()

@@ -85,8 +85,10 @@ class _Simulation:
         self._clock = VirtualClock(loop, Host())
         self._network = Network(loop, rng)
         self._database = parts.database(self._clock)
-        self._climate = Climate.drawn(rng)
-        self._executor = SimulatedExecutor(self._network, rng, self._database)
+        self._climate = Climate.drawn(rng).with_waits(random.Random(f"waits of {seed}"))
+        self._executor = SimulatedExecutor(
+            self._network, rng, self._database, has_waits=bool(self._climate.waits)
+        )
 
     async def run(self) -> Run:
         async with asyncio.TaskGroup() as group:

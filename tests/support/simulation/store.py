@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+from chatd.chats.domain.agents import AgentWait
 from chatd.chats.domain.chat import NO_FACTS, ChatState, Claimed, Facts, Message
 from chatd.chats.domain.commands import (
     ChangeQueuedMessage,
@@ -255,6 +256,17 @@ class ConnectedChats:
         return await self._line.ask(
             lambda: database.read(database.chats.executions(chat_id, message_id))
         )
+
+
+class ConnectedWaits:
+    """Waits for other chats."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def waits(self, waits_max: int) -> tuple[AgentWait, ...]:
+        """Return calls that wait for other chats, those that are over first."""
+        return await self._line.ask(lambda: self._line.database.agent_waits(waits_max))
 
 
 class ConnectedWorkers:

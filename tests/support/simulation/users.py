@@ -210,7 +210,8 @@ class User:
     def _asked(self) -> list[PendingCall]:
         """Return what people are asked in the chat."""
         pending = self._chat.state.pending
-        return [call for call in pending if call.is_asked and call.kind is not PendingKind.CLIENT]
+        not_people = (PendingKind.CLIENT, PendingKind.AGENTS)
+        return [call for call in pending if call.is_asked and call.kind not in not_people]
 
     async def _decide(self) -> None:
         """Answer a question, a plan or a request for permission, whichever way."""

@@ -50,12 +50,18 @@ class Files:
         return list(self.root.rglob(".parley-*"))
 
     async def read(
-        self, path: str, *, without_suggestions: bool = False, **fields: int
+        self,
+        path: str,
+        *,
+        without_suggestions: bool = False,
+        in_home: bool = False,
+        **fields: int,
     ) -> api.ReadFileResponse:
         request = api.ReadFileRequest(
             context=self.client.context,
             path=path,
             without_suggestions=without_suggestions,
+            in_home=in_home,
             **fields,
         )
         return await self.client.files.ReadFile(request, timeout=20)

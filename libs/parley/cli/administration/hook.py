@@ -122,6 +122,27 @@ def change(name: str, enabled: bool | None, fail_policy: str | None, url: str | 
 
 @hook.command()
 @click.argument("name")
+@click.option(
+    "--overlap", "overlap_s", type=click.IntRange(0, 604_800), default=86_400, show_default=True,
+    help="Seconds in which requests are signed with both secrets; 0 ends the previous one at once.",
+)  # fmt: skip
+@json_option
+def rotate(name: str, overlap_s: int, as_json: bool) -> None:
+    """Replace the secret of the hook NAME, and print the new one; it is not shown again."""
+    api = _api()
+    path = f"{_path(_found(api, name))}/rotate-secret"
+    made = api.call("POST", path, {"overlap_s": overlap_s}, new_key(), needs="secret")
+    if as_json:
+        click.echo(json.dumps(made, indent=2, ensure_ascii=False))
+        return
+    until = made["hook"].get("previous_secret_until")
+    click.echo(f"The previous secret signs as well until {until}." if until else "Replaced.")
+    click.echo("The new secret, which is not shown again:")
+    click.echo(made["secret"])
+
+
+@hook.command()
+@click.argument("name")
 def rm(name: str) -> None:
     """Delete the hook NAME, which may be its id, with its log."""
     api = _api()

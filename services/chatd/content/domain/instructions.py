@@ -12,8 +12,11 @@ from chatd.content.domain.parts import ContextFile, Skill
 from chatd.content.domain.sanitizing import sanitized
 from chatd.content.domain.truncation import truncated
 
-#: In the order in which a model reads them.
+#: In the order in which a model reads them, after that of the home of the workspace's processes.
 INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md", ".cursorrules")
+HOME_FILE: Final = "AGENTS.md"
+#: Precedes the path of the file in the home wherever it is shown.
+HOME_PREFIX: Final = "~/"
 FILE_BYTES_MAX: Final = 64 * 1024
 TOTAL_BYTES_MAX: Final = 128 * 1024
 

@@ -56,15 +56,18 @@ class WebhookSender:
 
     Args:
         sender: The guarded sender.
-        secret_of: Returns the secret of a hook.
+        secrets_of: Returns the secrets that sign requests to a hook.
         clock: The clock.
     """
 
     def __init__(
-        self, sender: Sender, secret_of: Callable[[str], Awaitable[Secret]], clock: Clock
+        self,
+        sender: Sender,
+        secrets_of: Callable[[str], Awaitable[tuple[Secret, ...]]],
+        clock: Clock,
     ) -> None:
         self._sender = sender
-        self._secret_of = secret_of
+        self._secrets_of = secrets_of
         self._clock = clock
 
     async def send(self, hook: Hook, dispatch_id: str, body: bytes) -> HookAnswer:
@@ -75,15 +78,15 @@ class WebhookSender:
             DatabaseUnavailable: The secret cannot be read now, which is no failure of the hook.
         """
         try:
-            secret = await self._secret_of(hook.id)
+            secrets = await self._secrets_of(hook.id)
             async with asyncio.timeout(hook.timeout_ms / 1000):
                 try:
-                    return await self._post(hook.url, secret, dispatch_id, body)
+                    return await self._post(hook.url, secrets, dispatch_id, body)
                 except SendFailed as failure:
                     if failure.may_have_arrived:
                         raise
                 await self._clock.sleep(RETRY_AFTER_S)
-                return await self._post(hook.url, secret, dispatch_id, body)
+                return await self._post(hook.url, secrets, dispatch_id, body)
         except TimeoutError:
             raise DeliveryFailed(f"it did not answer within {hook.timeout_ms} ms") from None
         except SendFailed as failure:
@@ -91,13 +94,16 @@ class WebhookSender:
         except (ResourceNotFound, SecretsError) as unknown:
             raise DeliveryFailed(f"its secret cannot be read: {unknown}") from unknown
 
-    async def _post(self, url: str, secret: Secret, dispatch_id: str, body: bytes) -> HookAnswer:
+    async def _post(
+        self, url: str, secrets: tuple[Secret, ...], dispatch_id: str, body: bytes
+    ) -> HookAnswer:
         sent_s = str(int(self._clock.now().timestamp()))
+        signatures = (signature(secret, dispatch_id, sent_s, body) for secret in secrets)
         headers = {
             "Content-Type": "application/json",
             "webhook-id": dispatch_id,
             "webhook-timestamp": sent_s,
-            "webhook-signature": signature(secret, dispatch_id, sent_s, body),
+            "webhook-signature": " ".join(signatures),
         }
         answer = await self._sender.send("POST", url, headers, body)
         if 300 <= answer.status < 400:

@@ -48,6 +48,7 @@ class Hook:
         events: The events that it gets.
         tools: Patterns of tool names for events of tools, such as `github__*`; empty for all.
         timeout_ms: How long its answer is waited for.
+        previous_secret_until: Until when requests are signed with the previous secret as well.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Hook:
     is_disabled: bool = False
     version: int = 1
     created_at: datetime | None = None
+    previous_secret_until: datetime | None = None
 
     def matches(self, event: HookEvent, tool_name: str) -> bool:
         """Return whether it gets an event."""

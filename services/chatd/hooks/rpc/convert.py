@@ -61,6 +61,8 @@ def hook_to_proto(hook: Hook) -> hook_pb2.Hook:
     )
     if hook.created_at is not None:
         shown.created_at.FromDatetime(hook.created_at)
+    if hook.previous_secret_until is not None:
+        shown.previous_secret_until.FromDatetime(hook.previous_secret_until)
     return shown
 
 

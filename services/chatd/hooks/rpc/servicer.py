@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 import grpc
 
@@ -113,6 +114,20 @@ class HookServicer(HookServiceServicer):
         delivery = await self._ports.dispatcher.deliver(hook, occurrence)
         audit("hook.tested", user_id=caller.id, hook_id=hook.id, outcome=delivery.outcome.value)
         return api.TestHookResponse(delivery=delivery_to_proto(delivery))
+
+    async def RotateHookSecret(
+        self, request: api.RotateHookSecretRequest, context: Context
+    ) -> api.RotateHookSecretResponse:
+        """Replace the secret of a hook; a repeated request returns the same one."""
+        caller = caller_as_owner()
+        stored, secret = await self._ports.hooks.rotate_secret(
+            fields.uuid_of(request.hook_id, "hook_id"),
+            self._ports.new_secret(),
+            timedelta(seconds=request.overlap_s),
+            fields.client_key_of(request, request.request_id).body_hash,
+        )
+        audit("hook.secret_rotated", user_id=caller.id, hook_id=stored.id)
+        return api.RotateHookSecretResponse(hook=hook_to_proto(stored), secret=secret.reveal())
 
     async def ListHookDeliveries(
         self, request: api.ListHookDeliveriesRequest, context: Context

@@ -5,6 +5,7 @@ Only administrators change hooks, which is checked before.
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 
 import asyncpg
 
@@ -21,7 +22,12 @@ RESOURCE = "hook"
 TABLE = "chat.hooks"
 COLUMN = "sealed"
 
-_COLUMNS = "id, name, url, events, tools, timeout_ms, fail_policy, is_disabled, version, created_at"
+PREVIOUS_COLUMN = "previous_sealed"
+
+# The end of an overlap is not read after it.
+_COLUMNS = """id, name, url, events, tools, timeout_ms, fail_policy, is_disabled, version,
+        created_at,
+        CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS previous_until"""
 
 # The oldest first.
 # May run: administrator, process.
@@ -61,9 +67,26 @@ UPDATE_HOOK = f"""
     WHERE id = $1 RETURNING {_COLUMNS}
 """
 
-# The secret of a hook, for a delivery.
+# The secrets of a hook, for a delivery.
 # May run: process.
-SELECT_SECRET = "SELECT sealed, sealed_key_id FROM chat.hooks WHERE id = $1"
+SELECT_SECRETS = """
+    SELECT sealed, sealed_key_id, previous_sealed, previous_sealed_key_id,
+        previous_until > clock_timestamp() AS has_previous
+    FROM chat.hooks WHERE id = $1
+"""
+
+# May run: administrator.
+LOCK_SECRET = f"""
+    SELECT {_COLUMNS}, sealed, sealed_key_id, rotation_hash FROM chat.hooks WHERE id = $1 FOR UPDATE
+"""
+
+# May run: checked by LOCK_SECRET.
+ROTATE_SECRET = f"""
+    UPDATE chat.hooks SET sealed = $2, sealed_key_id = $3, previous_sealed = $4,
+        previous_sealed_key_id = $5, previous_until = clock_timestamp() + $6::interval,
+        rotation_hash = $7, version = version + 1
+    WHERE id = $1 RETURNING {_COLUMNS}
+"""
 
 # May run: administrator.
 DELETE_HOOK = "DELETE FROM chat.hooks WHERE id = $1 RETURNING id"
@@ -101,9 +124,7 @@ class PostgresHooks:
             TooManyHooks: There are as many as may be.
             RequestIdReused: The request id was used for another body.
         """
-        sealed = self._box.seal(
-            secret.reveal().encode(), table=TABLE, column=COLUMN, row_id=hook.id
-        )
+        sealed = self._sealed(secret, hook.id, COLUMN)
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(LOCK_HOOKS)
             before = await connection.fetchrow(SELECT_REPEATED, hook.id)
@@ -159,20 +180,52 @@ class PostgresHooks:
         async with self._pool.acquire() as connection, connection.transaction():
             await record_event(connection, AuditEvent(AuditAction.HOOK_TESTED, hook_id))
 
-    async def secret(self, hook_id: str) -> Secret:
-        """Return the secret of a hook, for one delivery.
+    async def rotate_secret(
+        self, hook_id: str, secret: Secret, overlap: timedelta, request_hash: bytes
+    ) -> tuple[Hook, Secret]:
+        """Replace the secret of a hook, or return the one that the same request stored.
+
+        Raises:
+            ResourceNotFound: There is no such hook.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(LOCK_SECRET, hook_id)
+            if row is None:
+                raise ResourceNotFound(RESOURCE, hook_id)
+            before = self._opened(row, hook_id)
+            if row["rotation_hash"] == request_hash:
+                return _hook_of(row), before
+            new = self._sealed(secret, hook_id, COLUMN)
+            old = self._sealed(before, hook_id, PREVIOUS_COLUMN) if overlap else None
+            kept = (None, None) if old is None else (old.ciphertext, old.key_id)
+            values = (new.ciphertext, new.key_id, *kept, overlap, request_hash)
+            row = await connection.fetchrow(ROTATE_SECRET, hook_id, *values)
+            assert row is not None  # It is locked.
+            details = {"overlap_s": str(round(overlap.total_seconds()))}
+            event = AuditEvent(AuditAction.HOOK_SECRET_ROTATED, hook_id, details=details)
+            await record_event(connection, event)
+        self._changed()
+        return _hook_of(row), secret
+
+    async def secrets(self, hook_id: str) -> tuple[Secret, ...]:
+        """Return the secrets that sign a delivery to a hook, the newest first.
 
         Raises:
             ResourceNotFound: The hook was deleted.
         """
-        row = await self._pool.fetchrow(SELECT_SECRET, hook_id)
+        row = await self._pool.fetchrow(SELECT_SECRETS, hook_id)
         if row is None:
             raise ResourceNotFound(RESOURCE, hook_id)
-        return self._opened(row, hook_id)
+        columns = (COLUMN, PREVIOUS_COLUMN) if row["has_previous"] else (COLUMN,)
+        return tuple(self._opened(row, hook_id, each) for each in columns if row[each] is not None)
 
-    def _opened(self, row: asyncpg.Record, hook_id: str) -> Secret:
-        sealed = Sealed(row["sealed"], row["sealed_key_id"])
-        plain = self._box.open(sealed, table=TABLE, column=COLUMN, row_id=hook_id)
+    def _sealed(self, secret: Secret, hook_id: str, column: str) -> Sealed:
+        plain = secret.reveal().encode()
+        return self._box.seal(plain, table=TABLE, column=column, row_id=hook_id)
+
+    def _opened(self, row: asyncpg.Record, hook_id: str, column: str = COLUMN) -> Secret:
+        sealed = Sealed(row[column], row[f"{column}_key_id"])
+        plain = self._box.open(sealed, table=TABLE, column=column, row_id=hook_id)
         return Secret(plain.decode())
 
 
@@ -211,4 +264,5 @@ def _hook_of(row: asyncpg.Record) -> Hook:
         is_disabled=row["is_disabled"],
         version=row["version"],
         created_at=row["created_at"],
+        previous_secret_until=row["previous_until"],
     )

@@ -38,6 +38,11 @@ hooks = Table(
     count_column("version"),
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),
+    # The secret before the last rotation, for as long as it signs as well.
+    Column("previous_sealed", LargeBinary, nullable=True),
+    Column("previous_sealed_key_id", Text, nullable=True),
+    time_column("previous_until", nullable=True),
+    Column("rotation_hash", LargeBinary, nullable=True),
     PrimaryKeyConstraint("id", name=Constraint.HOOKS_PKEY),
     CheckConstraint(
         "cardinality(events) > 0 AND events <@ ARRAY['session_start', 'user_prompt_submit',"

@@ -19,6 +19,8 @@ from chatd.content.domain.agent_types import (
 )
 from chatd.content.domain.instructions import (
     FILE_BYTES_MAX,
+    HOME_FILE,
+    HOME_PREFIX,
     INSTRUCTION_FILES,
     InstructionSet,
     bounded,
@@ -69,8 +71,10 @@ class NodeInstructionFiles:
         return await in_workspace(*where, self._instructions_of, absent=InstructionSet())
 
     async def _instructions_of(self, files: NodeFiles) -> InstructionSet:
+        at_home = await files.text(HOME_FILE, FILE_BYTES_MAX, in_home=True)
         found = [(path, await files.text(path, FILE_BYTES_MAX)) for path in INSTRUCTION_FILES]
-        kept = (ContextFile(path, *text) for path, text in found if text is not None)
+        ordered = [(f"{HOME_PREFIX}{HOME_FILE}", at_home), *found]
+        kept = (ContextFile(path, *text) for path, text in ordered if text is not None)
         return InstructionSet(bounded(kept), *await self._named_of(files))
 
     async def _named_of(self, files: NodeFiles) -> tuple[tuple[Skill, ...], tuple[AgentType, ...]]:

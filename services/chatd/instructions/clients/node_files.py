@@ -54,8 +54,16 @@ class NodeFiles:
         """
         await require_answer(self._channel, self._context.workspace_id)
 
-    async def text(self, path: str, bytes_max: int) -> tuple[str, bool] | None:
-        """Return the text of a file and whether a part of it is missing; None if there is none."""
+    async def text(
+        self, path: str, bytes_max: int, *, in_home: bool = False
+    ) -> tuple[str, bool] | None:
+        """Return the text of a file and whether a part of it is missing; None if there is none.
+
+        Args:
+            path: The file.
+            bytes_max: How much of it is wanted.
+            in_home: Whether it is in the home of the workspace's processes.
+        """
         request = file_service_pb2.ReadFileRequest(
             context=self._context,
             path=path,
@@ -63,6 +71,7 @@ class NodeFiles:
             limit_lines=LINES_MAX,
             max_bytes=bytes_max,
             without_suggestions=True,
+            in_home=in_home,
         )
         try:
             answer = await self._stub.ReadFile(request, timeout=ANSWER_S)

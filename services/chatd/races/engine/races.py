@@ -82,6 +82,10 @@ class Forks(Protocol):
         """
         ...
 
+    async def discard(self, agent_id: ChatId) -> None:
+        """Remove the fork of a candidate that was not started, if there is one."""
+        ...
+
     async def has_files(self, agent_id: ChatId, owner_id: OwnerId) -> bool:
         """Return whether a fork has its files.
 
@@ -145,11 +149,19 @@ class Races:
         for each in waiting:
             await self._ports.forks.fork(race.id, each.chat_id, new.owner)
         chats = [await self._ports.complete(_chat_of(new, each)) for each in waiting]
-        await self._ports.tasks.complete(self._begin(chats))
+        await self._ports.tasks.complete(self._begin(new, chats))
 
-    async def _begin(self, chats: Sequence[NewChat]) -> None:
+    async def _begin(self, new: NewRace, chats: Sequence[NewChat]) -> None:
         for state in await self._ports.store.start(chats):
             self._ports.started(state)
+        race = await self._ports.store.get(new.id, new.owner.id)
+        if race.cancelled_at is not None:
+            await self._discard_unstarted(race)
+
+    async def _discard_unstarted(self, race: Race) -> None:
+        for each in race.candidates:
+            if not each.owner_epoch:
+                await self._ports.forks.discard(each.chat_id)
 
     async def check(self, race_id: ChatId, owner: Owner) -> Race:
         """Check the candidates that have ended, and return the race.
@@ -208,7 +220,7 @@ class Races:
         return CheckResult(exit_code, truncated(output, OUTPUT_BYTES_MAX), candidate.version)
 
     async def cancel(self, race_id: ChatId, owner: Owner) -> Race:
-        """Stop all candidates of a race; those that were not started never are.
+        """Stop all candidates of a race; those that were not started lose their forks.
 
         Raises:
             ChatNotFound: The user has no such race.
@@ -218,7 +230,9 @@ class Races:
         for each in race.candidates:
             if each.owner_epoch and not each.is_ended:
                 await self._ports.apply(each.chat_id, Interrupt(MessageId(0), None))
-        return await self._ports.store.get(race_id, owner.id)
+        race = await self._ports.store.get(race_id, owner.id)
+        await self._discard_unstarted(race)
+        return race
 
     async def apply(
         self, race_id: ChatId, owner: Owner, position: int, request: MergeRequest

@@ -5,9 +5,11 @@ found without another lookup, counts by its disk space only, starts again when i
 stop, and is removed when the chat is deleted.
 """
 
+from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
+from chatd.primitives.domain.errors import WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.workspaces.domain.commands import Remove
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
@@ -19,6 +21,9 @@ from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.fork_merges import ForkMerges
 from chatd.workspaces.engine.locator import SCRATCH_LIFETIME, ChatWorkspaceLocator
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
+
+#: States that a copy does not leave by itself.
+ENDED: Final = frozenset({State.STOPPED, State.FAILED, State.DELETED})
 
 
 class Settled(Protocol):
@@ -92,6 +97,9 @@ class AgentForks:
             self._driver.driver_id,
             self._driver.timing.lease_s,
         )
+        if fork.state in ENDED and not _has_files(fork):
+            # An earlier request failed, or its copy was removed because nothing used it.
+            fork = await self._workspaces.restart_scratch(fork.id)
         self._driver.poke(fork)
         made = await self._waits.settled(fork.id)
         if _has_files(made):
@@ -109,8 +117,9 @@ class AgentForks:
                 raise QuotaExhausted(use)
 
     async def discard(self, agent_id: ChatId) -> None:
-        """Remove the fork of an agent that was not started."""
-        await self._workspaces.apply(agent_id, Remove())
+        """Remove the fork of an agent that was not started, if there is one."""
+        with suppress(WorkspaceNotFound):
+            await self._workspaces.apply(agent_id, Remove())
 
     async def has_files(self, agent_id: ChatId, owner_id: OwnerId) -> bool:
         """Return whether the fork of an agent has its files; used without them it is copied anew.

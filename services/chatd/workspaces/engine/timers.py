@@ -35,7 +35,7 @@ class TimedWorkspaces(Protocol):
         ...
 
     async def orphaned(self, rows_max: int) -> Sequence[Seen]:
-        """Return scratch workspaces whose chats were deleted."""
+        """Return scratch workspaces whose chats were deleted, or never created."""
         ...
 
     async def of_suspended(self, rows_max: int) -> Sequence[tuple[Seen, bool]]:
@@ -159,7 +159,7 @@ class WorkspaceTimers:
         await self._workspaces.apply_all((seen, _due(seen)) for seen in due)
 
     async def remove_orphans(self) -> None:
-        """Remove workspaces of deleted chats, and stop those of suspended users."""
+        """Remove workspaces without a chat, and stop those of suspended users."""
         left = await self._workspaces.orphaned(ROWS_MAX)
         await self._workspaces.apply_all((seen, Remove()) for seen in left)
         suspended = await self._workspaces.of_suspended(ROWS_MAX)

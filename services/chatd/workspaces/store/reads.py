@@ -6,6 +6,7 @@ Commands on these workspaces are applied and written in `workspaces`, guarded by
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from chatd.primitives.domain.errors import WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
@@ -15,6 +16,9 @@ from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
 from chatd.workspaces.domain.workspace import LIVE, State, Workspace, WorkspaceId
 from chatd.workspaces.store.rows import columns_of, workspace_of
 from parley.postgres import Pool
+
+#: A fork whose chat does not exist after this time since its last change is not being started.
+UNSTARTED: Final = timedelta(hours=1)
 
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
@@ -66,11 +70,19 @@ IS_ORPHANED = """w.is_scratch_of_chat
     AND NOT EXISTS (SELECT 1 FROM chat.chats c
         WHERE c.workspace_id = w.id AND c.owner_id = w.owner_id AND c.id <> w.id)"""
 
-# Scratch workspaces of deleted chats that are not removed yet; without authorisation.
+# Scratch workspaces of deleted chats that are not removed yet, and forks of agents and candidates
+# whose chats were not created: the start of one may have been interrupted for ever.
 # May run: process.
 SELECT_ORPHANED = f"""
-    SELECT {_SEEN} FROM chat.workspaces w
-    WHERE w.state <> 'deleted' AND NOT w.is_removing AND {IS_ORPHANED} LIMIT $1
+    (SELECT {_SEEN} FROM chat.workspaces w
+    WHERE w.state <> 'deleted' AND NOT w.is_removing AND {IS_ORPHANED} LIMIT $1)
+    UNION ALL
+    (SELECT {_SEEN} FROM chat.workspaces w
+    WHERE w.is_scratch_of_chat AND w.parent_id IS NOT NULL AND w.state <> 'deleted'
+        AND w.changed_at < clock_timestamp() - $2::interval AND NOT w.is_removing
+        AND NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.id = w.id)
+        AND NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.workspace_id = w.id)
+        AND NOT EXISTS (SELECT 1 FROM chat.deleted_chats d WHERE d.chat_id = w.id) LIMIT $1)
 """
 
 # Live workspaces of suspended users, and all workspaces of deleted users.
@@ -232,8 +244,8 @@ class WorkspaceReads:
         return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
 
     async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
-        """Return scratch workspaces whose chats were deleted."""
-        return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
+        """Return scratch workspaces whose chats were deleted, or never created."""
+        return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max, UNSTARTED))
 
     async def of_suspended(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
         """Return workspaces of suspended users, and whether the user is deleted."""

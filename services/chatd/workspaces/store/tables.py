@@ -146,6 +146,13 @@ workspaces = Table(
         postgresql_where=text("state IN ('ready', 'busy') AND policy > policy_told"),
     ),
     Index("workspaces_gone", "changed_at", postgresql_where=text("state = 'deleted'")),
+    Index(
+        "workspaces_forked_for_chats",
+        "changed_at",
+        postgresql_where=text(
+            "is_scratch_of_chat AND parent_id IS NOT NULL AND state <> 'deleted'"
+        ),
+    ),
     Index("workspaces_by_node", "node_id", postgresql_where=text("state <> 'deleted'")),
 )
 

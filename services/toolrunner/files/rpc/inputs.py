@@ -116,6 +116,7 @@ def read_of(request: api.ReadFileRequest) -> protocol.ReadPage:
         limit_lines=bounded(request.limit_lines, "limit_lines", 10_000, 2000),
         max_bytes=bounded(request.max_bytes, "max_bytes", MIB, 64 * 1024),
         line_bytes=bounded(request.line_bytes, "line_bytes", MIB, 4096),
+        in_home=request.in_home,
     )
 
 

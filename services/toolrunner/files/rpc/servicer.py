@@ -35,7 +35,7 @@ class FileServicer(FileServiceServicer):
         """Read a page of lines, or an image."""
         scope, asked = scope_of(request.context), inputs.read_of(request)
         if request.without_suggestions:
-            await self._files.require_present(scope, asked.path)
+            await self._files.require_present(scope, asked.path, in_home=asked.in_home)
         page = await self._files.read(scope, asked)
         return convert.page_to_proto(page)
 

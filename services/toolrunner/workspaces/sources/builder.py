@@ -34,6 +34,7 @@ from toolrunner.workspaces.domain.spec import (
 from toolrunner.workspaces.merge.fork_base import copy_with_base
 from toolrunner.workspaces.sources.clone import Cloner
 from toolrunner.workspaces.sources.disk_guard import within_disk_limit
+from toolrunner.workspaces.sources.home_file import copy_home_file
 from toolrunner.workspaces.sources.overlays import Overlays
 from toolrunner.workspaces.sources.remotes import RemoteRefused
 
@@ -208,6 +209,7 @@ class SourceBuilder:
         unfinished, base = workspace.directory / UNFINISHED, workspace.directory / BASE
         owner = self.owners.take()
         copied = await _copied(parent.root, unfinished, base, quota, owner)
+        await asyncio.to_thread(copy_home_file, parent, workspace, owner)
         say("copy", f"a copy of {source.parent_id}, {_told(copied)}")
 
     def registered(self, source: Local) -> LocalDirectory:

@@ -92,6 +92,12 @@ async def test_a_hook_is_added_tested_asked_edited_switched_off_and_deleted(
         await page.click("section.card label", "Enabled")
         await page.find("section.card .badge", "disabled")
         shown = await problems_in_all_looks(page)
+    await page.click("section.card button", "New secret")
+    await page.click("dialog button", "New secret")
+    await page.see("The secret that signs the requests to policy")
+    other = await page.run("document.querySelector('.once-value').innerText")
+    await page.click("button", "Done")
+    await page.find("section.card p", "signed with the previous secret as well until")
     (stored,) = (await asyncio.to_thread(call, stack, "GET", "/api/v1/hooks"))["items"]
     await page.click("section.card button", "Delete")
     await page.click("dialog button", "Delete")
@@ -100,6 +106,8 @@ async def test_a_hook_is_added_tested_asked_edited_switched_off_and_deleted(
     assert (form, log, shown) == ({}, {}, {})
     assert kept == "exec*"
     assert secret.startswith("whsec_")
+    assert other.startswith("whsec_")
+    assert other != secret
     assert rows == 2
     assert reason
     assert (stored["events"], stored["tools"]) == (["pre_tool_use", "stop"], ["exec*"])

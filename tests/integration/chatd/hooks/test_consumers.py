@@ -7,10 +7,12 @@ import hmac
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from chatd.chats.domain.errors import HookFailed
+from chatd.hooks.clients.webhooks import signature
 from chatd.hooks.domain.answers import Allowed, Asked, Denied
 from chatd.hooks.domain.hooks import FailPolicy, Hook, HookEvent, Occurrence
 from chatd.hooks.domain.ports import HookOutcome
@@ -21,6 +23,7 @@ from support.chatd.hooks.served_hooks import ServedHooks, served_hooks
 from support.chatd.turns.turn_stage import ANN, CHAT
 from support.host.ports import free_port
 from support.net.model_server import Act, Script, model_server, whole
+from support.net.model_server import Asked as Request
 
 KEY = b"0123456789abcdef0123456789abcdef"
 SECRET = Secret("whsec_" + base64.b64encode(KEY).decode())
@@ -82,6 +85,27 @@ async def test_a_request_is_signed_so_that_its_consumer_can_verify_it(hooks: Ser
         200,
         2,
     )
+
+
+async def test_requests_have_the_signatures_of_both_secrets_during_an_overlap(
+    hooks: ServedHooks,
+) -> None:
+    new = Secret("whsec_" + base64.b64encode(bytes(32)).decode())
+    async with model_server(whole(b"")) as consumer:
+        stored = await kept(hooks, consumer.url)
+        await hooks.stored.rotate_secret(stored.id, new, timedelta(hours=1), b"2")
+        await hooks.dispatcher.dispatch(CALL)
+        await hooks.stored.rotate_secret(stored.id, SECRET, timedelta(), b"3")
+        await hooks.dispatcher.dispatch(CALL)
+    both, one = consumer.asked
+
+    def signatures(request: Request, *secrets: Secret) -> str:
+        sent_s, dispatch_id = (request.headers[f"webhook-{each}"] for each in ("timestamp", "id"))
+        made = (signature(each, dispatch_id, sent_s, request.body) for each in secrets)
+        return " ".join(made).lower()
+
+    assert both.headers["webhook-signature"] == signatures(both, new, SECRET)
+    assert one.headers["webhook-signature"] == signatures(one, SECRET)
 
 
 @pytest.mark.parametrize(

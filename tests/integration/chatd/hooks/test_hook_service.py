@@ -66,6 +66,7 @@ async def test_only_administrators_see_and_change_hooks(served: ServedChats, adm
         api.GetHookRequest(hook_id=hook_id),
         api.DeleteHookRequest(request_id="d", hook_id=hook_id),
         api.TestHookRequest(request_id="t", hook_id=hook_id),
+        api.RotateHookSecretRequest(request_id="r", hook_id=hook_id),
         api.ListHookDeliveriesRequest(hook_id=hook_id),
     )
     for request in requests:
@@ -164,10 +165,12 @@ async def test_changes_and_tests_are_in_the_audit_log(served: ServedChats, admin
     hook = (await admin.ask(creating(url="http://127.0.0.1:1099/", timeout_ms=100))).hook
     await admin.ask(changing(hook.id, events=[STOP]))
     await admin.ask(api.TestHookRequest(request_id="t", hook_id=hook.id))
+    await admin.ask(api.RotateHookSecretRequest(request_id="r", hook_id=hook.id, overlap_s=60))
     await admin.ask(api.DeleteHookRequest(request_id="d", hook_id=hook.id))
     assert [tuple(row) for row in await served.pool.fetch(AUDITED)] == [
         ("hook.created", hook.id),
         ("hook.updated", hook.id),
         ("hook.tested", hook.id),
+        ("hook.secret_rotated", hook.id),
         ("hook.deleted", hook.id),
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from chatd.hooks.domain.ports import Delivery, DeliveryLog, HookOutcome
 from chatd.hooks.store.deliveries import DELIVERIES_MAX, PostgresDeliveries
 from chatd.hooks.store.hooks import PostgresHooks
 from chatd.primitives.domain.errors import RequestIdReused, ResourceNotFound, VersionConflict
+from chatd.resources import STORED_KEYS
 from parley.postgres import Pool
 from parley.secrets import Keyring, SecretBox
 from parley.settings import Secret
 from support.chatd.hooks.in_memory_hooks import HOOK_ID, InMemoryDeliveries, InMemoryHooks, hook
 
 SECRET = Secret("whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
+HOUR = timedelta(hours=1)
 OTHER_ID = "00000000-0000-4000-8000-0000000000f1"
 
 
@@ -112,8 +115,54 @@ async def test_a_repeated_request_finds_its_hook_and_the_same_secret(
     assert (first, secret.reveal()) == (again, same.reveal())
     with pytest.raises(RequestIdReused):
         await stored.create(hook(), SECRET, b"2")
-    assert (await stored.secret(HOOK_ID)).reveal() == SECRET.reveal()
+    assert await revealed(stored) == [SECRET.reveal()]
     assert len(changes) == 1
+
+
+async def revealed(stored: PostgresHooks) -> list[str]:
+    return [secret.reveal() for secret in await stored.secrets(HOOK_ID)]
+
+
+async def test_a_secret_is_rotated_once_for_each_request(
+    stored: PostgresHooks, changes: list[None]
+) -> None:
+    first, second, third = SECRET, Secret("whsec_Mg=="), Secret("whsec_Mw==")
+    made, _ = await stored.create(hook(), first, b"1")
+    rotated, given = await stored.rotate_secret(HOOK_ID, second, HOUR, b"2")
+    assert (rotated.version, given.reveal()) == (made.version + 1, second.reveal())
+    again, same = await stored.rotate_secret(HOOK_ID, third, HOUR, b"2")
+    assert (again, same.reveal()) == (rotated, second.reveal())
+    assert rotated.previous_secret_until is not None
+    assert await revealed(stored) == [second.reveal(), first.reveal()]
+    await stored.rotate_secret(HOOK_ID, third, HOUR, b"3")
+    assert await revealed(stored) == [third.reveal(), second.reveal()]
+    ended, _ = await stored.rotate_secret(HOOK_ID, first, timedelta(), b"4")
+    assert (ended.previous_secret_until, await revealed(stored)) == (None, [first.reveal()])
+    assert len(changes) == 4
+    with pytest.raises(ResourceNotFound):
+        await stored.rotate_secret(OTHER_ID, first, HOUR, b"5")
+
+
+async def test_a_previous_secret_signs_until_its_time_is_over(
+    pool: Pool, stored: PostgresHooks
+) -> None:
+    await stored.create(hook(), SECRET, b"1")
+    await stored.rotate_secret(HOOK_ID, Secret("whsec_Mg=="), HOUR, b"2")
+    await pool.execute("UPDATE chat.hooks SET previous_until = previous_until - interval '1 hour'")
+    assert await revealed(stored) == ["whsec_Mg=="]
+    assert (await stored.find(HOOK_ID)).previous_secret_until is None
+
+
+async def test_a_previous_secret_follows_the_master_key(pool: Pool) -> None:
+    old = Keyring.generate()
+    await PostgresHooks(pool, SecretBox(old)).create(hook(), SECRET, b"1")
+    await PostgresHooks(pool, SecretBox(old)).rotate_secret(
+        HOOK_ID, Secret("whsec_Mg=="), HOUR, b"2"
+    )
+    new = Keyring((*Keyring.generate().keys, *old.keys))
+    await STORED_KEYS.adopt(pool, new)
+    after = PostgresHooks(pool, SecretBox(Keyring(new.keys[:1])))
+    assert await revealed(after) == ["whsec_Mg==", SECRET.reveal()]
 
 
 async def test_the_secret_is_sealed(pool: Pool, stored: PostgresHooks) -> None:
@@ -138,7 +187,7 @@ async def test_a_change_needs_the_version_that_it_was_made_from(stored: Postgres
     with pytest.raises(ResourceNotFound):
         await stored.find(OTHER_ID)
     with pytest.raises(ResourceNotFound):
-        await stored.secret(OTHER_ID)
+        await stored.secrets(OTHER_ID)
 
 
 async def test_there_are_only_so_many_hooks(stored: PostgresHooks) -> None:

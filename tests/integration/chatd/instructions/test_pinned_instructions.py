@@ -93,6 +93,24 @@ async def test_pinned_instructions_stay_until_they_are_refreshed(
     assert (await stage.pins.refresh(chat_id, ANN)).version == 2
 
 
+async def test_the_file_of_the_home_comes_first_and_counts_for_the_drift(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    stage.fake.files["~/AGENTS.md"] = b"answer in French"
+    at_home = ContextFile("~/AGENTS.md", "answer in French")
+    assert await stage.turn(chat_id) == (at_home, KIND)
+    asked = len(stage.fake.requests)
+    assert await stage.turn(chat_id) == (at_home, KIND)
+    assert len(stage.fake.requests) == asked
+    assert not await stage.pins.compare(chat_id, ANN, await stage.cache.chat(chat_id))
+    stage.fake.files["~/AGENTS.md"] = b"answer in German"
+    assert await stage.pins.compare(chat_id, ANN, await stage.cache.chat(chat_id))
+    assert stage.published == [chat_id]
+    del stage.fake.files["~/AGENTS.md"]
+    assert (await stage.pins.refresh(chat_id, ANN)).found.files == (KIND,)
+
+
 async def test_drift_is_stored_and_published_once_until_a_refresh(
     stage: Stage, served: ServedChats
 ) -> None:

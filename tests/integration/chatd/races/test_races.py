@@ -61,6 +61,10 @@ class Forks:
         if self.copied is not None:
             await self.copied(agent_id)
 
+    async def discard(self, agent_id: ChatId) -> None:
+        if agent_id in self.made:
+            self.made.remove(agent_id)
+
     async def has_files(self, agent_id: ChatId, owner_id: OwnerId) -> bool:
         return agent_id not in self.without_files
 
@@ -225,18 +229,19 @@ async def test_a_race_that_is_cancelled_while_its_copies_are_made_starts_nothing
 
     stage.forks.copied = cancel
     await stage.races.start(NEW, KEY)
-    assert stage.started == []
+    assert (stage.started, stage.forks.made) == ([], [])
     assert {each.status for each in (await stage.race()).candidates} == {CandidateStatus.STARTING}
 
 
 async def test_a_cancelled_race_stops_what_runs_and_starts_nothing(stage: Stage) -> None:
-    stage.forks.lost = NEW.candidates[0].chat_id
+    stage.forks.lost = NEW.candidates[1].chat_id
     with pytest.raises(NodeLost):
         await stage.races.start(NEW, KEY)
+    assert len(stage.forks.made) == 1
     assert (await stage.races.cancel(RACE, ANN)).cancelled_at is not None
     stage.forks.lost = None
     await stage.races.start(NEW, KEY)
-    assert (stage.started, stage.stopped) == ([], [])
+    assert (stage.started, stage.stopped, stage.forks.made) == ([], [], [])
 
 
 async def test_only_candidates_that_run_are_stopped(stage: Stage) -> None:

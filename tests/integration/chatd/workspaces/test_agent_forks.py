@@ -157,3 +157,42 @@ async def test_a_copy_beyond_the_disk_space_of_its_owner_is_refused(pool: Pool) 
         await forks.fork(ChatId(source.id), other, OWNER)
     with pytest.raises(WorkspaceNotFound):
         await store.get(other)
+
+
+async def test_a_copy_that_was_removed_is_made_again_by_a_repeated_request(pool: Pool) -> None:
+    store = PostgresWorkspaces(pool)
+    source = fresh("source", is_scratch_of_chat=True)
+    await store.add_scratch(source, DRIVER, 15.0)
+    agent_id = ChatId(next(IDS))
+    failed = Ready(store, source.id, {"state": State.FAILED, "has_files": False}).forks()
+    with pytest.raises(WorkspaceNotReady):
+        await failed.fork(ChatId(source.id), agent_id, OWNER)
+    assert (await store.get(agent_id)).state is State.DELETED
+    made = Ready(store, source.id, {"state": State.READY, "has_files": True}).forks()
+    await made.fork(ChatId(source.id), agent_id, OWNER)
+    assert (await store.get(agent_id)).state is State.PENDING
+
+
+async def test_a_fork_whose_chat_was_not_created_within_an_hour_is_left_behind(
+    pool: Pool, agent: SpawnRequest
+) -> None:
+    store = PostgresWorkspaces(pool)
+    source = fresh("source", id=WorkspaceId(agent.root_chat_id), is_scratch_of_chat=True)
+    ids = (WorkspaceId(agent.chat_id), WorkspaceId(next(IDS)), WorkspaceId(next(IDS)))
+    used, unstarted, recent = (
+        fresh(
+            f"fork{each}"[:60],
+            id=each,
+            is_scratch_of_chat=True,
+            kind=Kind.FORK,
+            parent_id=source.id,
+        )
+        for each in ids
+    )
+    for each in (source, used, unstarted, recent):
+        await store.add_scratch(each, DRIVER, 15.0)
+    aged = "UPDATE chat.workspaces SET changed_at = changed_at - interval '2 hours' WHERE id <> $1"
+    await pool.execute(aged, recent.id)
+    assert [seen.workspace.id for seen in await store.orphaned(9)] == [unstarted.id]
+    await Ready(store, source.id, {}).forks().discard(ChatId(unstarted.id))
+    assert await store.orphaned(9) == ()

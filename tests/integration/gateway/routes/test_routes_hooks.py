@@ -24,6 +24,7 @@ SHOWN = {
     "id": ID,
     "disabled": False,
     "created_at": "2026-01-01T00:00:00Z",
+    "previous_secret_until": None,
 }
 GIVEN = hook_pb2.Hook(
     name="policy",
@@ -88,6 +89,18 @@ async def test_a_hook_is_created_read_changed_tested_and_deleted(stack: GatewayS
     answers["TestHook"] = api.TestHookResponse(delivery=delivery)
     tested = await stack.owner.request("POST", f"{PATH}/{ID}/test", {}, headers=KEY)
     assert (tested.status, tested.json()) == (200, shown)
+    rotated = stored()
+    rotated.previous_secret_until.FromSeconds(1767229200)
+    answers["RotateHookSecret"] = api.RotateHookSecretResponse(hook=rotated, secret="whsec_y")
+    rotation = await stack.owner.request(
+        "POST", f"{PATH}/{ID}/rotate-secret", {"overlap_s": 3600}, headers=KEY
+    )
+    until = {"previous_secret_until": "2026-01-01T01:00:00Z"}
+    assert (rotation.status, rotation.json()) == (
+        200,
+        {"hook": {**SHOWN, **until}, "secret": "whsec_y"},
+    )
+    assert last_request(stack).overlap_s == 3600
     answers["ListHookDeliveries"] = api.ListHookDeliveriesResponse(deliveries=[delivery])
     log = await stack.owner.request("GET", f"{PATH}/{ID}/deliveries?limit=7")
     assert log.json() == {"items": [shown]}

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ def room(request: pytest.FixtureRequest, directory: Path) -> Iterator[Room]:
 
 def page(room: Room, path: str, **fields: int) -> protocol.Page:
     limits = {"offset_line": 1, "limit_lines": 2000, "max_bytes": 65536, "line_bytes": 4096}
-    [answer] = room.ask(protocol.ReadPage(path, **{**limits, **fields}))
+    given: dict[str, Any] = {**limits, **fields}
+    [answer] = room.ask(protocol.ReadPage(path, **given))
     assert isinstance(answer, protocol.Page)
     return answer
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator
+from functools import partial
 
 import grpc
 import psutil
@@ -357,6 +358,21 @@ async def test_an_absent_file_that_may_be_absent_starts_no_file_worker(
     files.put("AGENTS.md", "be brief\n")
     assert (await files.read("AGENTS.md", without_suggestions=True)).text == "be brief\n"
     assert len(workers_of(house)) == 1
+
+
+async def test_a_file_of_the_home_is_read_apart_from_the_files(files: Files) -> None:
+    home = files.root.parent / "home"
+    absent = (grpc.StatusCode.NOT_FOUND, "PATH_NOT_FOUND")
+    files.put("AGENTS.md", "of the files\n")
+    read = partial(files.read, "AGENTS.md", without_suggestions=True, in_home=True)
+    assert await reason_of(read()) == absent
+    assert (await files.read("AGENTS.md")).text == "of the files\n"
+    (home / "AGENTS.md").write_text("of the home\n")
+    assert (await read()).text == "of the home\n"
+    assert (await files.read("AGENTS.md")).text == "of the files\n"
+    (home / "AGENTS.md").unlink()
+    (home / "AGENTS.md").symlink_to(files.root / "AGENTS.md")
+    assert await reason_of(read()) == (grpc.StatusCode.PERMISSION_DENIED, "OUTSIDE_WORKSPACE")
 
 
 async def test_a_path_that_leads_out_is_not_called_absent(files: Files) -> None:

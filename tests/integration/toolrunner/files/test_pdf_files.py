@@ -5,6 +5,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pypdf
 import pytest
@@ -34,7 +35,8 @@ def room(directory: Path) -> Iterator[FileWorkerProcess]:
 
 def page(room: FileWorkerProcess, **fields: int) -> protocol.Page:
     limits = {"offset_line": 1, "limit_lines": 2000, "max_bytes": 65536, "line_bytes": 4096}
-    [answer] = room.ask(protocol.ReadPage("f.pdf", **{**limits, **fields}))
+    given: dict[str, Any] = {**limits, **fields}
+    [answer] = room.ask(protocol.ReadPage("f.pdf", **given))
     assert isinstance(answer, protocol.Page)
     return answer
 

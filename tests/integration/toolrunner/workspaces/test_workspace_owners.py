@@ -12,6 +12,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import Kind, hand_over, walk
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.workspaces.merge.fork_base import Base, copy_with_base
+from toolrunner.workspaces.sources.home_file import copy_home_file
 
 OWNER = 23_456
 
@@ -52,6 +53,27 @@ def test_a_copy_is_given_away_before_its_base_remembers_it(tmp_path: Path) -> No
     assert outside.stat().st_uid == 0
     assert {path: base.entries[path].copy for path in found} == found
     assert (base.text("d/f"), base.text("g")) == (b"f", b"g" * 5000)
+
+
+def test_a_fork_has_the_instruction_file_of_the_home_of_its_parent(tmp_path: Path) -> None:
+    workspaces = Workspaces(tmp_path)
+    parent, fork = (workspaces.prepared(WorkspaceId(name)) for name in ("parent", "fork"))
+    copy_home_file(parent, fork, OWNER)
+    assert list(fork.home.iterdir()) == []
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    (parent.home / "AGENTS.md").symlink_to(secret)
+    copy_home_file(parent, fork, OWNER)
+    assert list(fork.home.iterdir()) == []
+    (parent.home / "AGENTS.md").unlink()
+    os.mkfifo(parent.home / "AGENTS.md")
+    copy_home_file(parent, fork, OWNER)
+    assert list(fork.home.iterdir()) == []
+    (parent.home / "AGENTS.md").unlink()
+    write(parent.home, {"AGENTS.md": "be kind", ".cache/large": "x"})
+    copy_home_file(parent, fork, OWNER)
+    (copied,) = fork.home.iterdir()
+    assert (copied.read_text(), copied.stat().st_uid) == ("be kind", OWNER)
 
 
 def test_files_from_before_there_were_users_get_one(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ async def served_hooks(pool: Pool) -> AsyncIterator[ServedHooks]:
         log, cached = PostgresDeliveries(pool), CachedHooks(stored, clock)
         dispatcher = HookDispatcher(
             cached,
-            sender=WebhookSender(guarded, stored.secret, clock),
+            sender=WebhookSender(guarded, stored.secrets, clock),
             log=log,
             clock=clock,
             clean=Redactor().clean,

@@ -48,6 +48,10 @@ class InMemoryWorkers:
         self._owners: dict[ChatId, Owner] = {}
         self._changes: dict[ChatId, tuple[int, datetime]] = {}
 
+    def owner_of(self, chat_id: ChatId) -> Owner:
+        """Return the owner of a chat."""
+        return self._owners[chat_id]
+
     def add(self, state: ChatState, owner: Owner, changed_at: datetime) -> None:
         """Store a chat that last changed at that time."""
         self._chats.chats[state.chat_id] = StoredChat(state)

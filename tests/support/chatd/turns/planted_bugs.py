@@ -33,6 +33,7 @@ from chatd.primitives.domain.ids import (
     WorkerId,
 )
 from chatd.primitives.domain.requests import ClientKey
+from chatd.tools.agents.waits import AgentWaits
 from chatd.turns.engine.calls import OpenCall, ToolCaller
 from chatd.turns.engine.history import History
 from chatd.turns.engine.mailbox import Mailbox
@@ -354,6 +355,10 @@ async def _sweep_as_known(self: Sweeper) -> None:
     await self._claim_waiting()
 
 
+async def _look_for_no_wait(self: AgentWaits) -> None:
+    return
+
+
 # Found by the simulation itself.
 def _open_whatever_the_action(state: ChatState, action_id: ExecutionId) -> PendingCall:
     for call in state.pending:
@@ -434,6 +439,7 @@ BUGS = {
     "an answer that leaves its action open": Bug(
         SOUND, action_answers, "with_results", _results_without_an_end
     ),
+    "waits for agents that nobody ends": Bug(SOUND, AgentWaits, "_round", _look_for_no_wait),
     "calls that ask and are left at their executors": Bug(
         SOUND, state_changes, "calls_at_executors", _leave_all_at_executors
     ),

@@ -225,7 +225,7 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         if request.path in self.forbidden:
             status = grpc.StatusCode.PERMISSION_DENIED
             return await self._refuse(context, status, "PATH_FORBIDDEN")
-        data = self.files.get(request.path)
+        data = self.files.get(f"~/{request.path}" if request.in_home else request.path)
         if data is None:
             return await self._refuse(
                 context, grpc.StatusCode.NOT_FOUND, "PATH_NOT_FOUND", suggestions="a.py\nb.py"

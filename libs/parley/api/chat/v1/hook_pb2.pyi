@@ -140,6 +140,7 @@ class Hook(_message.Message):
     DISABLED_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    PREVIOUS_SECRET_UNTIL_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUID."""
     name: _builtins.str
@@ -166,6 +167,10 @@ class Hook(_message.Message):
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
 
+    @_builtins.property
+    def previous_secret_until(self) -> _timestamp_pb2.Timestamp:
+        """Until when requests are signed with the previous secret as well; absent if they are not."""
+
     def __init__(
         self,
         *,
@@ -179,10 +184,11 @@ class Hook(_message.Message):
         disabled: _builtins.bool = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         etag: _builtins.str = ...,
+        previous_secret_until: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "previous_secret_until", b"previous_secret_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "disabled", b"disabled", "etag", b"etag", "events", b"events", "fail_policy", b"fail_policy", "id", b"id", "name", b"name", "timeout_ms", b"timeout_ms", "tools", b"tools", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "disabled", b"disabled", "etag", b"etag", "events", b"events", "fail_policy", b"fail_policy", "id", b"id", "name", b"name", "previous_secret_until", b"previous_secret_until", "timeout_ms", b"timeout_ms", "tools", b"tools", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -315,6 +315,64 @@ class TestHookResponse(_message.Message):
 Global___TestHookResponse: _TypeAlias = TestHookResponse  # noqa: Y015
 
 @_typing.final
+class RotateHookSecretRequest(_message.Message):
+    """Replaces the secret of a hook."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    HOOK_ID_FIELD_NUMBER: _builtins.int
+    OVERLAP_S_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the same secret."""
+    hook_id: _builtins.str
+    """The hook."""
+    overlap_s: _builtins.int
+    """For how many seconds requests are signed with the previous secret as well, 0 to 604800; 0 means that it ends at once."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        hook_id: _builtins.str = ...,
+        overlap_s: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hook_id", b"hook_id", "overlap_s", b"overlap_s", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateHookSecretRequest: _TypeAlias = RotateHookSecretRequest  # noqa: Y015
+
+@_typing.final
+class RotateHookSecretResponse(_message.Message):
+    """The hook and its new secret."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOOK_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    secret: _builtins.str
+    """The secret that signs its requests from now on; this one time."""
+    @_builtins.property
+    def hook(self) -> _hook_pb2.Hook:
+        """The hook."""
+
+    def __init__(
+        self,
+        *,
+        hook: _hook_pb2.Hook | None = ...,
+        secret: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["hook", b"hook"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hook", b"hook", "secret", b"secret"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateHookSecretResponse: _TypeAlias = RotateHookSecretResponse  # noqa: Y015
+
+@_typing.final
 class ListHookDeliveriesRequest(_message.Message):
     """Asks for deliveries."""
 

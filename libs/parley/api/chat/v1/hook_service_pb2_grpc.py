@@ -65,6 +65,11 @@ class HookServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.TestHookRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.TestHookResponse.FromString,
                 _registered_method=True)
+        self.RotateHookSecret = channel.unary_unary(
+                '/parley.api.chat.v1.HookService/RotateHookSecret',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.RotateHookSecretRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.RotateHookSecretResponse.FromString,
+                _registered_method=True)
         self.ListHookDeliveries = channel.unary_unary(
                 '/parley.api.chat.v1.HookService/ListHookDeliveries',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.ListHookDeliveriesRequest.SerializeToString,
@@ -118,6 +123,13 @@ class HookServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RotateHookSecret(self, request, context):
+        """Replace the signing secret of a hook. The new one is in the response and can not be read later.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHookDeliveries(self, request, context):
         """List the newest deliveries to a hook, the newest first; the last 200 are kept.
         """
@@ -157,6 +169,11 @@ def add_HookServiceServicer_to_server(servicer, server):
                     servicer.TestHook,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.TestHookRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.TestHookResponse.SerializeToString,
+            ),
+            'RotateHookSecret': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateHookSecret,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.RotateHookSecretRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.RotateHookSecretResponse.SerializeToString,
             ),
             'ListHookDeliveries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHookDeliveries,
@@ -327,6 +344,33 @@ class HookService:
             '/parley.api.chat.v1.HookService/TestHook',
             parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.TestHookRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.TestHookResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateHookSecret(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.HookService/RotateHookSecret',
+            parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.RotateHookSecretRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_hook__service__pb2.RotateHookSecretResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,6 +27,8 @@ class HookServiceStub:
     """Delete a hook with its log."""
     TestHook: _aio.UnaryUnaryMultiCallable[_hook_service_pb2.TestHookRequest, _hook_service_pb2.TestHookResponse]
     """Send an event with invented data to a hook, also to a disabled one, and return the delivery."""
+    RotateHookSecret: _aio.UnaryUnaryMultiCallable[_hook_service_pb2.RotateHookSecretRequest, _hook_service_pb2.RotateHookSecretResponse]
+    """Replace the signing secret of a hook. The new one is in the response and can not be read later."""
     ListHookDeliveries: _aio.UnaryUnaryMultiCallable[_hook_service_pb2.ListHookDeliveriesRequest, _hook_service_pb2.ListHookDeliveriesResponse]
     """List the newest deliveries to a hook, the newest first; the last 200 are kept."""
 
@@ -74,6 +76,13 @@ class HookServiceServicer:
         context: _aio.ServicerContext[_hook_service_pb2.TestHookRequest, _abc.Awaitable[_hook_service_pb2.TestHookResponse]],
     ) -> _abc.Awaitable[_hook_service_pb2.TestHookResponse]:
         """Send an event with invented data to a hook, also to a disabled one, and return the delivery."""
+
+    def RotateHookSecret(
+        self,
+        request: _hook_service_pb2.RotateHookSecretRequest,
+        context: _aio.ServicerContext[_hook_service_pb2.RotateHookSecretRequest, _abc.Awaitable[_hook_service_pb2.RotateHookSecretResponse]],
+    ) -> _abc.Awaitable[_hook_service_pb2.RotateHookSecretResponse]:
+        """Replace the signing secret of a hook. The new one is in the response and can not be read later."""
 
     def ListHookDeliveries(
         self,

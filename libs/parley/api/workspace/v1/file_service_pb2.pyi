@@ -115,6 +115,7 @@ class ReadFileRequest(_message.Message):
     MAX_BYTES_FIELD_NUMBER: _builtins.int
     LINE_BYTES_FIELD_NUMBER: _builtins.int
     WITHOUT_SUGGESTIONS_FIELD_NUMBER: _builtins.int
+    IN_HOME_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     """The file."""
     offset_line: _builtins.int
@@ -129,6 +130,8 @@ class ReadFileRequest(_message.Message):
     """Whether the error for an absent path may lack similar names: then no file worker is started
     for it.
     """
+    in_home: _builtins.bool
+    """Whether the path is in the home of the workspace's processes, and not in its files."""
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, for which chat and how far confined."""
@@ -143,10 +146,11 @@ class ReadFileRequest(_message.Message):
         max_bytes: _builtins.int = ...,
         line_bytes: _builtins.int = ...,
         without_suggestions: _builtins.bool = ...,
+        in_home: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "limit_lines", b"limit_lines", "line_bytes", b"line_bytes", "max_bytes", b"max_bytes", "offset_line", b"offset_line", "path", b"path", "without_suggestions", b"without_suggestions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "in_home", b"in_home", "limit_lines", b"limit_lines", "line_bytes", b"line_bytes", "max_bytes", b"max_bytes", "offset_line", b"offset_line", "path", b"path", "without_suggestions", b"without_suggestions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -61,6 +61,26 @@ def test_a_hook_is_listed_changed_tested_and_removed(capsys: pytest.CaptureFixtu
     ]
 
 
+def test_a_secret_is_rotated_with_an_overlap(capsys: pytest.CaptureFixture[str]) -> None:
+    until = {**HOOK, "previous_secret_until": "2026-01-02T00:00:00Z"}
+    answers = (
+        *(LISTED, Answer(200, {"hook": until, "secret": "whsec_new"})),
+        *(LISTED, Answer(200, {"hook": HOOK, "secret": "whsec_newer"})),
+    )
+    with fake_api(*answers) as api:
+        assert parley(api, "rotate", "policy") == 0
+        shown = capsys.readouterr().out
+        assert "until 2026-01-02T00:00:00Z" in shown
+        assert "whsec_new\n" in shown
+        assert parley(api, "rotate", "policy", "--overlap", "0") == 0
+        assert "Replaced." in capsys.readouterr().out
+    asked = [each for each in api.requests if each.method == "POST"]
+    assert [(each.path, each.body["overlap_s"]) for each in asked] == [
+        ("/api/v1/hooks/id-1/rotate-secret", 86_400),
+        ("/api/v1/hooks/id-1/rotate-secret", 0),
+    ]
+
+
 def test_an_unknown_hook_and_an_empty_change_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

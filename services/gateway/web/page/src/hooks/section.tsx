@@ -19,6 +19,8 @@ import { type Body, HookForm } from "./hook-form.tsx";
 import { deliveries, type Delivery, type Hook, hooks, hookVersion, refreshHooks } from "./queries.ts";
 
 const HOOKS_MAX = 10;
+/** For how long both secrets sign after one was replaced: a day. */
+const OVERLAP_S = 86_400;
 
 interface Made {
   name: string;
@@ -52,7 +54,7 @@ export default function HooksSection() {
           items.length ? (
             <div className="cards">
               {items.map((each) => (
-                <HookCard key={each.id} hook={each} />
+                <HookCard key={each.id} hook={each} onSecret={setMade} />
               ))}
             </div>
           ) : (
@@ -80,7 +82,7 @@ function NewHook({ onMade, onClose }: { onMade: (made: Made) => void; onClose: (
   );
 }
 
-function HookCard({ hook }: { hook: Hook }) {
+function HookCard({ hook, onSecret }: { hook: Hook; onSecret: (made: Made) => void }) {
   const [open, setOpen] = useState<"edit" | "log">();
   const [test, setTest] = useState<Delivery | "running">();
   const params = { path: { hook_id: hook.id } };
@@ -113,6 +115,9 @@ function HookCard({ hook }: { hook: Hook }) {
         {hook.events.map((each) => <span key={each} className="badge">{each}</span>)}
         {hook.tools.map((each) => <code key={each} className="badge">{each}</code>)}
       </p>
+      {hook.previous_secret_until && (
+        <p className="field-hint">Requests are signed with the previous secret as well until {new Date(hook.previous_secret_until).toLocaleString()}.</p>
+      )}
       <CheckField label="Enabled" checked={!hook.disabled} onChange={(isOn) => void enable(isOn)} />
       {test === "running" && <p className="field-hint" role="status">The hook is being asked…</p>}
       {test && test !== "running" && <TestResult delivery={test} />}
@@ -120,6 +125,17 @@ function HookCard({ hook }: { hook: Hook }) {
         <Button small onClick={() => setOpen("edit")}>Edit</Button>
         <Button small disabled={test === "running"} onClick={() => void ask()}>Test</Button>
         <Button small onClick={() => setOpen("log")}>Deliveries</Button>
+        <ConfirmButton
+          label="New secret"
+          title={`Replace the secret of ${hook.name}?`}
+          text="For a day requests are signed with both secrets, so that its consumer can be changed over."
+          done="The secret is replaced."
+          onConfirm={async () => {
+            const { secret } = await answered(api.POST("/api/v1/hooks/{hook_id}/rotate-secret", { params, body: { overlap_s: OVERLAP_S } }));
+            onSecret({ name: hook.name, secret });
+            await refreshHooks();
+          }}
+        />
         <ConfirmButton
           label="Delete"
           title={`Delete ${hook.name}?`}
