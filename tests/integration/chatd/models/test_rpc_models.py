@@ -64,6 +64,7 @@ async def test_a_provider_and_a_model_are_kept_as_they_were_given(served: Served
         etag="1",
         effective_prices=model_pb2.Prices(input="3.75", output="0"),
         effective_context_limit_tokens=1000,
+        effective_compaction_threshold_percent=90,
         **given,
     )
     assert [each for each in await served.ada.listed() if not each.from_environment] == [model]

@@ -51,6 +51,9 @@ MODEL_JSON: dict[str, Any] = {
     "options": {"a": 1},
     "from_environment": False,
     "etag": "7",
+    "is_favourite": False,
+    "is_hidden": False,
+    "effective_compaction_threshold_percent": 0,
 }
 STORED_KEY = model_pb2.ProviderKey(
     id="k-1", hint="wxyz", order=1, provider_id="p-1", created_at=Timestamp(seconds=0)

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { models, queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
-import { SelectField } from "../forms/fields.tsx";
+import { CheckField, SelectField } from "../forms/fields.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { installation, overrides } from "./queries.ts";
@@ -40,6 +40,12 @@ export function Overrides() {
     if (changed) queryClient.setQueryData(installation.queryKey, changed);
   }
 
+  async function allowOwn(isAllowed: boolean): Promise<void> {
+    const change = answered(api.PATCH("/api/v1/settings", { body: { own_model_overrides_allowed: isAllowed } }));
+    const changed = await change.catch(complain);
+    if (changed) queryClient.setQueryData(installation.queryKey, changed);
+  }
+
   return (
     <div className="section-part">
       <h3 className="section-part-title">Models for other purposes</h3>
@@ -51,6 +57,12 @@ export function Overrides() {
               value={data.fallback_model_id ?? ""}
               options={[["", "None: the turn waits and tries again"], ...options.slice(1)]}
               onChange={(modelId) => void setFallback(modelId)}
+            />
+            <CheckField
+              label="People may have own models"
+              hint="For chats without a chosen model and for agents, in their settings."
+              checked={data.own_model_overrides_allowed}
+              onChange={(isAllowed) => void allowOwn(isAllowed)}
             />
           </div>
         )}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Model } from "../api/types.ts";
-import { groupsOfModels } from "./model-groups.ts";
+import { groupsOfModels, offeredModels } from "./model-groups.ts";
 
 function model(id: string, provider_id: string): Model {
   return { id, name: id, display_name: id.toUpperCase(), provider_id } as Model;
@@ -20,4 +20,16 @@ test("models are grouped by provider, and those of providers without a name come
 test("words of names and providers narrow the list, all of them", () => {
   expect(shown("open ZET")).toEqual([["OpenAI", ["zeta"]]]);
   expect(shown("open alpha")).toEqual([]);
+});
+
+test("favourites come first, in a group of their own", () => {
+  const [zeta, ...others] = MODELS;
+  const groups = groupsOfModels([{ ...zeta!, is_favourite: true }, ...others], NAMES, "");
+  expect(groups.map((group) => group.title)).toEqual(["Favourites", "Anthropic", "Other providers"]);
+});
+
+test("a hidden model is offered only while it is chosen", () => {
+  const models = [{ ...MODELS[0]!, enabled: true }, { ...MODELS[1]!, enabled: true, is_hidden: true }];
+  expect(offeredModels(models, null).map((each) => each.id)).toEqual(["zeta"]);
+  expect(offeredModels(models, "alpha").map((each) => each.id)).toEqual(["zeta", "alpha"]);
 });

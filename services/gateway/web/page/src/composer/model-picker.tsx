@@ -8,7 +8,8 @@ import type { Model, ReasoningEffort } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
 import { useRemembered } from "../ui/remembered.ts";
 import { Menu, MenuHeading, MenuItem, MenuLine, MenuSearch } from "../ui/menu.tsx";
-import { groupsOfModels } from "./model-groups.ts";
+import { ownModels } from "../settings/queries.ts";
+import { groupsOfModels, offeredModels } from "./model-groups.ts";
 
 const EFFORTS: readonly ReasoningEffort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 /** With more models than these there is a field to search them. */
@@ -38,6 +39,12 @@ function useProviderNames(): ReadonlyMap<string, string> {
   return new Map([["scripted", "Demo"], ...[...own, ...all].map((each) => [each.id, each.display_name || each.name] as const)]);
 }
 
+/** The own model of chats for which none was chosen, if this person has one that holds. */
+function useOwnDefault() {
+  const own = useQuery(ownModels).data;
+  return own?.allowed ? own.items.find((each) => each.purpose === "root" && each.mode === "model") : undefined;
+}
+
 interface Props {
   choice: ModelChoice;
   onChoose: (choice: ModelChoice) => void;
@@ -48,12 +55,15 @@ interface Props {
 export function ModelPicker({ choice, onChoose, children }: Props) {
   const query = useQuery(models);
   const [words, setWords] = useState("");
-  const all = (query.data?.items ?? []).filter((each) => each.enabled);
-  const chosen = all.find((each) => each.id === choice.modelId) ?? all.find((each) => each.is_default);
+  const own = useOwnDefault();
+  const wantedId = choice.modelId ?? own?.model_id ?? null;
+  const all = offeredModels(query.data?.items ?? [], wantedId);
+  const chosen = all.find((each) => each.id === wantedId) ?? all.find((each) => each.is_default);
   const efforts = effortsOf(chosen);
   const known = chosen ? chosen.display_name || chosen.name : "Demo model";
-  const name = useRemembered(`parley.model.${choice.modelId ?? "default"}`, query.data ? known : undefined) ?? "Model";
-  const effort = choice.effort ?? chosen?.default_effort;
+  const name = useRemembered(`parley.model.${wantedId ?? "default"}`, query.data ? known : undefined) ?? "Model";
+  const ownEffort = chosen !== undefined && chosen.id === own?.model_id && !choice.modelId ? own.reasoning_effort : null;
+  const effort = choice.effort ?? ownEffort ?? chosen?.default_effort;
   return (
     <Menu
       label="Model"
