@@ -87,6 +87,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "skill": ("parley.cli.accounts.skill", "Keep skills, which models read when they need them."),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
+    "template": (
+        "parley.cli.workspaces.template",
+        "List templates, and fix how long workspaces live.",
+    ),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
     "audit": (
