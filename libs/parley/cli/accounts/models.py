@@ -19,7 +19,7 @@ SETTINGS = "/api/v1/me/settings"
 THRESHOLDS = "compaction_threshold_percents"
 PURPOSES = ("root", "general", "explore")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-COLUMNS = ("id", "model", "summarized at", "marks")
+COLUMNS = ("id", "model", "provider", "summarized at", "marks")
 
 purpose_argument = click.argument("purpose", type=click.Choice(PURPOSES))
 off_option = click.option("--off", is_flag=True, help="Take it off the list again.")
@@ -46,6 +46,7 @@ def ls(as_json: bool) -> None:
         (
             each["id"],
             each["display_name"],
+            each["provider_display_name"],
             f"{each['effective_compaction_threshold_percent']} %",
             ", ".join(_marks(each)),
         )

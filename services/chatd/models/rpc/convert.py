@@ -79,6 +79,7 @@ def model_to_proto(
     default = catalogue.default()
     price = price_of(model, entry)
     window = model.context_limit_tokens or (0 if entry is None else entry.context_limit_tokens)
+    provider = catalogue.providers.get(model.provider_id)
     return model_pb2.Model(
         id=model.id,
         provider_id=model.provider_id,
@@ -97,6 +98,7 @@ def model_to_proto(
         from_environment=model.is_given,
         effective_prices=None if price is None else _prices(price),
         effective_context_limit_tokens=window,
+        provider_display_name="" if provider is None else provider.display_name or provider.name,
         is_favourite=model.id in settings.favourite_model_ids,
         is_hidden=model.id in settings.hidden_model_ids,
         effective_compaction_threshold_percent=settings.threshold_percent(

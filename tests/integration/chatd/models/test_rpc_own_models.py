@@ -99,7 +99,7 @@ async def test_administrators_switch_own_models_off(served: ServedModels) -> Non
     await served.ann.ask(own(ROOT, MODEL, model_id="m"))
 
 
-def listing(**ids: list[str]) -> api.UpdateUserSettingsRequest:
+def listing(**ids: Any) -> api.UpdateUserSettingsRequest:
     request = api.UpdateUserSettingsRequest(settings=settings_pb2.UserSettings(**ids))
     request.update_mask.paths.extend(ids)
     return request

@@ -43,7 +43,7 @@ TOTALS_JSON = {
     "cache_write_tokens": 4,
     "model_runtime_ms": 99,
 }
-ROW_JSON = {"id": "x", "name": None, "totals": TOTALS_JSON}
+ROW_JSON = {"id": "x", "name": None, "totals": TOTALS_JSON, "provider_display_name": None}
 INSTALLATION_JSON: dict[str, Any] = {
     "system_prompt": "be kind",
     "include_default_system_prompt": True,

@@ -14,6 +14,7 @@ MODEL: dict[str, Any] = {
     "id": "m-1",
     "name": "big",
     "display_name": "The big one",
+    "provider_display_name": "Acme",
     "is_default": True,
     "is_favourite": True,
     "is_hidden": False,
@@ -76,7 +77,9 @@ def test_models_are_listed_marked_and_have_own_thresholds(
         assert parley(api, "threshold", "big", "default") == 0
         assert parley(api, "favourite", "m-1", "--off") == 0
         assert parley(api, "hide", "m-1") == 0
-    assert "m-1  The big one  40 %           default, favourite" in capsys.readouterr().out
+    assert (
+        "m-1  The big one  Acme      40 %           default, favourite" in capsys.readouterr().out
+    )
     assert asked(api) == [
         ("PATCH", SETTINGS, {"compaction_threshold_percents": {"m-1": 90, "m-2": 50}}),
         ("PATCH", SETTINGS, {"compaction_threshold_percents": {"m-2": 50}}),

@@ -7,6 +7,7 @@ import { CheckField, SelectField } from "../forms/fields.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { installation, overrides } from "./queries.ts";
+import { modelOptions } from "../ui/model-label.ts";
 
 type Purpose = components["schemas"]["ModelPurpose"];
 
@@ -22,7 +23,7 @@ export function Overrides() {
   const offered = useQuery(models).data?.items ?? [];
   const options: [string, string][] = [
     ["", "The model of the chat"],
-    ...offered.map((each): [string, string] => [each.id, each.display_name]),
+    ...modelOptions(offered),
   ];
 
   async function set(purpose: Purpose, modelId: string): Promise<void> {

@@ -15,9 +15,9 @@ export function offeredModels(models: readonly Model[], chosenId: string | null)
 }
 
 /** Group models by the names of their providers, after favourites; those of providers without a known name come last. */
-export function groupsOfModels(models: readonly Model[], names: ReadonlyMap<string, string>, words: string): ModelGroup[] {
+export function groupsOfModels(models: readonly Model[], words: string): ModelGroup[] {
   const typed = words.trim().toLowerCase().split(/\s+/).filter(Boolean);
-  const titleOf = (model: Model): string => names.get(model.provider_id) ?? OTHERS;
+  const titleOf = (model: Model): string => model.provider_display_name || OTHERS;
   const fitting = models.filter((each) => {
     const said = `${each.display_name} ${each.name} ${titleOf(each)}`.toLowerCase();
     return typed.every((word) => said.includes(word));

@@ -10,6 +10,7 @@ import { CheckField, SelectField, TextField, withStored } from "../forms/fields.
 import { useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
+import { modelOptions } from "../ui/model-label.ts";
 import { Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { bodyOf, OF_CHAT, OF_INSTALLATION, type OwnModel, type OwnPurpose, valueOf, withThreshold } from "./own-model.ts";
@@ -97,7 +98,7 @@ function Purpose({ purpose, label, defaults, own, offered, disabled }: PurposePr
   const saving = useSaving();
   const value = valueOf(own);
   const efforts = effortsOf(offered.find((each) => each.id === value));
-  const options = [...defaults, ...offered.map((each) => [each.id, each.display_name || each.name] as const)];
+  const options = [...defaults, ...modelOptions(offered)];
 
   async function set(next: string, effort: ReasoningEffort | null): Promise<void> {
     const params = { path: { purpose } };
@@ -146,7 +147,15 @@ function ModelTable({ rows, settings }: { rows: readonly Model[]; settings: Sett
       keyOf={(row) => row.id}
       empty={{ title: "No models", text: "An administrator adds providers and models." }}
       columns={[
-        { title: "Model", cell: (row) => <span className="cell-main">{row.display_name || row.name}</span> },
+        {
+          title: "Model",
+          cell: (row) => (
+            <>
+              <span className="cell-main">{row.display_name || row.name}</span>
+              <span className="cell-side">{row.provider_display_name}</span>
+            </>
+          ),
+        },
         {
           title: "First in lists",
           cell: (row) => (
