@@ -154,6 +154,7 @@ def servicers(components: Components, chat_servicer: ChatServicer) -> tuple[obje
         grantees,
         spend.limits_changed,
         resources.process.clock,
+        catalogue.configuration.names_of,
     )
     restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (

@@ -31,6 +31,12 @@ READERS = {
     "fallback_model_id": "chatd/turns/engine/setups.py",
     "custom_prompt": "chatd/turns/engine/setups.py",
     "compaction_threshold_percents": "chatd/models/domain/preferences.py",
+    "own_model_overrides_allowed": "chatd/models/domain/own_model_choice.py",
+    "root_model": "chatd/models/domain/own_model_choice.py",
+    "general_model": "chatd/models/domain/own_model_choice.py",
+    "explore_model": "chatd/models/domain/own_model_choice.py",
+    "favourite_model_ids": "chatd/models/rpc/models.py",
+    "hidden_model_ids": "chatd/models/rpc/convert.py",
 }
 #: Methods of the settings themselves -> the module that calls them.
 DERIVED = {
@@ -78,7 +84,9 @@ def test_the_fields_of_the_contract_are_the_stored_ones() -> None:
     model = {"model_id", "reasoning_effort"}
     assert names_of(settings_pb2.AdvisorSettings.DESCRIPTOR) == advisor | model
     user = {field.name for field in fields(UserSettings)}
-    assert names_of(settings_pb2.UserSettings.DESCRIPTOR) == user
+    # So have the own models of a user.
+    own_models = {"root_model", "general_model", "explore_model"}
+    assert names_of(settings_pb2.UserSettings.DESCRIPTOR) | own_models == user
 
 
 def test_every_setting_of_a_process_has_a_reader() -> None:

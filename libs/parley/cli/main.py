@@ -83,9 +83,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "monitor": ("parley.cli.chats.monitor", "Show what wakes a chat, and cancel it."),
     "goal": ("parley.cli.chats.goal", "Let a chat go on until a check passes."),
     "mcp": ("parley.cli.mcp_servers.mcp", "Add MCP servers, probe them, and call their tools."),
+    "models": ("parley.cli.accounts.models", "List models, and keep own choices among them."),
     "skill": ("parley.cli.accounts.skill", "Keep skills, which models read when they need them."),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
+    "template": (
+        "parley.cli.workspaces.template",
+        "List templates, and fix how long workspaces live.",
+    ),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
     "audit": (

@@ -18,6 +18,7 @@ from chatd.instructions.clients.files import NodeSkillFiles
 from chatd.instructions.engine.nested import NestedInstructionTools
 from chatd.instructions.store.skills import PostgresSkills
 from chatd.model_limits import retry_policy, turn_limits
+from chatd.models.engine.agent_models import ConfiguredAgentModels
 from chatd.models.store.catalogue import ChatFacts
 from chatd.models.wiring import ModelComponents
 from chatd.monitors.store.monitors import PostgresMonitors
@@ -319,7 +320,11 @@ def _agents(
             settings.agents_depth_max, settings.agents_per_root_max, settings.agents_cost_micros_max
         ),
         forks=workspaces.forks,
-        types=AgentTypes(files, ConfiguredDefaults(catalogue.configuration)),
+        types=AgentTypes(
+            files,
+            ConfiguredDefaults(catalogue.configuration),
+            ConfiguredAgentModels(catalogue.configuration),
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
 
@@ -30,6 +31,7 @@ class SpawnRequest:
     Attributes:
         chat_id: Its id, derived from the call that starts it.
         depth: Its level below the root, from 1.
+        model: Its model and effort.
         is_forked: Whether it works in a fork of its parent's workspace, which has its id.
         mcp_server_ids: The MCP servers of its parent; None for the default ones.
         fallback_model_id: The fallback model of its parent; empty for the installation's.
@@ -42,7 +44,7 @@ class SpawnRequest:
     title: str
     prompt: str
     mode: ChatMode
-    model_id: str
+    model: ModelChoice
     mcp_server_ids: tuple[str, ...] | None
     is_forked: bool = False
     fallback_model_id: str = ""

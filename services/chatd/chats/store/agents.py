@@ -19,7 +19,6 @@ from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.content.domain.messages import Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
-from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 
@@ -172,9 +171,8 @@ def _require(request: SpawnRequest, limits: AgentLimits, tree: asyncpg.Record) -
 def _new_chat(
     request: SpawnRequest, parent_chat_id: ChatId, owner_group_ids: tuple[str, ...]
 ) -> NewChat:
-    choice = ModelChoice(request.model_id)
     message = NewMessage(
-        Role.USER, (Text(request.prompt),), created_by=request.owner.id, choice=choice
+        Role.USER, (Text(request.prompt),), created_by=request.owner.id, choice=request.model
     )
     return NewChat(
         request.chat_id,
@@ -182,7 +180,8 @@ def _new_chat(
         request.title,
         has_own_title=True,
         messages=(message,),
-        model_id=request.model_id,
+        model_id=request.model.model_id,
+        reasoning_effort=request.model.reasoning_effort,
         mode=request.mode,
         workspace_id=request.chat_id if request.is_forked else "",
         mcp_server_ids=request.mcp_server_ids,

@@ -198,6 +198,14 @@ class Catalogue:
         model = self.models.get(model_id)
         return "" if model is None else model.provider_id
 
+    def names_of(self, model_id: str) -> tuple[str, str] | None:
+        """Return the names for people of a model and its provider, deleted ones included."""
+        model = self.models.get(model_id)
+        provider = None if model is None else self.providers.get(model.provider_id)
+        if model is None or provider is None:
+            return None
+        return model.display_name or model.name, provider.display_name or provider.name
+
     def _long_name(self, model: Model) -> str:
         return f"{self.providers[model.provider_id].name}/{model.name}"
 

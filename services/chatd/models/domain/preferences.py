@@ -3,6 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from chatd.models.domain.own_model import (
+    CHAT_DEFAULT,
+    INSTALLATION_DEFAULT,
+    OwnModel,
+    OwnPurpose,
+)
 from chatd.models.domain.profile import THRESHOLD_PERCENT
 
 ADVISOR_USES_PER_TURN = 3
@@ -58,6 +64,7 @@ class InstallationSettings:
         fallback_model_id: The model that continues a turn when the provider of its own is down or
             over quota; empty for none.
         retention_notice_days: How many days before its end the owner of a chat is told.
+        own_model_overrides_allowed: Whether users' own models for chats and agents have an effect.
     """
 
     system_prompt: str = ""
@@ -72,6 +79,7 @@ class InstallationSettings:
     advisor: AdvisorSettings = AdvisorSettings()
     retention_notice_days: int = 7
     fallback_model_id: str = ""
+    own_model_overrides_allowed: bool = True
 
     @property
     def has_default_prompt(self) -> bool:
@@ -88,12 +96,32 @@ class UserSettings:
     Attributes:
         custom_prompt: The user's own instructions.
         compaction_threshold_percents: How full the context of a model may be, by its id.
+        favourite_model_ids: The models that come first in the user's lists.
+        hidden_model_ids: The models that the user's pickers leave out.
+        root_model: The model of chats for which none was chosen.
+        general_model: The model of agents that these chats start.
+        explore_model: The model of agents that only read and search.
     """
 
     custom_prompt: str = ""
     compaction_threshold_percents: Mapping[str, int] = field(default_factory=dict)
+    favourite_model_ids: tuple[str, ...] = ()
+    hidden_model_ids: tuple[str, ...] = ()
+    root_model: OwnModel = CHAT_DEFAULT
+    general_model: OwnModel = INSTALLATION_DEFAULT
+    explore_model: OwnModel = INSTALLATION_DEFAULT
 
     def threshold_percent(self, model_id: str, configured_percent: int) -> int:
         """Return the threshold of a model: the user's, else the configured, else the default."""
         wanted = self.compaction_threshold_percents.get(model_id, configured_percent)
         return wanted if 0 <= wanted <= 100 else THRESHOLD_PERCENT
+
+    def own_model(self, purpose: OwnPurpose) -> OwnModel:
+        """Return the own model of a purpose."""
+        match purpose:
+            case OwnPurpose.ROOT:
+                return self.root_model
+            case OwnPurpose.GENERAL:
+                return self.general_model
+            case OwnPurpose.EXPLORE:
+                return self.explore_model

@@ -103,6 +103,10 @@ class ConfigurationCache:
         """Return the settings of the advisor."""
         return (await self.current()).catalogue.settings.advisor
 
+    async def names_of(self, model_id: str) -> tuple[str, str] | None:
+        """Return the names for people of a model and its provider; None if it is unknown."""
+        return (await self.current()).catalogue.names_of(model_id)
+
     async def user(self, user_id: OwnerId) -> UserConfig:
         """Return the settings and keys of a user."""
         return await self._users.get_or_read(user_id, lambda: self._stored.user(user_id))

@@ -14,6 +14,7 @@ from chatd.models.domain.catalogue import (
     ProviderType,
     Purpose,
 )
+from chatd.models.domain.preferences import UserSettings
 from chatd.models.domain.price import Price
 from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.profile import ReasoningEffort
@@ -71,13 +72,14 @@ def key_to_proto(key: ProviderKey) -> model_pb2.ProviderKey:
 
 
 def model_to_proto(
-    model: Model, catalogue: Catalogue, book: PriceBook, *, is_full: bool
+    model: Model, catalogue: Catalogue, book: PriceBook, settings: UserSettings, *, is_full: bool
 ) -> model_pb2.Model:
-    """Return a model; its options are for administrators only."""
+    """Return a model as a user with these settings sees it; its options need `is_full`."""
     entry = book.find(model.name)
     default = catalogue.default()
     price = price_of(model, entry)
     window = model.context_limit_tokens or (0 if entry is None else entry.context_limit_tokens)
+    provider = catalogue.providers.get(model.provider_id)
     return model_pb2.Model(
         id=model.id,
         provider_id=model.provider_id,
@@ -96,6 +98,12 @@ def model_to_proto(
         from_environment=model.is_given,
         effective_prices=None if price is None else _prices(price),
         effective_context_limit_tokens=window,
+        provider_display_name="" if provider is None else provider.display_name or provider.name,
+        is_favourite=model.id in settings.favourite_model_ids,
+        is_hidden=model.id in settings.hidden_model_ids,
+        effective_compaction_threshold_percent=settings.threshold_percent(
+            model.id, model.threshold_percent
+        ),
     )
 
 

@@ -31,17 +31,19 @@ class ModelMethods(CatalogueMethods):
         self, request: api.ListModelsRequest, context: Context
     ) -> api.ListModelsResponse:
         """List the models the caller may use; administrators see all."""
-        is_full = caller_as_owner().role in READERS_OF_ALL
-        catalogue = await self._ports.catalogue()
+        caller = caller_as_owner()
+        is_full = caller.role in READERS_OF_ALL
+        catalogue, settings = await self._ports.catalogue(), await self._ports.settings_of(caller)
         listed = [
             model
             for model in catalogue.models.values()
             if _is_shown(model, catalogue, is_full=is_full)
         ]
+        listed.sort(key=lambda model: model.id not in settings.favourite_model_ids)
         page, token = page_of(listed, lambda model: model.id, request.page_size, request.page_token)
         return api.ListModelsResponse(
             models=[
-                model_to_proto(model, catalogue, self._ports.book, is_full=is_full)
+                model_to_proto(model, catalogue, self._ports.book, settings, is_full=is_full)
                 for model in page
             ],
             next_page_token=token,
@@ -51,13 +53,14 @@ class ModelMethods(CatalogueMethods):
         self, request: api.GetModelRequest, context: Context
     ) -> api.GetModelResponse:
         """Return a model that the caller may use; administrators see all."""
-        is_full = caller_as_owner().role in READERS_OF_ALL
-        catalogue = await self._ports.catalogue()
+        caller = caller_as_owner()
+        is_full = caller.role in READERS_OF_ALL
+        catalogue, settings = await self._ports.catalogue(), await self._ports.settings_of(caller)
         model = catalogue.models.get(request.model_id)
         if model is None or not _is_shown(model, catalogue, is_full=is_full):
             raise ResourceNotFound("model", request.model_id[:64])
         return api.GetModelResponse(
-            model=model_to_proto(model, catalogue, self._ports.book, is_full=is_full)
+            model=model_to_proto(model, catalogue, self._ports.book, settings, is_full=is_full)
         )
 
     async def CreateModel(
@@ -128,7 +131,8 @@ class ModelMethods(CatalogueMethods):
 
     async def _model(self, stored: Model) -> model_pb2.Model:
         catalogue = await self._ports.catalogue()
-        return model_to_proto(stored, catalogue, self._ports.book, is_full=True)
+        settings = await self._ports.settings_of(caller_as_owner())
+        return model_to_proto(stored, catalogue, self._ports.book, settings, is_full=True)
 
 
 def _is_shown(model: Model, catalogue: Catalogue, *, is_full: bool) -> bool:

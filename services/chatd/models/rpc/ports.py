@@ -7,13 +7,14 @@ from typing import Protocol
 import grpc
 
 from chatd.models.domain.catalogue import Catalogue, Provider
+from chatd.models.domain.preferences import UserSettings
 from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.provider_keys import ProviderChecked
 from chatd.models.store.catalogue import KeyValues, Snapshot, UserConfig
 from chatd.models.store.models import Models
 from chatd.models.store.providers import Providers
 from chatd.primitives.domain.errors import InvalidRequest
-from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.domain.ids import Owner, OwnerId
 from chatd.primitives.rpc import fields
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceServicer
 
@@ -56,6 +57,10 @@ class ModelPorts:
     async def catalogue(self) -> Catalogue:
         """Return the catalogue of the installation."""
         return (await self.configuration.current()).catalogue
+
+    async def settings_of(self, user: Owner) -> UserSettings:
+        """Return the settings of a user."""
+        return (await self.configuration.user(user.id)).settings
 
     async def stored_model_id(self, text: str, field: str) -> str:
         """Return the id of a model that can be changed here.

@@ -1,6 +1,6 @@
 """SettingsService: settings of the installation and of users."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import grpc
 
@@ -10,12 +10,12 @@ from chatd.models.domain.preferences import AdvisorSettings, InstallationSetting
 from chatd.models.domain.profile import ReasoningEffort
 from chatd.models.rpc.convert import EFFORT, EFFORT_OF
 from chatd.models.rpc.fields import masked
+from chatd.models.rpc.own_models import OwnModelMethods
 from chatd.models.store.preferences import Preferences
 from chatd.primitives.domain.errors import InvalidRequest, UnknownIds
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import settings_pb2
 from parley.api.chat.v1 import settings_service_pb2 as api
-from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceServicer
 
 Context = grpc.aio.ServicerContext
 
@@ -24,15 +24,17 @@ TTL_MS_MAX = 30 * 24 * 3600 * 1000
 CUSTOM_PROMPT = "custom_prompt"
 FALLBACK = "fallback_model_id"
 THRESHOLDS = "compaction_threshold_percents"
+MODEL_LISTS = ("favourite_model_ids", "hidden_model_ids")
 
 #: The advisor has methods of its own, which set its model as well.
 INSTALLATION_FIELDS = tuple(
     name for name in InstallationSettings.__dataclass_fields__ if name != "advisor"
 )
-USER_FIELDS = tuple(UserSettings.__dataclass_fields__)
+#: Own models have methods of their own.
+USER_FIELDS = (CUSTOM_PROMPT, THRESHOLDS, *MODEL_LISTS)
 
 
-class SettingsServicer(SettingsServiceServicer):
+class SettingsServicer(OwnModelMethods):
     """Serves settings; errors are mapped to statuses by the server's table.
 
     Args:
@@ -43,8 +45,7 @@ class SettingsServicer(SettingsServiceServicer):
     def __init__(
         self, preferences: Preferences, catalogue: Callable[[], Awaitable[Catalogue]]
     ) -> None:
-        self._preferences = preferences
-        self._catalogue = catalogue
+        super().__init__(preferences, catalogue)
 
     async def GetInstallationSettings(
         self, request: api.GetInstallationSettingsRequest, context: Context
@@ -115,6 +116,8 @@ class SettingsServicer(SettingsServiceServicer):
             values[THRESHOLDS] = await self._of_known_models(
                 request.settings.compaction_threshold_percents
             )
+        for name in sorted(changed.intersection(MODEL_LISTS)):
+            values[name] = await self._known_models(name, getattr(request.settings, name))
         settings = await self._preferences.change_user(caller_as_owner().id, values)
         return api.UpdateUserSettingsResponse(settings=_user(settings))
 
@@ -140,6 +143,28 @@ class SettingsServicer(SettingsServiceServicer):
             raise UnknownIds("model", unknown)
         return found
 
+    async def _known_models(self, name: str, references: Sequence[str]) -> Sequence[str]:
+        """Return the ids of models, each once; stored ids of models that are gone are kept.
+
+        Raises:
+            UnknownIds: A model is not known.
+        """
+        stored = getattr(await self._preferences.user(caller_as_owner().id), name)
+        catalogue = await self._catalogue()
+        found: dict[str, None] = {}
+        unknown: dict[str, str] = {}
+        for index, reference in enumerate(references):
+            model = catalogue.models.get(reference) or catalogue.find(reference)
+            if model is not None and not model.is_deleted:
+                found[model.id] = None
+            elif reference in stored:
+                found[reference] = None
+            else:
+                unknown[f"settings.{name}[{index}]"] = "names no model"
+        if unknown:
+            raise UnknownIds("model", unknown)
+        return list(found)
+
 
 def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[str, object]:
     ttl_ms = given.workspace_ttl_ms
@@ -159,6 +184,7 @@ def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[s
         "untrusted_repositories": given.untrusted_repositories,
         "retention_notice_days": given.retention_notice_days,
         FALLBACK: given.fallback_model_id.strip(),
+        "own_model_overrides_allowed": given.own_model_overrides_allowed,
     }
 
 
@@ -175,6 +201,7 @@ def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSe
         untrusted_repositories=settings.untrusted_repositories,
         retention_notice_days=settings.retention_notice_days,
         fallback_model_id=settings.fallback_model_id,
+        own_model_overrides_allowed=settings.own_model_overrides_allowed,
     )
 
 
@@ -195,4 +222,6 @@ def _user(settings: UserSettings) -> settings_pb2.UserSettings:
     return settings_pb2.UserSettings(
         custom_prompt=settings.custom_prompt,
         compaction_threshold_percents=dict(settings.compaction_threshold_percents),
+        favourite_model_ids=settings.favourite_model_ids,
+        hidden_model_ids=settings.hidden_model_ids,
     )

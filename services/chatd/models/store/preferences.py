@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from chatd.models.domain.catalogue import ModelOverride
+from chatd.models.domain.own_model import OwnModel, OwnPurpose
 from chatd.models.domain.preferences import AdvisorSettings, InstallationSettings, UserSettings
 from chatd.models.store.config_version import CATALOGUE, ConfigChanges
 from chatd.models.store.models import DELETE_OVERRIDE, UPSERT_OVERRIDE
@@ -68,6 +69,10 @@ class Preferences:
     async def change_user(self, user_id: OwnerId, changes: Mapping[str, object]) -> UserSettings:
         """Change some settings of one user, by their field names."""
         return user_of(await self._change(user_id, user_id, changes))
+
+    async def set_own_model(self, user_id: OwnerId, purpose: OwnPurpose, own: OwnModel) -> None:
+        """Replace the own model of a user for one purpose."""
+        await self._change(user_id, user_id, {f"{purpose}_model": own})
 
     async def _change(self, scope: str, what: str, changes: Mapping[str, object]) -> Iterable[Row]:
         values = [msgspec.json.encode(value).decode() for value in changes.values()]

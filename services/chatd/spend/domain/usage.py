@@ -25,11 +25,12 @@ class UsageTotals:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """The totals of one user, model or chat tree; the name is empty where there is none."""
+    """The totals of one user, model or chat tree; names are empty where there are none."""
 
     id: str
     name: str
     totals: UsageTotals
+    provider_name: str = ""  # Only of a model.
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,12 @@ def totals_to_proto(totals: UsageTotals) -> usage_pb2.UsageTotals:
 
 def row_to_proto(row: UsageRow) -> usage_pb2.UsageRow:
     """Convert the totals of one row to their proto."""
-    return usage_pb2.UsageRow(id=row.id, name=row.name, totals=totals_to_proto(row.totals))
+    return usage_pb2.UsageRow(
+        id=row.id,
+        name=row.name,
+        totals=totals_to_proto(row.totals),
+        provider_display_name=row.provider_name,
+    )
 
 
 def span_from_proto(start: Timestamp | None, end: Timestamp | None, now: datetime) -> UsageSpan:

@@ -1,7 +1,7 @@
 """UsageService: totals of the ledger, and spend limits."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import grpc
@@ -12,7 +12,7 @@ from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 from chatd.spend.domain.limits import SpendLimit, SpendStatus, Subject, SubjectKind
-from chatd.spend.domain.usage import UsageReader, UsageSpan
+from chatd.spend.domain.usage import UsageReader, UsageRow, UsageSpan
 from chatd.spend.rpc.convert import (
     limit_from_proto,
     limit_to_proto,
@@ -59,6 +59,7 @@ class UsagePorts:
         grantees: Checks which users and groups exist.
         limits_changed: Publishes to every process, this one included, that a limit changed.
         clock: The clock.
+        names_of: Returns the names for people of a model and its provider; None if it is unknown.
     """
 
     usage: PostgresUsage
@@ -68,6 +69,7 @@ class UsagePorts:
     grantees: Grantees
     limits_changed: Callable[[], None]
     clock: Clock
+    names_of: Callable[[str], Awaitable[tuple[str, str] | None]]
 
 
 class _SpenderToken(msgspec.Struct, frozen=True, array_like=True):
@@ -105,9 +107,14 @@ class UsageServicer(UsageServiceServicer):
         used = await self._ports.usage.of_user(user_id, self._span(request), reader)
         return api.GetUserUsageResponse(
             totals=totals_to_proto(used.totals),
-            by_model=[row_to_proto(row) for row in used.by_model],
+            by_model=[row_to_proto(await self._named(row)) for row in used.by_model],
             by_chat=[row_to_proto(row) for row in used.by_chat],
         )
+
+    async def _named(self, row: UsageRow) -> UsageRow:
+        """Return the row of a model with its names for people, else with those of the ledger."""
+        names = await self._ports.names_of(row.id)
+        return row if names is None else replace(row, name=names[0], provider_name=names[1])
 
     async def ListUsage(
         self, request: api.ListUsageRequest, context: Context

@@ -54,7 +54,7 @@ OF_USER = """
 # May run: owner, administrator.
 SELECT_BY_MODEL = f"""
     SELECT grouping(u.model) = 1 AS is_all, coalesce(u.model, '') AS model,
-        coalesce(max(u.model_name), '') AS name, {TOTALS}
+        coalesce(max(u.model_name), '') AS name, coalesce(max(u.provider), '') AS provider, {TOTALS}
     FROM chat.usage u WHERE {OF_USER} GROUP BY GROUPING SETS ((), (u.model))
     ORDER BY cost_micros DESC, model
 """
@@ -114,7 +114,7 @@ class PostgresUsage:
         return UserUsage(
             totals=next(_totals_of(row) for row in models if row["is_all"]),
             by_model=tuple(
-                UsageRow(row["model"], row["name"], _totals_of(row))
+                UsageRow(row["model"], row["name"], _totals_of(row), row["provider"])
                 for row in models
                 if not row["is_all"]
             ),

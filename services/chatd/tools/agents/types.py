@@ -12,11 +12,12 @@ from chatd.content.domain.agent_types import (
     AgentTypeRefused,
     parsed_agent_type,
 )
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.orders import AgentOrders, unsupported_keywords
 from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Execution
-from chatd.models.domain.profile import ModelChoice
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.tools.workspace.arguments import BadArguments
 
 SCHEMA_BYTES_MAX: Final = 16 * 1024
@@ -53,16 +54,24 @@ class Models(Protocol):
         ...
 
 
+class AgentModels(Protocol):
+    """The models of agents for which none is named."""
+
+    async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
+        """Return the model that is configured for agents; empty for that of their parents."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenType:
     """The type of an agent to start.
 
     Attributes:
-        model_id: Its model; empty for that of its parent.
+        model: Its model and effort; empty for the model of its parent.
     """
 
     orders: AgentOrders
-    model_id: str = ""
+    model: ModelChoice = NO_CHOICE
     is_explorer: bool = False
 
 
@@ -72,11 +81,13 @@ class AgentTypes:
     Args:
         files: The files of workspaces.
         models: Finds models.
+        agent_models: The models of agents for which none is named.
     """
 
-    def __init__(self, files: TypeFiles, models: Models) -> None:
+    def __init__(self, files: TypeFiles, models: Models, agent_models: AgentModels) -> None:
         self._files = files
         self._models = models
+        self._agent_models = agent_models
 
     async def choose(
         self, execution: Execution, name: str, report_schema: dict[str, Any] | None
@@ -91,7 +102,7 @@ class AgentTypes:
         above = execution.context.orders.tool_names
         if name in BUILT_IN_TYPES:
             orders = AgentOrders(tool_names=above, report_schema_json=schema_json)
-            return ChosenType(orders, is_explorer=name == "explore")
+            return await self._chosen(execution, orders, is_explorer=name == "explore")
         described = _named(execution.context.agent_types, name)
         content = await self._files.text(execution.chat_id, execution.owner, described.path)
         try:
@@ -101,11 +112,21 @@ class AgentTypes:
         orders = AgentOrders(
             name, found.body, _tool_names(found.type, above), report_schema_json=schema_json
         )
-        return ChosenType(orders, await self._model_id(found.type), found.type.is_explorer)
+        if not found.type.model:
+            return await self._chosen(execution, orders, is_explorer=found.type.is_explorer)
+        return ChosenType(orders, await self._named_model(found.type), found.type.is_explorer)
 
-    async def _model_id(self, described: AgentType) -> str:
+    async def _chosen(
+        self, execution: Execution, orders: AgentOrders, *, is_explorer: bool
+    ) -> ChosenType:
+        """Return a type that names no model."""
+        is_reading = is_explorer or execution.dispatch.mode is not ChatMode.ORDINARY
+        model = await self._agent_models.of_agents(execution.owner.id, is_explorer=is_reading)
+        return ChosenType(orders, model, is_explorer)
+
+    async def _named_model(self, described: AgentType) -> ModelChoice:
         try:
-            return (await self._models.choice(ModelChoice(described.model))).model_id
+            return await self._models.choice(ModelChoice(described.model))
         except ChatError:
             raise _mistake(described, f"names the unknown model {described.model!r}") from None
 

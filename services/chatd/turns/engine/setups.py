@@ -11,6 +11,7 @@ from chatd.content.domain.skills import offered_skills
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Catalogue, Purpose
 from chatd.models.domain.language_model import ModelError
+from chatd.models.domain.own_model_choice import root_choice
 from chatd.models.domain.preferences import NO_FALLBACK, InstallationSettings
 from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.profile import ModelChoice, ModelProfile
@@ -23,6 +24,7 @@ from chatd.models.domain.resolution import (
     turn_choice,
     usable_provider,
 )
+from chatd.models.engine.agent_models import log_skipped
 from chatd.models.store.catalogue import ChatFacts, Snapshot, UserConfig
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
@@ -107,6 +109,8 @@ class ConfiguredSetups:
         catalogue, settings = snapshot.catalogue, snapshot.catalogue.settings
         own = {key.provider_id for key in user.keys}
         wanted = turn_choice(choice, facts.choice)
+        if not facts.is_child:
+            wanted = root_choice(wanted, catalogue, user.settings, own, log_skipped)
         resolved = resolve(catalogue, wanted, self._book, own)
         summariser = for_purpose(catalogue, (Purpose.COMPACTION,), self._book, own)
         if summariser is None and Purpose.COMPACTION in catalogue.overrides:

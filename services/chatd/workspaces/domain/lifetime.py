@@ -1,9 +1,10 @@
 """The autostop of a workspace: deadlines, their extension by activity, and warnings."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from chatd.workspaces.domain.workspace import Lifetime
+from chatd.workspaces.domain.workspace import Lifetime, TtlSource
 
 #: How long before the autostop users are warned.
 WARNING: Final = timedelta(minutes=5)
@@ -44,18 +45,22 @@ def is_due(deadline: datetime | None, now: datetime) -> bool:
     return deadline is not None and deadline <= now
 
 
-def chosen_ttl_ms(
-    *, asked_ms: int | None, installation_ms: int, template_ms: int, template_max_ms: int
-) -> int:
+def chosen_lifetime(template: Lifetime, *, asked_ms: int | None, installation_ms: int) -> Lifetime:
     """Return the lifetime of a new workspace.
 
     The requested lifetime takes precedence over the installation's, which takes precedence over the
-    template's. All are limited to the maximum of the template; 0, no end, exceeds any maximum.
+    template's, unless the template fixes its own. All are limited to the maximum of the template;
+    0, no end, exceeds any maximum.
     """
-    wanted = asked_ms if asked_ms is not None else (installation_ms or template_ms)
-    if template_max_ms and (wanted == 0 or wanted > template_max_ms):
-        return template_max_ms
-    return wanted
+    ttl_ms, source = template.ttl_ms, TtlSource.TEMPLATE
+    if not template.is_ttl_fixed and asked_ms is not None:
+        ttl_ms, source = asked_ms, TtlSource.REQUESTED
+    elif not template.is_ttl_fixed and installation_ms:
+        ttl_ms, source = installation_ms, TtlSource.INSTALLATION
+    most_ms = template.ttl_max_ms
+    if most_ms and (ttl_ms == 0 or ttl_ms > most_ms):
+        ttl_ms, source = most_ms, TtlSource.TEMPLATE
+    return replace(template, ttl_ms=ttl_ms, source=source)
 
 
 def _after(moment: datetime, span_ms: int) -> datetime | None:

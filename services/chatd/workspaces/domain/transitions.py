@@ -34,6 +34,7 @@ from chatd.workspaces.domain.workspace import (
     Failure,
     FailureKind,
     State,
+    TtlSource,
     Usage,
     Workspace,
 )
@@ -184,7 +185,7 @@ def _used(workspace: Workspace, now: datetime) -> Workspace:
 
 
 def _with_ttl(workspace: Workspace, ttl_ms: int) -> Workspace:
-    lifetime = replace(workspace.lifetime, ttl_ms=ttl_ms)
+    lifetime = replace(workspace.lifetime, ttl_ms=ttl_ms, source=TtlSource.REQUESTED)
     if workspace.started_at is None or not workspace.is_usable:
         return replace(workspace, lifetime=lifetime)
     deadline, latest = deadlines(lifetime, workspace.started_at)

@@ -83,6 +83,14 @@ class Usage:
     egress_bytes: int = 0
 
 
+class TtlSource(StrEnum):
+    """Where the lifetime of a workspace comes from."""
+
+    TEMPLATE = "template"
+    INSTALLATION = "installation"
+    REQUESTED = "requested"
+
+
 @dataclass(frozen=True, slots=True)
 class Lifetime:
     """The lifetime of a workspace; 0 means no end.
@@ -92,12 +100,17 @@ class Lifetime:
         ttl_max_ms: From its start to the latest autostop that activity can reach.
         bump_ms: How far activity extends the autostop.
         retention_ms: How long the files of a stopped one are kept.
+        is_ttl_fixed: Whether the template fixes `ttl_ms`, so that neither the installation nor a
+            user changes it.
+        source: Where `ttl_ms` comes from; None for templates, and if it was not recorded.
     """
 
     ttl_ms: int = 0
     ttl_max_ms: int = 0
     bump_ms: int = 3_600_000
     retention_ms: int = 7 * 24 * 3_600_000
+    is_ttl_fixed: bool = False
+    source: TtlSource | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from chatd.primitives.domain.requests import ClientKey
 from chatd.users.domain.groups import Groups, GroupsUnavailable
 from chatd.workspaces.domain.commands import NewFork, NewWorkspace, Remove, SetTtl, Start, Stop
 from chatd.workspaces.domain.errors import TemplateNotFound, WorkspaceNotReady
-from chatd.workspaces.domain.lifetime import TTL_MS_MAX, TTL_MS_MIN, chosen_ttl_ms
+from chatd.workspaces.domain.lifetime import TTL_MS_MAX, TTL_MS_MIN, chosen_lifetime
 from chatd.workspaces.domain.nodes import OUT_OF_REACH
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Nodes
 from chatd.workspaces.domain.quota import QuotaLimits, QuotaUse, uses
@@ -28,6 +28,7 @@ from chatd.workspaces.domain.templates import (
 )
 from chatd.workspaces.domain.workspace import (
     USABLE,
+    Lifetime,
     State,
     StopReason,
     Workspace,
@@ -151,7 +152,7 @@ class Control:
             owner_id=asked.owner_id,
             kind=template.kind,
             spec=replace(spec, secret_names=asked.secret_names),
-            lifetime=replace(template.lifetime, ttl_ms=await self._ttl_ms(template, asked.ttl_ms)),
+            lifetime=await self._lifetime(template.lifetime, asked.ttl_ms),
             created_at=now,
             last_used_at=now,
             template_id=template.id,
@@ -262,9 +263,11 @@ class Control:
         """Change the lifetime of a workspace.
 
         Raises:
-            InvalidRequest: it is too short, too long, or endless where that is not allowed.
+            InvalidRequest: it is too short, too long, endless where that is not allowed, or fixed
+                by its template.
         """
         _check_ttl(ttl_ms)
+        _check_fixed(workspace.lifetime, ttl_ms)
         most_ms = workspace.lifetime.ttl_max_ms
         if most_ms and (ttl_ms == 0 or ttl_ms > most_ms):
             raise InvalidRequest("ttl_ms", f"is beyond the most of its template, {most_ms}")
@@ -325,14 +328,18 @@ class Control:
         except TemplateNotFound:
             raise InvalidRequest("parameters", "its template is gone") from None
 
-    async def _ttl_ms(self, template: Template, asked_ms: int | None) -> int:
+    async def _lifetime(self, template: Lifetime, asked_ms: int | None) -> Lifetime:
         if asked_ms is not None:
             _check_ttl(asked_ms)
-        return chosen_ttl_ms(
-            asked_ms=asked_ms,
-            installation_ms=await self._ttl.workspace_ttl_ms(),
-            template_ms=template.lifetime.ttl_ms,
-            template_max_ms=template.lifetime.ttl_max_ms,
+            _check_fixed(template, asked_ms)
+        installation_ms = await self._ttl.workspace_ttl_ms()
+        return chosen_lifetime(template, asked_ms=asked_ms, installation_ms=installation_ms)
+
+
+def _check_fixed(lifetime: Lifetime, ttl_ms: int) -> None:
+    if lifetime.is_ttl_fixed and ttl_ms != lifetime.ttl_ms:
+        raise InvalidRequest(
+            "ttl_ms", f"is fixed by its template at {lifetime.ttl_ms}; leave it out"
         )
 
 

@@ -80,6 +80,12 @@ def workspace_to_proto(workspace: Workspace) -> workspace_pb2.Workspace:
         usage=None if workspace.usage is None else usage_to_proto(workspace.usage),
         sandbox_level=level_to_proto(workspace.sandbox_level),
         ttl_ms=lifetime.ttl_ms,
+        is_ttl_fixed=lifetime.is_ttl_fixed,
+        ttl_source=(
+            workspace_pb2.TTL_SOURCE_UNSPECIFIED
+            if lifetime.source is None
+            else workspace_pb2.TtlSource.Value(f"TTL_SOURCE_{lifetime.source.name}")
+        ),
         deadline=optional_time(workspace.deadline_at),
         max_deadline=optional_time(workspace.max_deadline_at),
         last_used_at=time_to_proto(workspace.last_used_at),

@@ -51,7 +51,7 @@ SETUP_MS_MAX: Final = 1_800_000
 HOST_CHARACTERS_MAX: Final = 255
 EXCERPT_CHARACTERS: Final = 1000
 
-LIFETIME: Final = frozenset({"ttl_ms", "ttl_max_ms", "bump_ms", "retention_ms"})
+LIFETIME: Final = frozenset({"ttl_ms", "ttl_max_ms", "bump_ms", "retention_ms", "is_ttl_fixed"})
 SOURCES: Final = frozenset({"scratch", "git", "local"})
 CHANGEABLE: Final = (
     "name",
@@ -74,6 +74,7 @@ CHANGEABLE: Final = (
     "ttl_max_ms",
     "bump_ms",
     "retention_ms",
+    "is_ttl_fixed",
     "sandbox_minimum",
 )
 
@@ -115,6 +116,7 @@ def template_of(given: template_pb2.Template, template_id: str, preset_ids: list
             ttl_max_ms=given.ttl_max_ms,
             bump_ms=given.bump_ms or 3_600_000,
             retention_ms=given.retention_ms or 604_800_000,
+            is_ttl_fixed=given.is_ttl_fixed,
         ),
         sandbox_minimum=level_of(given.sandbox_minimum),
     )
@@ -201,6 +203,7 @@ def _listed_fields(template: Template) -> dict[str, Any]:
         "ttl_max_ms": lifetime.ttl_max_ms,
         "bump_ms": lifetime.bump_ms,
         "retention_ms": lifetime.retention_ms,
+        "is_ttl_fixed": lifetime.is_ttl_fixed,
         "sandbox_minimum": level_to_proto(template.sandbox_minimum),
     }
 

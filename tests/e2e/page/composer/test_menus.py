@@ -59,7 +59,6 @@ async def test_models_are_grouped_by_provider_and_searched(
         "name": "grouped",
         "type": "anthropic",
         "display_name": "Grouped",
-        "user_keys_allowed": True,
     }
     made = call(stack, "POST", "/api/v1/providers", body)
     key = {"provider_id": made["id"], "key": "sk-of-nobody-0123456789"}

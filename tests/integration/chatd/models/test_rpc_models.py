@@ -64,6 +64,8 @@ async def test_a_provider_and_a_model_are_kept_as_they_were_given(served: Served
         etag="1",
         effective_prices=model_pb2.Prices(input="3.75", output="0"),
         effective_context_limit_tokens=1000,
+        effective_compaction_threshold_percent=90,
+        provider_display_name=provider.display_name,
         **given,
     )
     assert [each for each in await served.ada.listed() if not each.from_environment] == [model]
@@ -448,3 +450,11 @@ async def test_lists_come_in_pages(served: ServedModels) -> None:
         if not token:
             break
     assert names == ["m0", "m1", "m2", "m3", "scripted"]
+
+
+async def test_members_see_the_name_of_the_provider_of_each_model(served: ServedModels) -> None:
+    provider = await served.ada.provider("acme", display_name="Acme Models")
+    await served.ada.model(provider.id, "large")
+    assert (await served.ann.refusal(api.ListProvidersRequest())).reason == "ROLE_NOT_ALLOWED"
+    (model,) = [each for each in await served.ann.listed() if each.name == "large"]
+    assert model.provider_display_name == "Acme Models"

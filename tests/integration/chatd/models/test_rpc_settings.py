@@ -31,7 +31,10 @@ def changing(*paths: str, **values: Any) -> api.UpdateInstallationSettingsReques
 async def test_settings_are_as_usual_until_somebody_changes_them(served: ServedModels) -> None:
     usual = (await served.ann.ask(api.GetInstallationSettingsRequest())).settings
     assert usual == settings_pb2.InstallationSettings(
-        include_default_system_prompt=True, compact_on_final_step=True, retention_notice_days=7
+        include_default_system_prompt=True,
+        compact_on_final_step=True,
+        retention_notice_days=7,
+        own_model_overrides_allowed=True,
     )
     changed = await served.ada.ask(changing(system_prompt="Be kind.", retention_days=30))
     expected = settings_pb2.InstallationSettings(
@@ -39,6 +42,7 @@ async def test_settings_are_as_usual_until_somebody_changes_them(served: ServedM
         retention_days=30,
         compact_on_final_step=True,
         retention_notice_days=7,
+        own_model_overrides_allowed=True,
     )
     assert changed.settings == expected
     assert (await served.ann.ask(api.GetInstallationSettingsRequest())).settings == expected

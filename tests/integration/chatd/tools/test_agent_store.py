@@ -11,6 +11,7 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.store.catalogue import StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
@@ -27,7 +28,7 @@ REQUEST = SpawnRequest(
     title="First",
     prompt="Look.",
     mode=ChatMode.EXPLORE,
-    model_id="",
+    model=ModelChoice("small", ReasoningEffort.LOW),
     mcp_server_ids=None,
     fallback_model_id="other",
 )
@@ -66,6 +67,7 @@ async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_not
     assert await agents.below(ROOT) == (REQUEST.chat_id,)
     facts = await StoredCatalogue(pool, cast(Any, None)).chat(REQUEST.chat_id)
     assert facts.fallback_model_id == "other"
+    assert facts.choice == REQUEST.model
 
 
 async def test_the_orders_of_an_agent_are_stored_for_its_turns_and_its_parent(

@@ -10,6 +10,7 @@ from chatd.chats.domain.agents import AgentLimits, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.profile import NO_CHOICE
 from chatd.primitives.domain.errors import WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, WorkerId
 from chatd.workspaces.domain.commands import Remove, Start
@@ -43,7 +44,7 @@ async def agent(pool: Pool) -> SpawnRequest:
         title="Writer",
         prompt="Write.",
         mode=ChatMode.ORDINARY,
-        model_id="",
+        model=NO_CHOICE,
         mcp_server_ids=None,
         is_forked=True,
     )

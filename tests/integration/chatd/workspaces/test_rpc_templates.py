@@ -6,7 +6,7 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from parley.api.workspace.v1 import template_pb2
+from parley.api.workspace.v1 import template_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from support.chatd.chats.chat_people import EVES_GROUP, Person
 from support.chatd.chats.served_chats import ServedChats
@@ -96,3 +96,40 @@ async def test_a_lifetime_is_changed_within_its_bounds(
     assert changed.deadline.ToSeconds() - changed.started_at.ToSeconds() == 60
     refused = await served.ann.refusal(api.SetWorkspaceTtlRequest(**named, ttl_ms=1))
     assert refused.reason == "INVALID_REQUEST"
+
+
+async def test_a_template_that_fixes_its_lifetime_wins_over_the_installation_and_requests(
+    served: ServedChats, catalogue: Catalogue, admin: Person
+) -> None:
+    catalogue.ttl.ttl_ms = 60_000
+    fixed = git_template(is_ttl_fixed=True)
+    request = api.CreateTemplateRequest(request_id="fixed", template=fixed)
+    template = (await admin.ask(request)).template
+    assert template.is_ttl_fixed
+    (listed,) = (await served.ann.ask(api.ListTemplatesRequest(query="go"))).templates
+    assert listed.is_ttl_fixed
+    asked: dict[str, Any] = {"template_id": template.template_id, "parameters": {"repo": "one"}}
+    made = (await create(served.ann, **asked)).workspace
+    assert (made.ttl_ms, made.is_ttl_fixed) == (7_200_000, True)
+    assert made.ttl_source == workspace_pb2.TTL_SOURCE_TEMPLATE
+    await catalogue.drive()
+    named: dict[str, Any] = {"request_id": "longer", "workspace_id": made.workspace_id}
+    longer = await served.ann.refusal(api.SetWorkspaceTtlRequest(**named, ttl_ms=10_800_000))
+    assert (longer.reason, longer.metadata["field"]) == ("INVALID_REQUEST", "ttl_ms")
+    assert "fixed by its template at 7200000" in longer.message
+    other = api.CreateWorkspaceRequest(request_id="other", ttl_ms=60_000, **asked)
+    assert (await served.ann.refusal(other)).metadata["field"] == "ttl_ms"
+    # It is a setting like others: without it the installation's lifetime holds again.
+    update = api.UpdateTemplateRequest(
+        request_id="u", template=template, update_mask=FieldMask(paths=["is_ttl_fixed"])
+    )
+    update.template.is_ttl_fixed = False
+    await admin.ask(update)
+    free = (await create(served.ann, request_id="free", **asked)).workspace
+    assert (free.ttl_ms, free.is_ttl_fixed) == (60_000, False)
+    assert free.ttl_source == workspace_pb2.TTL_SOURCE_INSTALLATION
+    changed = api.SetWorkspaceTtlRequest(
+        request_id="mine", workspace_id=free.workspace_id, ttl_ms=120_000
+    )
+    own = (await served.ann.ask(changed)).workspace
+    assert own.ttl_source == workspace_pb2.TTL_SOURCE_REQUESTED

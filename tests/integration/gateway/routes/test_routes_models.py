@@ -27,6 +27,7 @@ MODEL = model_pb2.Model(
     effective_prices=model_pb2.Prices(input="3.75", output="15"),
     options_json='{"a": 1}',
     etag="7",
+    provider_display_name="Acme",
 )
 MODEL_JSON: dict[str, Any] = {
     "id": "m-1",
@@ -51,6 +52,10 @@ MODEL_JSON: dict[str, Any] = {
     "options": {"a": 1},
     "from_environment": False,
     "etag": "7",
+    "provider_display_name": "Acme",
+    "is_favourite": False,
+    "is_hidden": False,
+    "effective_compaction_threshold_percent": 0,
 }
 STORED_KEY = model_pb2.ProviderKey(
     id="k-1", hint="wxyz", order=1, provider_id="p-1", created_at=Timestamp(seconds=0)

@@ -43,7 +43,7 @@ TOTALS_JSON = {
     "cache_write_tokens": 4,
     "model_runtime_ms": 99,
 }
-ROW_JSON = {"id": "x", "name": None, "totals": TOTALS_JSON}
+ROW_JSON = {"id": "x", "name": None, "totals": TOTALS_JSON, "provider_display_name": None}
 INSTALLATION_JSON: dict[str, Any] = {
     "system_prompt": "be kind",
     "include_default_system_prompt": True,
@@ -56,6 +56,7 @@ INSTALLATION_JSON: dict[str, Any] = {
     "untrusted_repositories": False,
     "fallback_model_id": None,
     "retention_notice_days": 7,
+    "own_model_overrides_allowed": False,
 }
 
 
@@ -237,10 +238,11 @@ async def test_users_read_and_change_their_own_settings(stack: GatewayStack) -> 
         "GetUserSettings": settings_api.GetUserSettingsResponse(settings=settings),
         "UpdateUserSettings": settings_api.UpdateUserSettingsResponse(settings=settings),
     }
-    shown = {"custom_prompt": "hi", "compaction_threshold_percents": {"m": 50}}
+    given = {"custom_prompt": "hi", "compaction_threshold_percents": {"m": 50}}
+    shown = {**given, "favourite_model_ids": [], "hidden_model_ids": []}
 
     read = await stack.owner.request("GET", "/api/v1/me/settings")
-    changed = await stack.owner.request("PATCH", "/api/v1/me/settings", shown, KEY)
+    changed = await stack.owner.request("PATCH", "/api/v1/me/settings", given, KEY)
     wrong = await stack.owner.request(
         "PATCH", "/api/v1/me/settings", {"compaction_threshold_percents": {"m": 101}}
     )
@@ -255,3 +257,38 @@ async def test_users_read_and_change_their_own_settings(stack: GatewayStack) -> 
         422,
         "/compaction_threshold_percents/m",
     )
+
+
+async def test_users_have_own_models_by_purpose(stack: GatewayStack) -> None:
+    override = settings_pb2.OwnModelOverride(
+        purpose=settings_pb2.OWN_MODEL_PURPOSE_ROOT,
+        mode=settings_pb2.OWN_MODEL_MODE_MODEL,
+        model_id="m-1",
+    )
+    shown = {"purpose": "root", "mode": "model", "model_id": "m-1", "reasoning_effort": None}
+    stack.chatd.answers |= {
+        "SetOwnModelOverride": settings_api.SetOwnModelOverrideResponse(override=override),
+        "ListOwnModelOverrides": settings_api.ListOwnModelOverridesResponse(
+            allowed=True, overrides=[override]
+        ),
+    }
+    path = "/api/v1/me/model-overrides"
+
+    body = {"mode": "model", "model_id": "m-1"}
+    put = await stack.owner.request("PUT", f"{path}/root", body, KEY)
+    listed = await stack.owner.request("GET", path)
+    deleted = await stack.owner.request("DELETE", f"{path}/root", None, KEY)
+    unknown = await stack.owner.request("PUT", f"{path}/poetry", body)
+
+    assert [request for _, request in stack.chatd.calls] == [
+        settings_api.SetOwnModelOverrideRequest(request_id="key-1", override=override),
+        settings_api.ListOwnModelOverridesRequest(),
+        settings_api.SetOwnModelOverrideRequest(
+            request_id="key-1",
+            override=settings_pb2.OwnModelOverride(purpose=settings_pb2.OWN_MODEL_PURPOSE_ROOT),
+        ),
+    ]
+    assert (put.status, put.json()) == (200, shown)
+    assert listed.json() == {"allowed": True, "items": [shown]}
+    assert deleted.status == 204
+    assert (unknown.status, unknown.json()["resource"]) == (404, "purpose")

@@ -53,7 +53,7 @@ class Somebody:
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        stub = self.settings if method.endswith("Settings") else self.models
+        stub = self.settings if hasattr(self.settings, method) else self.models
         if "request_id" in request.DESCRIPTOR.fields_by_name and not request.request_id:
             self.numbers[0] += 1
             request.request_id = f"request-{self.numbers[0]}"

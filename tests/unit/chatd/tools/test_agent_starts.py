@@ -10,7 +10,7 @@ from chatd.chats.domain.commands import Command
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
-from chatd.models.domain.profile import ModelChoice, ModelProfile
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ModelProfile, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.tools import AgentTools
@@ -85,8 +85,14 @@ class NoFiles:
 class NoModels:
     """Models that nothing names."""
 
+    def __init__(self) -> None:
+        self.of_all = NO_CHOICE
+
     async def choice(self, wanted: ModelChoice) -> ModelChoice:
         return wanted
+
+    async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
+        return self.of_all
 
 
 class Stage:
@@ -95,13 +101,14 @@ class Stage:
     def __init__(self) -> None:
         self.children, self.copies = Children(), Copies()
         self.states: list[ChatState] = []
+        self.models = NoModels()
         self.tools = AgentTools(
             self.children,
             self.children,
             started=self.states.append,
             limits=AgentLimits(),
             forks=self.copies,
-            types=AgentTypes(NoFiles(), NoModels()),
+            types=AgentTypes(NoFiles(), self.models, self.models),
         )
 
     async def spawn(self, context: TurnContext) -> dict[str, object]:
@@ -151,4 +158,11 @@ async def test_an_agent_has_the_models_of_its_parent_and_not_the_fallback_that_a
     await stage.spawn(setup.context(CHAT, ANN))
     (request,) = stage.children.started.values()
     assert setup.context(CHAT, ANN).model_id == "other"
-    assert (request.model_id, request.fallback_model_id) == ("own", "other")
+    assert (request.model.model_id, request.fallback_model_id) == ("own", "other")
+
+
+async def test_an_agent_has_the_model_that_is_configured_for_agents(stage: Stage) -> None:
+    stage.models.of_all = ModelChoice("small", ReasoningEffort.LOW)
+    await stage.spawn(TurnSetup(ModelProfile("own")).context(CHAT, ANN))
+    (request,) = stage.children.started.values()
+    assert request.model == stage.models.of_all

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from chatd.workspaces.domain.commands import Report, SetTtl, Use, Warn
-from chatd.workspaces.domain.lifetime import bumped, chosen_ttl_ms, deadlines, is_due
+from chatd.workspaces.domain.lifetime import bumped, chosen_lifetime, deadlines, is_due
 from chatd.workspaces.domain.transitions import decide
-from chatd.workspaces.domain.workspace import Lifetime, State
+from chatd.workspaces.domain.workspace import Lifetime, State, TtlSource
 from support.chatd.workspaces.in_memory_workspaces import is_warning_due
 from support.chatd.workspaces.workspace_values import HOUR_MS, NOON, workspace
 
@@ -110,10 +110,25 @@ def test_a_new_ttl_counts_from_the_start() -> None:
 def test_the_ttl_is_what_was_asked_for_else_the_installations_else_the_templates(
     asked: int | None, installation: int, template: int, most: int, chosen: int
 ) -> None:
-    ttl_ms = chosen_ttl_ms(
-        asked_ms=asked,
-        installation_ms=installation,
-        template_ms=template,
-        template_max_ms=most,
-    )
-    assert ttl_ms == chosen
+    of_template = Lifetime(ttl_ms=template, ttl_max_ms=most)
+    lifetime = chosen_lifetime(of_template, asked_ms=asked, installation_ms=installation)
+    assert lifetime.ttl_ms == chosen
+
+
+@pytest.mark.parametrize(
+    ("asked", "installation", "most", "is_fixed", "source"),
+    [
+        (None, 0, 0, False, TtlSource.TEMPLATE),
+        (None, 3, 0, False, TtlSource.INSTALLATION),
+        (1, 3, 0, False, TtlSource.REQUESTED),
+        (9, 3, 8, False, TtlSource.TEMPLATE),
+        (None, 3, 0, True, TtlSource.TEMPLATE),
+    ],
+)
+def test_a_workspace_knows_where_its_lifetime_comes_from(
+    asked: int | None, installation: int, most: int, is_fixed: bool, source: TtlSource
+) -> None:
+    of_template = Lifetime(ttl_ms=2, ttl_max_ms=most, is_ttl_fixed=is_fixed)
+    lifetime = chosen_lifetime(of_template, asked_ms=asked, installation_ms=installation)
+    assert lifetime.source is source
+    assert lifetime.ttl_ms == 2 or not is_fixed

@@ -272,6 +272,10 @@ class Model(_message.Message):
     FROM_ENVIRONMENT_FIELD_NUMBER: _builtins.int
     EFFECTIVE_PRICES_FIELD_NUMBER: _builtins.int
     EFFECTIVE_CONTEXT_LIMIT_TOKENS_FIELD_NUMBER: _builtins.int
+    IS_FAVOURITE_FIELD_NUMBER: _builtins.int
+    IS_HIDDEN_FIELD_NUMBER: _builtins.int
+    PROVIDER_DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    EFFECTIVE_COMPACTION_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUID; the one of the demo is `scripted`."""
     provider_id: _builtins.str
@@ -302,6 +306,14 @@ class Model(_message.Message):
     """Whether it comes from the environment of the server, so that it cannot be changed here."""
     effective_context_limit_tokens: _builtins.int
     """The context that turns reckon with, the price book's included; 0 when it is not known."""
+    is_favourite: _builtins.bool
+    """Whether it is among the caller's favourites, which come first in lists."""
+    is_hidden: _builtins.bool
+    """Whether the caller left it out of their pickers."""
+    provider_display_name: _builtins.str
+    """Name of its provider for people."""
+    effective_compaction_threshold_percent: _builtins.int
+    """The threshold of the caller's own turns: the caller's own, else that of the model."""
     @_builtins.property
     def prices(self) -> Global___Prices:
         """Prices that replace the price book's; absent ones come from there."""
@@ -330,10 +342,14 @@ class Model(_message.Message):
         from_environment: _builtins.bool = ...,
         effective_prices: Global___Prices | None = ...,
         effective_context_limit_tokens: _builtins.int = ...,
+        is_favourite: _builtins.bool = ...,
+        is_hidden: _builtins.bool = ...,
+        provider_display_name: _builtins.str = ...,
+        effective_compaction_threshold_percent: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["effective_prices", b"effective_prices", "prices", b"prices"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compaction_threshold_percent", b"compaction_threshold_percent", "context_limit_tokens", b"context_limit_tokens", "default_effort", b"default_effort", "display_name", b"display_name", "effective_context_limit_tokens", b"effective_context_limit_tokens", "effective_prices", b"effective_prices", "enabled", b"enabled", "etag", b"etag", "from_environment", b"from_environment", "id", b"id", "is_default", b"is_default", "max_effort", b"max_effort", "name", b"name", "options_json", b"options_json", "output_limit_tokens", b"output_limit_tokens", "prices", b"prices", "provider_id", b"provider_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compaction_threshold_percent", b"compaction_threshold_percent", "context_limit_tokens", b"context_limit_tokens", "default_effort", b"default_effort", "display_name", b"display_name", "effective_compaction_threshold_percent", b"effective_compaction_threshold_percent", "effective_context_limit_tokens", b"effective_context_limit_tokens", "effective_prices", b"effective_prices", "enabled", b"enabled", "etag", b"etag", "from_environment", b"from_environment", "id", b"id", "is_default", b"is_default", "is_favourite", b"is_favourite", "is_hidden", b"is_hidden", "max_effort", b"max_effort", "name", b"name", "options_json", b"options_json", "output_limit_tokens", b"output_limit_tokens", "prices", b"prices", "provider_display_name", b"provider_display_name", "provider_id", b"provider_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,7 +27,7 @@ from parley.api.chat.v1 import chat_pb2 as parley_dot_api_dot_chat_dot_v1_dot_ch
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/chat/v1/settings.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a$parley/api/contract/v1/options.proto\"\x89\x04\n\x14InstallationSettings\x12*\n\rsystem_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12-\n\x1dinclude_default_system_prompt\x18\x02 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x16plan_mode_instructions\x18\x03 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12%\n\x15\x63ompact_on_final_step\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\'\n\x10workspace_ttl_ms\x18\x05 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12+\n\x11\x61uto_archive_days\x18\x06 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12(\n\x0eretention_days\x18\x07 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x1arunning_chats_per_user_max\x18\x08 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\x90N(\x00\xc2\xc1\x18\x02\x08\x01\x12&\n\x16untrusted_repositories\x18\t \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12+\n\x11\x66\x61llback_model_id\x18\x0f \x01(\tB\x10\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12/\n\x15retention_notice_days\x18\n \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xed\x02(\x00\xc2\xc1\x18\x02\x08\x01\"\xf8\x01\n\x0f\x41\x64visorSettings\x12\x17\n\x07\x65nabled\x18\x01 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12+\n\x11uses_per_turn_max\x18\x02 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\xc2\xc1\x18\x02\x08\x01\x12,\n\x11output_tokens_max\x18\x03 \x01(\x05\x42\x11\xbaH\x08\x1a\x06\x18\xc0\x84=(\x00\xc2\xc1\x18\x02\x08\x01\x12\"\n\x08model_id\x18\x04 \x01(\tB\x10\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12M\n\x10reasoning_effort\x18\x05 \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffortB\x0e\xbaH\x05\x82\x01\x02\x10\x01\xc2\xc1\x18\x02\x08\x01\"\x8b\x02\n\x0cUserSettings\x12*\n\rcustom_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12\x8a\x01\n\x1d\x63ompaction_threshold_percents\x18\x02 \x03(\x0b\x32\x41.parley.api.chat.v1.UserSettings.CompactionThresholdPercentsEntryB \xbaH\x17\x9a\x01\x14\x10\xe8\x07\"\x07r\x05\x10\x01\x18\x80\x01*\x06\x1a\x04\x18\x64(\x00\xc2\xc1\x18\x02\x08\x01\x1a\x42\n CompactionThresholdPercentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/chat/v1/settings.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a$parley/api/contract/v1/options.proto\"\xb6\x04\n\x14InstallationSettings\x12*\n\rsystem_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12-\n\x1dinclude_default_system_prompt\x18\x02 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x16plan_mode_instructions\x18\x03 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12%\n\x15\x63ompact_on_final_step\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\'\n\x10workspace_ttl_ms\x18\x05 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12+\n\x11\x61uto_archive_days\x18\x06 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12(\n\x0eretention_days\x18\x07 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xc2\x1c(\x00\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x1arunning_chats_per_user_max\x18\x08 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\x90N(\x00\xc2\xc1\x18\x02\x08\x01\x12&\n\x16untrusted_repositories\x18\t \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12+\n\x11\x66\x61llback_model_id\x18\x0f \x01(\tB\x10\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12/\n\x15retention_notice_days\x18\n \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xed\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12+\n\x1bown_model_overrides_allowed\x18\x14 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xa0\x02\n\x10OwnModelOverride\x12Y\n\x07purpose\x18\x01 \x01(\x0e\x32#.parley.api.chat.v1.OwnModelPurposeB#\xc2\xc1\x18\x1f\x08\x01R\x12RESOURCE_NOT_FOUNDb\x07purpose\x12>\n\x04mode\x18\x02 \x01(\x0e\x32 .parley.api.chat.v1.OwnModelModeB\x0e\xbaH\x05\x82\x01\x02\x10\x01\xc2\xc1\x18\x02\x08\x01\x12\"\n\x08model_id\x18\x03 \x01(\tB\x10\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12M\n\x10reasoning_effort\x18\x04 \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffortB\x0e\xbaH\x05\x82\x01\x02\x10\x01\xc2\xc1\x18\x02\x08\x01\"\xf8\x01\n\x0f\x41\x64visorSettings\x12\x17\n\x07\x65nabled\x18\x01 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12+\n\x11uses_per_turn_max\x18\x02 \x01(\x05\x42\x10\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\xc2\xc1\x18\x02\x08\x01\x12,\n\x11output_tokens_max\x18\x03 \x01(\x05\x42\x11\xbaH\x08\x1a\x06\x18\xc0\x84=(\x00\xc2\xc1\x18\x02\x08\x01\x12\"\n\x08model_id\x18\x04 \x01(\tB\x10\xbaH\x05r\x03\x18\xc8\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12M\n\x10reasoning_effort\x18\x05 \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffortB\x0e\xbaH\x05\x82\x01\x02\x10\x01\xc2\xc1\x18\x02\x08\x01\"\xf5\x02\n\x0cUserSettings\x12*\n\rcustom_prompt\x18\x01 \x01(\tB\x13\xbaH\nr\x08\x18\x80\x80\x08(\x80\x80\x08\xc2\xc1\x18\x02\x08\x01\x12\x8a\x01\n\x1d\x63ompaction_threshold_percents\x18\x02 \x03(\x0b\x32\x41.parley.api.chat.v1.UserSettings.CompactionThresholdPercentsEntryB \xbaH\x17\x9a\x01\x14\x10\xe8\x07\"\x07r\x05\x10\x01\x18\x80\x01*\x06\x1a\x04\x18\x64(\x00\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x13\x66\x61vourite_model_ids\x18\x03 \x03(\tB\x17\xbaH\x0e\x92\x01\x0b\x10\x64\"\x07r\x05\x10\x01\x18\xc8\x01\xc2\xc1\x18\x02\x08\x01\x12\x32\n\x10hidden_model_ids\x18\x04 \x03(\tB\x18\xbaH\x0f\x92\x01\x0c\x10\xe8\x07\"\x07r\x05\x10\x01\x18\xc8\x01\xc2\xc1\x18\x02\x08\x01\x1a\x42\n CompactionThresholdPercentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01*\x8e\x01\n\x0fOwnModelPurpose\x12!\n\x1dOWN_MODEL_PURPOSE_UNSPECIFIED\x10\x00\x12\x1a\n\x16OWN_MODEL_PURPOSE_ROOT\x10\x01\x12\x1d\n\x19OWN_MODEL_PURPOSE_GENERAL\x10\x02\x12\x1d\n\x19OWN_MODEL_PURPOSE_EXPLORE\x10\x03*\x92\x01\n\x0cOwnModelMode\x12\x1e\n\x1aOWN_MODEL_MODE_UNSPECIFIED\x10\x00\x12\'\n#OWN_MODEL_MODE_INSTALLATION_DEFAULT\x10\x01\x12\x1f\n\x1bOWN_MODEL_MODE_CHAT_DEFAULT\x10\x02\x12\x18\n\x14OWN_MODEL_MODE_MODEL\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -56,6 +56,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INSTALLATIONSETTINGS'].fields_by_name['fallback_model_id']._serialized_options = b'\272H\005r\003\030\310\001\302\301\030\004\010\001\030\001'
   _globals['_INSTALLATIONSETTINGS'].fields_by_name['retention_notice_days']._loaded_options = None
   _globals['_INSTALLATIONSETTINGS'].fields_by_name['retention_notice_days']._serialized_options = b'\272H\007\032\005\030\355\002(\000\302\301\030\002\010\001'
+  _globals['_INSTALLATIONSETTINGS'].fields_by_name['own_model_overrides_allowed']._loaded_options = None
+  _globals['_INSTALLATIONSETTINGS'].fields_by_name['own_model_overrides_allowed']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['purpose']._loaded_options = None
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['purpose']._serialized_options = b'\302\301\030\037\010\001R\022RESOURCE_NOT_FOUNDb\007purpose'
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['mode']._loaded_options = None
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['mode']._serialized_options = b'\272H\005\202\001\002\020\001\302\301\030\002\010\001'
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['model_id']._loaded_options = None
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['model_id']._serialized_options = b'\272H\005r\003\030\310\001\302\301\030\004\010\001\030\001'
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['reasoning_effort']._loaded_options = None
+  _globals['_OWNMODELOVERRIDE'].fields_by_name['reasoning_effort']._serialized_options = b'\272H\005\202\001\002\020\001\302\301\030\002\010\001'
   _globals['_ADVISORSETTINGS'].fields_by_name['enabled']._loaded_options = None
   _globals['_ADVISORSETTINGS'].fields_by_name['enabled']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_ADVISORSETTINGS'].fields_by_name['uses_per_turn_max']._loaded_options = None
@@ -72,12 +82,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_USERSETTINGS'].fields_by_name['custom_prompt']._serialized_options = b'\272H\nr\010\030\200\200\010(\200\200\010\302\301\030\002\010\001'
   _globals['_USERSETTINGS'].fields_by_name['compaction_threshold_percents']._loaded_options = None
   _globals['_USERSETTINGS'].fields_by_name['compaction_threshold_percents']._serialized_options = b'\272H\027\232\001\024\020\350\007\"\007r\005\020\001\030\200\001*\006\032\004\030d(\000\302\301\030\002\010\001'
+  _globals['_USERSETTINGS'].fields_by_name['favourite_model_ids']._loaded_options = None
+  _globals['_USERSETTINGS'].fields_by_name['favourite_model_ids']._serialized_options = b'\272H\016\222\001\013\020d\"\007r\005\020\001\030\310\001\302\301\030\002\010\001'
+  _globals['_USERSETTINGS'].fields_by_name['hidden_model_ids']._loaded_options = None
+  _globals['_USERSETTINGS'].fields_by_name['hidden_model_ids']._serialized_options = b'\272H\017\222\001\014\020\350\007\"\007r\005\020\001\030\310\001\302\301\030\002\010\001'
+  _globals['_OWNMODELPURPOSE']._serialized_start=1643
+  _globals['_OWNMODELPURPOSE']._serialized_end=1785
+  _globals['_OWNMODELMODE']._serialized_start=1788
+  _globals['_OWNMODELMODE']._serialized_end=1934
   _globals['_INSTALLATIONSETTINGS']._serialized_start=156
-  _globals['_INSTALLATIONSETTINGS']._serialized_end=677
-  _globals['_ADVISORSETTINGS']._serialized_start=680
-  _globals['_ADVISORSETTINGS']._serialized_end=928
-  _globals['_USERSETTINGS']._serialized_start=931
-  _globals['_USERSETTINGS']._serialized_end=1198
-  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_start=1132
-  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_end=1198
+  _globals['_INSTALLATIONSETTINGS']._serialized_end=722
+  _globals['_OWNMODELOVERRIDE']._serialized_start=725
+  _globals['_OWNMODELOVERRIDE']._serialized_end=1013
+  _globals['_ADVISORSETTINGS']._serialized_start=1016
+  _globals['_ADVISORSETTINGS']._serialized_end=1264
+  _globals['_USERSETTINGS']._serialized_start=1267
+  _globals['_USERSETTINGS']._serialized_end=1640
+  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_start=1574
+  _globals['_USERSETTINGS_COMPACTIONTHRESHOLDPERCENTSENTRY']._serialized_end=1640
 # @@protoc_insertion_point(module_scope)

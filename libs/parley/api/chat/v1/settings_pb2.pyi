@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.api.chat.v1 import chat_pb2 as _chat_pb2
 import builtins as _builtins
 import sys
@@ -18,6 +19,62 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _OwnModelPurpose:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OwnModelPurposeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OwnModelPurpose.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OWN_MODEL_PURPOSE_UNSPECIFIED: _OwnModelPurpose.ValueType  # 0
+    """Unknown; never sent."""
+    OWN_MODEL_PURPOSE_ROOT: _OwnModelPurpose.ValueType  # 1
+    """Chats of the user for which no model was chosen."""
+    OWN_MODEL_PURPOSE_GENERAL: _OwnModelPurpose.ValueType  # 2
+    """Agents that these chats start."""
+    OWN_MODEL_PURPOSE_EXPLORE: _OwnModelPurpose.ValueType  # 3
+    """Agents that only read and search."""
+
+class OwnModelPurpose(_OwnModelPurpose, metaclass=_OwnModelPurposeEnumTypeWrapper):
+    """A use of models for which a user may have an own model."""
+
+OWN_MODEL_PURPOSE_UNSPECIFIED: OwnModelPurpose.ValueType  # 0
+"""Unknown; never sent."""
+OWN_MODEL_PURPOSE_ROOT: OwnModelPurpose.ValueType  # 1
+"""Chats of the user for which no model was chosen."""
+OWN_MODEL_PURPOSE_GENERAL: OwnModelPurpose.ValueType  # 2
+"""Agents that these chats start."""
+OWN_MODEL_PURPOSE_EXPLORE: OwnModelPurpose.ValueType  # 3
+"""Agents that only read and search."""
+Global___OwnModelPurpose: _TypeAlias = OwnModelPurpose  # noqa: Y015
+
+class _OwnModelMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OwnModelModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OwnModelMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OWN_MODEL_MODE_UNSPECIFIED: _OwnModelMode.ValueType  # 0
+    """The default: `chat_default` for chats, `installation_default` for agents."""
+    OWN_MODEL_MODE_INSTALLATION_DEFAULT: _OwnModelMode.ValueType  # 1
+    """The model that administrators chose for the purpose, else that of the chat; not for chats themselves."""
+    OWN_MODEL_MODE_CHAT_DEFAULT: _OwnModelMode.ValueType  # 2
+    """For chats the default of the installation, for agents the model of the chat that starts them."""
+    OWN_MODEL_MODE_MODEL: _OwnModelMode.ValueType  # 3
+    """The model that is named."""
+
+class OwnModelMode(_OwnModelMode, metaclass=_OwnModelModeEnumTypeWrapper):
+    """Where the model of a purpose comes from."""
+
+OWN_MODEL_MODE_UNSPECIFIED: OwnModelMode.ValueType  # 0
+"""The default: `chat_default` for chats, `installation_default` for agents."""
+OWN_MODEL_MODE_INSTALLATION_DEFAULT: OwnModelMode.ValueType  # 1
+"""The model that administrators chose for the purpose, else that of the chat; not for chats themselves."""
+OWN_MODEL_MODE_CHAT_DEFAULT: OwnModelMode.ValueType  # 2
+"""For chats the default of the installation, for agents the model of the chat that starts them."""
+OWN_MODEL_MODE_MODEL: OwnModelMode.ValueType  # 3
+"""The model that is named."""
+Global___OwnModelMode: _TypeAlias = OwnModelMode  # noqa: Y015
 
 @_typing.final
 class InstallationSettings(_message.Message):
@@ -36,6 +93,7 @@ class InstallationSettings(_message.Message):
     UNTRUSTED_REPOSITORIES_FIELD_NUMBER: _builtins.int
     FALLBACK_MODEL_ID_FIELD_NUMBER: _builtins.int
     RETENTION_NOTICE_DAYS_FIELD_NUMBER: _builtins.int
+    OWN_MODEL_OVERRIDES_ALLOWED_FIELD_NUMBER: _builtins.int
     system_prompt: _builtins.str
     """Instructions that every new chat begins with, at most 128 KiB."""
     include_default_system_prompt: _builtins.bool
@@ -64,6 +122,8 @@ class InstallationSettings(_message.Message):
     """
     retention_notice_days: _builtins.int
     """Days between telling the owner of a chat that it will be archived or deleted, and doing so."""
+    own_model_overrides_allowed: _builtins.bool
+    """Whether users may have models of their own for new chats and for agents; if not, stored ones have no effect."""
     def __init__(
         self,
         *,
@@ -78,14 +138,49 @@ class InstallationSettings(_message.Message):
         untrusted_repositories: _builtins.bool = ...,
         fallback_model_id: _builtins.str = ...,
         retention_notice_days: _builtins.int = ...,
+        own_model_overrides_allowed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_archive_days", b"auto_archive_days", "compact_on_final_step", b"compact_on_final_step", "fallback_model_id", b"fallback_model_id", "include_default_system_prompt", b"include_default_system_prompt", "plan_mode_instructions", b"plan_mode_instructions", "retention_days", b"retention_days", "retention_notice_days", b"retention_notice_days", "running_chats_per_user_max", b"running_chats_per_user_max", "system_prompt", b"system_prompt", "untrusted_repositories", b"untrusted_repositories", "workspace_ttl_ms", b"workspace_ttl_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_archive_days", b"auto_archive_days", "compact_on_final_step", b"compact_on_final_step", "fallback_model_id", b"fallback_model_id", "include_default_system_prompt", b"include_default_system_prompt", "own_model_overrides_allowed", b"own_model_overrides_allowed", "plan_mode_instructions", b"plan_mode_instructions", "retention_days", b"retention_days", "retention_notice_days", b"retention_notice_days", "running_chats_per_user_max", b"running_chats_per_user_max", "system_prompt", b"system_prompt", "untrusted_repositories", b"untrusted_repositories", "workspace_ttl_ms", b"workspace_ttl_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InstallationSettings: _TypeAlias = InstallationSettings  # noqa: Y015
+
+@_typing.final
+class OwnModelOverride(_message.Message):
+    """The own model of a user for one purpose."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    MODEL_ID_FIELD_NUMBER: _builtins.int
+    REASONING_EFFORT_FIELD_NUMBER: _builtins.int
+    purpose: Global___OwnModelPurpose.ValueType
+    """The purpose."""
+    mode: Global___OwnModelMode.ValueType
+    """Where the model comes from."""
+    model_id: _builtins.str
+    """The model, by id or name; only with the mode `model`."""
+    reasoning_effort: _chat_pb2.ReasoningEffort.ValueType
+    """Its reasoning effort, at most the highest of the model; only with the mode `model`."""
+    def __init__(
+        self,
+        *,
+        purpose: Global___OwnModelPurpose.ValueType = ...,
+        mode: Global___OwnModelMode.ValueType = ...,
+        model_id: _builtins.str = ...,
+        reasoning_effort: _chat_pb2.ReasoningEffort.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode", "model_id", b"model_id", "purpose", b"purpose", "reasoning_effort", b"reasoning_effort"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OwnModelOverride: _TypeAlias = OwnModelOverride  # noqa: Y015
 
 @_typing.final
 class AdvisorSettings(_message.Message):
@@ -153,21 +248,33 @@ class UserSettings(_message.Message):
 
     CUSTOM_PROMPT_FIELD_NUMBER: _builtins.int
     COMPACTION_THRESHOLD_PERCENTS_FIELD_NUMBER: _builtins.int
+    FAVOURITE_MODEL_IDS_FIELD_NUMBER: _builtins.int
+    HIDDEN_MODEL_IDS_FIELD_NUMBER: _builtins.int
     custom_prompt: _builtins.str
     """Instructions of the user's own, at most 128 KiB."""
     @_builtins.property
     def compaction_threshold_percents(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Compaction thresholds in percent by model id."""
 
+    @_builtins.property
+    def favourite_model_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that come first in the user's list of models, at most 100, by id or name."""
+
+    @_builtins.property
+    def hidden_model_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that the user's pickers leave out, at most 1000, by id or name; they can still be used."""
+
     def __init__(
         self,
         *,
         custom_prompt: _builtins.str = ...,
         compaction_threshold_percents: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        favourite_model_ids: _abc.Iterable[_builtins.str] | None = ...,
+        hidden_model_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compaction_threshold_percents", b"compaction_threshold_percents", "custom_prompt", b"custom_prompt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compaction_threshold_percents", b"compaction_threshold_percents", "custom_prompt", b"custom_prompt", "favourite_model_ids", b"favourite_model_ids", "hidden_model_ids", b"hidden_model_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,9 +3,11 @@
 isort:skip_file
 Settings: reading and changing."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from parley.api.chat.v1 import settings_pb2 as _settings_pb2
 import builtins as _builtins
 import sys
@@ -308,3 +310,100 @@ class UpdateUserSettingsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdateUserSettingsResponse: _TypeAlias = UpdateUserSettingsResponse  # noqa: Y015
+
+@_typing.final
+class ListOwnModelOverridesRequest(_message.Message):
+    """Asks for the caller's own models."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnModelOverridesRequest: _TypeAlias = ListOwnModelOverridesRequest  # noqa: Y015
+
+@_typing.final
+class ListOwnModelOverridesResponse(_message.Message):
+    """The caller's own models."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALLOWED_FIELD_NUMBER: _builtins.int
+    OVERRIDES_FIELD_NUMBER: _builtins.int
+    allowed: _builtins.bool
+    """Whether administrators allow own models; if not, the ones below have no effect."""
+    @_builtins.property
+    def overrides(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.OwnModelOverride]:
+        """One entry for each purpose."""
+
+    def __init__(
+        self,
+        *,
+        allowed: _builtins.bool = ...,
+        overrides: _abc.Iterable[_settings_pb2.OwnModelOverride] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "overrides", b"overrides"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnModelOverridesResponse: _TypeAlias = ListOwnModelOverridesResponse  # noqa: Y015
+
+@_typing.final
+class SetOwnModelOverrideRequest(_message.Message):
+    """Sets an own model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    OVERRIDE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters."""
+    @_builtins.property
+    def override(self) -> _settings_pb2.OwnModelOverride:
+        """The override; without a mode it is taken away."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        override: _settings_pb2.OwnModelOverride | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["override", b"override"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["override", b"override", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetOwnModelOverrideRequest: _TypeAlias = SetOwnModelOverrideRequest  # noqa: Y015
+
+@_typing.final
+class SetOwnModelOverrideResponse(_message.Message):
+    """The own model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OVERRIDE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def override(self) -> _settings_pb2.OwnModelOverride:
+        """The override."""
+
+    def __init__(
+        self,
+        *,
+        override: _settings_pb2.OwnModelOverride | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["override", b"override"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["override", b"override"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetOwnModelOverrideResponse: _TypeAlias = SetOwnModelOverrideResponse  # noqa: Y015

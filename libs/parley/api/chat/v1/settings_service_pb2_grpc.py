@@ -65,6 +65,16 @@ class SettingsServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateUserSettingsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateUserSettingsResponse.FromString,
                 _registered_method=True)
+        self.ListOwnModelOverrides = channel.unary_unary(
+                '/parley.api.chat.v1.SettingsService/ListOwnModelOverrides',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.ListOwnModelOverridesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.ListOwnModelOverridesResponse.FromString,
+                _registered_method=True)
+        self.SetOwnModelOverride = channel.unary_unary(
+                '/parley.api.chat.v1.SettingsService/SetOwnModelOverride',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetOwnModelOverrideRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetOwnModelOverrideResponse.FromString,
+                _registered_method=True)
 
 
 class SettingsServiceServicer:
@@ -113,6 +123,20 @@ class SettingsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOwnModelOverrides(self, request, context):
+        """List the caller's own models by purpose.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetOwnModelOverride(self, request, context):
+        """Set the caller's own model of a purpose, or take it away.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SettingsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -145,6 +169,16 @@ def add_SettingsServiceServicer_to_server(servicer, server):
                     servicer.UpdateUserSettings,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateUserSettingsRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateUserSettingsResponse.SerializeToString,
+            ),
+            'ListOwnModelOverrides': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOwnModelOverrides,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.ListOwnModelOverridesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.ListOwnModelOverridesResponse.SerializeToString,
+            ),
+            'SetOwnModelOverride': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetOwnModelOverride,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetOwnModelOverrideRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetOwnModelOverrideResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -310,6 +344,60 @@ class SettingsService:
             '/parley.api.chat.v1.SettingsService/UpdateUserSettings',
             parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateUserSettingsRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.UpdateUserSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOwnModelOverrides(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.SettingsService/ListOwnModelOverrides',
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.ListOwnModelOverridesRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.ListOwnModelOverridesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetOwnModelOverride(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.SettingsService/SetOwnModelOverride',
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetOwnModelOverrideRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_settings__service__pb2.SetOwnModelOverrideResponse.FromString,
             options,
             channel_credentials,
             insecure,

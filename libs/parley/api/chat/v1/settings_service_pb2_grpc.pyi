@@ -27,6 +27,10 @@ class SettingsServiceStub:
     """Read the caller's settings."""
     UpdateUserSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateUserSettingsRequest, _settings_service_pb2.UpdateUserSettingsResponse]
     """Change the caller's settings."""
+    ListOwnModelOverrides: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.ListOwnModelOverridesRequest, _settings_service_pb2.ListOwnModelOverridesResponse]
+    """List the caller's own models by purpose."""
+    SetOwnModelOverride: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.SetOwnModelOverrideRequest, _settings_service_pb2.SetOwnModelOverrideResponse]
+    """Set the caller's own model of a purpose, or take it away."""
 
 class SettingsServiceServicer:
     """Keeps settings."""
@@ -72,5 +76,19 @@ class SettingsServiceServicer:
         context: _aio.ServicerContext[_settings_service_pb2.UpdateUserSettingsRequest, _abc.Awaitable[_settings_service_pb2.UpdateUserSettingsResponse]],
     ) -> _abc.Awaitable[_settings_service_pb2.UpdateUserSettingsResponse]:
         """Change the caller's settings."""
+
+    def ListOwnModelOverrides(
+        self,
+        request: _settings_service_pb2.ListOwnModelOverridesRequest,
+        context: _aio.ServicerContext[_settings_service_pb2.ListOwnModelOverridesRequest, _abc.Awaitable[_settings_service_pb2.ListOwnModelOverridesResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.ListOwnModelOverridesResponse]:
+        """List the caller's own models by purpose."""
+
+    def SetOwnModelOverride(
+        self,
+        request: _settings_service_pb2.SetOwnModelOverrideRequest,
+        context: _aio.ServicerContext[_settings_service_pb2.SetOwnModelOverrideRequest, _abc.Awaitable[_settings_service_pb2.SetOwnModelOverrideResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.SetOwnModelOverrideResponse]:
+        """Set the caller's own model of a purpose, or take it away."""
 
 def add_SettingsServiceServicer_to_server(servicer: SettingsServiceServicer, server: _aio.Server) -> None: ...

@@ -117,10 +117,13 @@ class UsageRow(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     TOTALS_FIELD_NUMBER: _builtins.int
+    PROVIDER_DISPLAY_NAME_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id of what the row is about."""
     name: _builtins.str
     """Its name, where it has one."""
+    provider_display_name: _builtins.str
+    """Name of the provider for people; only in rows of models."""
     @_builtins.property
     def totals(self) -> Global___UsageTotals:
         """The sums."""
@@ -131,10 +134,11 @@ class UsageRow(_message.Message):
         id: _builtins.str = ...,
         name: _builtins.str = ...,
         totals: Global___UsageTotals | None = ...,
+        provider_display_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["totals", b"totals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "name", b"name", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "name", b"name", "provider_display_name", b"provider_display_name", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -330,6 +330,7 @@ class Template(_message.Message):
     RETENTION_MS_FIELD_NUMBER: _builtins.int
     SANDBOX_MINIMUM_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    IS_TTL_FIXED_FIELD_NUMBER: _builtins.int
     template_id: _builtins.str
     """Id, a UUID."""
     name: _builtins.str
@@ -360,6 +361,8 @@ class Template(_message.Message):
     """Weakest sandbox a node must offer; unspecified for the node's own minimum."""
     etag: _builtins.str
     """Changes with every change; send it back to change this very version."""
+    is_ttl_fixed: _builtins.bool
+    """Whether it fixes the lifetime: its ttl_ms holds whatever the installation has, and no user can change it."""
     @_builtins.property
     def scratch(self) -> Global___ScratchSource:
         """For a scratch workspace."""
@@ -418,10 +421,11 @@ class Template(_message.Message):
         retention_ms: _builtins.int = ...,
         sandbox_minimum: _sandbox_pb2.SandboxLevel.ValueType = ...,
         etag: _builtins.str = ...,
+        is_ttl_fixed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["git", b"git", "limits", b"limits", "local", b"local", "network", b"network", "scratch", b"scratch", "source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bump_ms", b"bump_ms", "description", b"description", "display_name", b"display_name", "enabled_for_agents", b"enabled_for_agents", "etag", b"etag", "git", b"git", "group_ids", b"group_ids", "kind", b"kind", "limits", b"limits", "local", b"local", "name", b"name", "network", b"network", "parameters", b"parameters", "presets", b"presets", "readme", b"readme", "retention_ms", b"retention_ms", "sandbox_minimum", b"sandbox_minimum", "scratch", b"scratch", "setup_script", b"setup_script", "setup_timeout_ms", b"setup_timeout_ms", "source", b"source", "template_id", b"template_id", "ttl_max_ms", b"ttl_max_ms", "ttl_ms", b"ttl_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bump_ms", b"bump_ms", "description", b"description", "display_name", b"display_name", "enabled_for_agents", b"enabled_for_agents", "etag", b"etag", "git", b"git", "group_ids", b"group_ids", "is_ttl_fixed", b"is_ttl_fixed", "kind", b"kind", "limits", b"limits", "local", b"local", "name", b"name", "network", b"network", "parameters", b"parameters", "presets", b"presets", "readme", b"readme", "retention_ms", b"retention_ms", "sandbox_minimum", b"sandbox_minimum", "scratch", b"scratch", "setup_script", b"setup_script", "setup_timeout_ms", b"setup_timeout_ms", "source", b"source", "template_id", b"template_id", "ttl_max_ms", b"ttl_max_ms", "ttl_ms", b"ttl_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["scratch", "git", "local"]  # noqa: Y015
     _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
@@ -451,6 +455,7 @@ class TemplateSummary(_message.Message):
     BUMP_MS_FIELD_NUMBER: _builtins.int
     RETENTION_MS_FIELD_NUMBER: _builtins.int
     SANDBOX_MINIMUM_FIELD_NUMBER: _builtins.int
+    IS_TTL_FIXED_FIELD_NUMBER: _builtins.int
     README_EXCERPT_FIELD_NUMBER: _builtins.int
     ACTIVE_USERS_FIELD_NUMBER: _builtins.int
     OWN_WORKSPACES_FIELD_NUMBER: _builtins.int
@@ -477,6 +482,8 @@ class TemplateSummary(_message.Message):
     """How long a stopped workspace keeps its files, in milliseconds."""
     sandbox_minimum: _sandbox_pb2.SandboxLevel.ValueType
     """Weakest sandbox a node must offer; unspecified for the node's own minimum."""
+    is_ttl_fixed: _builtins.bool
+    """Whether it fixes the lifetime: its ttl_ms holds whatever the installation has, and no user can change it."""
     readme_excerpt: _builtins.str
     """Beginning of the readme, at most 1000 characters."""
     active_users: _builtins.int
@@ -526,6 +533,7 @@ class TemplateSummary(_message.Message):
         bump_ms: _builtins.int = ...,
         retention_ms: _builtins.int = ...,
         sandbox_minimum: _sandbox_pb2.SandboxLevel.ValueType = ...,
+        is_ttl_fixed: _builtins.bool = ...,
         readme_excerpt: _builtins.str = ...,
         active_users: _builtins.int = ...,
         own_workspaces: _builtins.int = ...,
@@ -533,7 +541,7 @@ class TemplateSummary(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["git", b"git", "last_used_at", b"last_used_at", "limits", b"limits", "local", b"local", "network", b"network", "source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_users", b"active_users", "bump_ms", b"bump_ms", "description", b"description", "display_name", b"display_name", "enabled_for_agents", b"enabled_for_agents", "git", b"git", "group_ids", b"group_ids", "kind", b"kind", "last_used_at", b"last_used_at", "limits", b"limits", "local", b"local", "name", b"name", "network", b"network", "own_workspaces", b"own_workspaces", "readme_excerpt", b"readme_excerpt", "retention_ms", b"retention_ms", "sandbox_minimum", b"sandbox_minimum", "source", b"source", "template_id", b"template_id", "ttl_max_ms", b"ttl_max_ms", "ttl_ms", b"ttl_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_users", b"active_users", "bump_ms", b"bump_ms", "description", b"description", "display_name", b"display_name", "enabled_for_agents", b"enabled_for_agents", "git", b"git", "group_ids", b"group_ids", "is_ttl_fixed", b"is_ttl_fixed", "kind", b"kind", "last_used_at", b"last_used_at", "limits", b"limits", "local", b"local", "name", b"name", "network", b"network", "own_workspaces", b"own_workspaces", "readme_excerpt", b"readme_excerpt", "retention_ms", b"retention_ms", "sandbox_minimum", b"sandbox_minimum", "source", b"source", "template_id", b"template_id", "ttl_max_ms", b"ttl_max_ms", "ttl_ms", b"ttl_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["git", "local"]  # noqa: Y015
     _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015

@@ -150,6 +150,34 @@ STOP_REASON_OWNER_GONE: StopReason.ValueType  # 5
 """Its owner was deactivated."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
+class _TtlSource:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TtlSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TtlSource.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TTL_SOURCE_UNSPECIFIED: _TtlSource.ValueType  # 0
+    """Not known."""
+    TTL_SOURCE_TEMPLATE: _TtlSource.ValueType  # 1
+    """Its template."""
+    TTL_SOURCE_INSTALLATION: _TtlSource.ValueType  # 2
+    """The settings of the installation."""
+    TTL_SOURCE_REQUESTED: _TtlSource.ValueType  # 3
+    """A request for this workspace."""
+
+class TtlSource(_TtlSource, metaclass=_TtlSourceEnumTypeWrapper):
+    """Where the lifetime of a workspace comes from."""
+
+TTL_SOURCE_UNSPECIFIED: TtlSource.ValueType  # 0
+"""Not known."""
+TTL_SOURCE_TEMPLATE: TtlSource.ValueType  # 1
+"""Its template."""
+TTL_SOURCE_INSTALLATION: TtlSource.ValueType  # 2
+"""The settings of the installation."""
+TTL_SOURCE_REQUESTED: TtlSource.ValueType  # 3
+"""A request for this workspace."""
+Global___TtlSource: _TypeAlias = TtlSource  # noqa: Y015
+
 class _ForkMode:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -458,6 +486,8 @@ class Workspace(_message.Message):
     STOPPED_AT_FIELD_NUMBER: _builtins.int
     DELETE_AT_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    IS_TTL_FIXED_FIELD_NUMBER: _builtins.int
+    TTL_SOURCE_FIELD_NUMBER: _builtins.int
     workspace_id: _builtins.str
     """Id, a UUID."""
     name: _builtins.str
@@ -490,6 +520,10 @@ class Workspace(_message.Message):
     """Lifetime from start to autostop, in milliseconds; 0 for no autostop."""
     etag: _builtins.str
     """Changes with every change."""
+    is_ttl_fixed: _builtins.bool
+    """Whether its template fixes the lifetime, so that it cannot be changed."""
+    ttl_source: Global___TtlSource.ValueType
+    """Where its lifetime comes from; unspecified for older and for scratch workspaces."""
     @_builtins.property
     def parameters(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Values of its parameters."""
@@ -569,10 +603,12 @@ class Workspace(_message.Message):
         stopped_at: _timestamp_pb2.Timestamp | None = ...,
         delete_at: _timestamp_pb2.Timestamp | None = ...,
         etag: _builtins.str = ...,
+        is_ttl_fixed: _builtins.bool = ...,
+        ttl_source: Global___TtlSource.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "delete_at", b"delete_at", "failure", b"failure", "last_used_at", b"last_used_at", "limits", b"limits", "max_deadline", b"max_deadline", "network", b"network", "started_at", b"started_at", "stopped_at", b"stopped_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "delete_at", b"delete_at", "epoch", b"epoch", "etag", b"etag", "failure", b"failure", "git_branch", b"git_branch", "kind", b"kind", "last_used_at", b"last_used_at", "limits", b"limits", "max_deadline", b"max_deadline", "name", b"name", "network", b"network", "node_id", b"node_id", "owner_id", b"owner_id", "parameters", b"parameters", "parent_workspace_id", b"parent_workspace_id", "root_path", b"root_path", "sandbox_level", b"sandbox_level", "started_at", b"started_at", "state", b"state", "stop_reason", b"stop_reason", "stopped_at", b"stopped_at", "template_id", b"template_id", "template_name", b"template_name", "ttl_ms", b"ttl_ms", "usage", b"usage", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "delete_at", b"delete_at", "epoch", b"epoch", "etag", b"etag", "failure", b"failure", "git_branch", b"git_branch", "is_ttl_fixed", b"is_ttl_fixed", "kind", b"kind", "last_used_at", b"last_used_at", "limits", b"limits", "max_deadline", b"max_deadline", "name", b"name", "network", b"network", "node_id", b"node_id", "owner_id", b"owner_id", "parameters", b"parameters", "parent_workspace_id", b"parent_workspace_id", "root_path", b"root_path", "sandbox_level", b"sandbox_level", "started_at", b"started_at", "state", b"state", "stop_reason", b"stop_reason", "stopped_at", b"stopped_at", "template_id", b"template_id", "template_name", b"template_name", "ttl_ms", b"ttl_ms", "ttl_source", b"ttl_source", "usage", b"usage", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -55,6 +55,9 @@ class Models:
             raise ModelNotFound(wanted.model_id)
         return ModelChoice(wanted.model_id and "model-1")
 
+    async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
+        return ModelChoice("reader" if is_explorer else "worker")
+
 
 def execution(orders: AgentOrders | None = None) -> Execution:
     call = ToolCall("c", "spawn_agent", "{}")
@@ -66,7 +69,7 @@ def execution(orders: AgentOrders | None = None) -> Execution:
 
 
 def types(content: str = CONTENT) -> AgentTypes:
-    return AgentTypes(Files(content), Models())
+    return AgentTypes(Files(content), Models(), Models())
 
 
 async def test_an_agent_of_a_type_has_its_text_tools_model_and_mode() -> None:
@@ -74,7 +77,13 @@ async def test_an_agent_of_a_type_has_its_text_tools_model_and_mode() -> None:
     assert chosen.orders == AgentOrders(
         "reviewer", "Read it all. &lt;/instructions>", ("read_file", "search_files")
     )
-    assert (chosen.model_id, chosen.is_explorer) == ("model-1", True)
+    assert (chosen.model, chosen.is_explorer) == (ModelChoice("model-1"), True)
+
+
+async def test_an_agent_whose_type_names_no_model_has_the_one_that_is_configured() -> None:
+    of_file = types(CONTENT.replace("model: careful\n", ""))
+    chosen = [await of_file.choose(execution(), name, None) for name in ("reviewer", "general")]
+    assert [each.model.model_id for each in chosen] == ["reader", "worker"]
 
 
 async def test_an_agent_has_no_tools_that_its_parent_may_not_use() -> None:

@@ -7,6 +7,7 @@ import type { components } from "../api/schema.d.ts";
 import { CheckField, SelectField, TextField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
+import { modelOptions } from "../ui/model-label.ts";
 
 type Settings = components["schemas"]["AdvisorSettings"];
 
@@ -27,7 +28,7 @@ function Advisor({ settings }: { settings: Settings }) {
   const saving = useSaving();
   const options: [string, string][] = [
     ["", "The model of the chat"],
-    ...(useQuery(models).data?.items ?? []).map((each): [string, string] => [each.id, each.display_name]),
+    ...modelOptions(useQuery(models).data?.items ?? []),
   ];
 
   async function save(): Promise<void> {

@@ -45,7 +45,7 @@ function Lifetimes({ settings }: { settings: Settings }) {
         value={hours}
         onChange={setHours}
         problem={saving.of("/workspace_ttl_ms")}
-        hint="0 for that of its template."
+        hint="0 for that of its template. Templates can fix theirs against it."
       />
     </Form>
   );

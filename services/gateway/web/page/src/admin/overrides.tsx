@@ -3,10 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { models, queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
-import { SelectField } from "../forms/fields.tsx";
+import { CheckField, SelectField } from "../forms/fields.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { installation, overrides } from "./queries.ts";
+import { modelOptions } from "../ui/model-label.ts";
 
 type Purpose = components["schemas"]["ModelPurpose"];
 
@@ -22,7 +23,7 @@ export function Overrides() {
   const offered = useQuery(models).data?.items ?? [];
   const options: [string, string][] = [
     ["", "The model of the chat"],
-    ...offered.map((each): [string, string] => [each.id, each.display_name]),
+    ...modelOptions(offered),
   ];
 
   async function set(purpose: Purpose, modelId: string): Promise<void> {
@@ -40,6 +41,12 @@ export function Overrides() {
     if (changed) queryClient.setQueryData(installation.queryKey, changed);
   }
 
+  async function allowOwn(isAllowed: boolean): Promise<void> {
+    const change = answered(api.PATCH("/api/v1/settings", { body: { own_model_overrides_allowed: isAllowed } }));
+    const changed = await change.catch(complain);
+    if (changed) queryClient.setQueryData(installation.queryKey, changed);
+  }
+
   return (
     <div className="section-part">
       <h3 className="section-part-title">Models for other purposes</h3>
@@ -51,6 +58,12 @@ export function Overrides() {
               value={data.fallback_model_id ?? ""}
               options={[["", "None: the turn waits and tries again"], ...options.slice(1)]}
               onChange={(modelId) => void setFallback(modelId)}
+            />
+            <CheckField
+              label="People may have own models"
+              hint="For chats without a chosen model and for agents, in their settings."
+              checked={data.own_model_overrides_allowed}
+              onChange={(isAllowed) => void allowOwn(isAllowed)}
             />
           </div>
         )}

@@ -9,7 +9,10 @@ import { AreaField, CheckField, SelectField, TextField } from "../forms/fields.t
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
+import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
+import { lifetimeOfTemplate } from "../workspaces/lifetime-words.ts";
+import { LifetimeDialog, LifetimeFields, lifetimeBody, NO_LIFETIME } from "./template-lifetime.tsx";
 
 type Kind = "scratch" | "git";
 type Access = components["schemas"]["NetworkAccess"];
@@ -34,9 +37,11 @@ async function refresh(): Promise<void> {
 }
 
 export default function TemplatesSection() {
+  const [open, setOpen] = useState<string>();
   return (
     <>
       <NewTemplate />
+      {open && <LifetimeDialog templateId={open} onClose={() => setOpen(undefined)} onSaved={refresh} />}
       <Loaded query={useQuery(templates)} what="list of templates">
         {(data) => (
           <Table
@@ -57,21 +62,27 @@ export default function TemplatesSection() {
               { title: "Kind", cell: (row) => row.kind },
               { title: "Network", cell: (row) => row.network.access },
               { title: "For agents", cell: (row) => (row.enabled_for_agents ? "yes" : "no") },
+              { title: "Lifetime", cell: (row) => lifetimeOfTemplate(row) },
               { title: "Used by", cell: (row) => plural(row.active_users, "user") },
               {
                 title: "",
                 cell: (row) => (
-                  <ConfirmButton
-                    label="Forget"
-                    title={`Forget ${row.name}?`}
-                    text="Workspaces that were made from it stay."
-                    onConfirm={async () => {
-                      await answered(
-                        api.DELETE("/api/v1/templates/{template_id}", { params: { path: { template_id: row.id } } }),
-                      );
-                      await refresh();
-                    }}
-                  />
+                  <div className="table-actions">
+                    <Button small onClick={() => setOpen(row.id)}>
+                      Lifetime
+                    </Button>
+                    <ConfirmButton
+                      label="Forget"
+                      title={`Forget ${row.name}?`}
+                      text="Workspaces that were made from it stay."
+                      onConfirm={async () => {
+                        await answered(
+                          api.DELETE("/api/v1/templates/{template_id}", { params: { path: { template_id: row.id } } }),
+                        );
+                        await refresh();
+                      }}
+                    />
+                  </div>
                 ),
               },
             ]}
@@ -90,6 +101,7 @@ function NewTemplate() {
   const [script, setScript] = useState("");
   const [access, setAccess] = useState<Access>("proxy");
   const [forAgents, setForAgents] = useState(true);
+  const [lifetime, setLifetime] = useState(NO_LIFETIME);
   const saving = useSaving();
 
   async function make(): Promise<void> {
@@ -101,12 +113,14 @@ function NewTemplate() {
       ...(script.trim() ? { setup_script: script } : {}),
       network: { access },
       enabled_for_agents: forAgents,
+      ...lifetimeBody(lifetime),
     };
     await answered(api.POST("/api/v1/templates", { body }));
     setName("");
     setDescription("");
     setUrl("");
     setScript("");
+    setLifetime(NO_LIFETIME);
     await refresh();
   }
 
@@ -141,6 +155,7 @@ function NewTemplate() {
         />
         <SelectField label="Network" value={access} options={ACCESS} onChange={setAccess} />
         <CheckField label="Agents may choose it" checked={forAgents} onChange={setForAgents} />
+        <LifetimeFields values={lifetime} saving={saving} onChange={setLifetime} />
       </Form>
     </div>
   );

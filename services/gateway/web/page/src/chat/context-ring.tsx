@@ -17,7 +17,7 @@ export function ContextRing({ messages, modelId }: { messages: readonly Message[
   const limit = usage.context_limit_tokens ?? model?.effective_context_limit_tokens ?? 0;
   const used = usage.input_tokens + usage.output_tokens;
   const share = limit ? Math.min(1, used / limit) : 0;
-  const threshold = model?.compaction_threshold_percent ?? 0;
+  const threshold = model?.effective_compaction_threshold_percent ?? 0;
   const isNear = threshold > 0 && share * 100 >= threshold - 10;
   const percent = Math.round(share * 100);
   const words = limit ? `${percent} % of the window is in use` : `${count(used)} tokens are in use`;
@@ -26,7 +26,7 @@ export function ContextRing({ messages, modelId }: { messages: readonly Message[
     ["Input", count(usage.input_tokens)],
     ["from the cache", count(usage.cache_read_tokens)],
     ["Output", count(usage.output_tokens)],
-    ["Summarized at", threshold ? `${threshold} %` : "as set for all models"],
+    ["Summarized at", threshold === 100 ? "never" : threshold ? `${threshold} %` : "as set for all models"],
   ];
   return (
     <Menu

@@ -1,23 +1,18 @@
 /** The model of the next message and how hard it thinks. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { providers } from "../admin/queries.ts";
-import { answered, api } from "../api/client.ts";
-import { me, models } from "../api/queries.ts";
+import { models } from "../api/queries.ts";
 import type { Model, ReasoningEffort } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
+import { modelLabel } from "../ui/model-label.ts";
 import { useRemembered } from "../ui/remembered.ts";
 import { Menu, MenuHeading, MenuItem, MenuLine, MenuSearch } from "../ui/menu.tsx";
-import { groupsOfModels } from "./model-groups.ts";
+import { ownModels } from "../settings/queries.ts";
+import { groupsOfModels, offeredModels } from "./model-groups.ts";
 
 const EFFORTS: readonly ReasoningEffort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 /** With more models than these there is a field to search them. */
 const UNSEARCHED_MAX = 6;
-
-const ownKeys = queryOptions({
-  queryKey: ["me", "provider-keys"],
-  queryFn: ({ signal }) => answered(api.GET("/api/v1/me/provider-keys", { signal })),
-});
 
 export interface ModelChoice {
   modelId: string | null;
@@ -30,12 +25,10 @@ export function effortsOf(model: Model | undefined): readonly ReasoningEffort[] 
   return EFFORTS.slice(0, EFFORTS.indexOf(model.max_effort) + 1);
 }
 
-/** The names of providers, as far as they are known to this person. */
-function useProviderNames(): ReadonlyMap<string, string> {
-  const role = useQuery(me).data?.role;
-  const all = useQuery({ ...providers, enabled: role === "owner" || role === "admin" }).data?.items ?? [];
-  const own = useQuery({ ...ownKeys, enabled: role !== undefined }).data?.providers ?? [];
-  return new Map([["scripted", "Demo"], ...[...own, ...all].map((each) => [each.id, each.display_name || each.name] as const)]);
+/** The own model of chats for which none was chosen, if this person has one that holds. */
+function useOwnDefault() {
+  const own = useQuery(ownModels).data;
+  return own?.allowed ? own.items.find((each) => each.purpose === "root" && each.mode === "model") : undefined;
 }
 
 interface Props {
@@ -48,12 +41,15 @@ interface Props {
 export function ModelPicker({ choice, onChoose, children }: Props) {
   const query = useQuery(models);
   const [words, setWords] = useState("");
-  const all = (query.data?.items ?? []).filter((each) => each.enabled);
-  const chosen = all.find((each) => each.id === choice.modelId) ?? all.find((each) => each.is_default);
+  const own = useOwnDefault();
+  const wantedId = choice.modelId ?? own?.model_id ?? null;
+  const all = offeredModels(query.data?.items ?? [], wantedId);
+  const chosen = all.find((each) => each.id === wantedId) ?? all.find((each) => each.is_default);
   const efforts = effortsOf(chosen);
-  const known = chosen ? chosen.display_name || chosen.name : "Demo model";
-  const name = useRemembered(`parley.model.${choice.modelId ?? "default"}`, query.data ? known : undefined) ?? "Model";
-  const effort = choice.effort ?? chosen?.default_effort;
+  const known = chosen ? modelLabel(chosen, all) : "Demo model";
+  const name = useRemembered(`parley.model.${wantedId ?? "default"}`, query.data ? known : undefined) ?? "Model";
+  const ownEffort = chosen !== undefined && chosen.id === own?.model_id && !choice.modelId ? own.reasoning_effort : null;
+  const effort = choice.effort ?? ownEffort ?? chosen?.default_effort;
   return (
     <Menu
       label="Model"
@@ -96,7 +92,7 @@ interface ItemsProps {
 }
 
 function ModelItems({ models: all, chosenId, words, onChoose }: ItemsProps) {
-  const groups = groupsOfModels(all, useProviderNames(), words);
+  const groups = groupsOfModels(all, words);
   if (all.length > 0 && groups.length === 0) {
     return <MenuItem disabled onChoose={() => {}}>No model is called so</MenuItem>;
   }
@@ -105,7 +101,7 @@ function ModelItems({ models: all, chosenId, words, onChoose }: ItemsProps) {
       {(groups.length > 1 || words) && <MenuHeading>{group.title}</MenuHeading>}
       {group.models.map((each) => (
         <MenuItem key={each.id} checked={each.id === chosenId} onChoose={() => onChoose(each.id)}>
-          {each.display_name || each.name}
+          {modelLabel(each, group.models)}
         </MenuItem>
       ))}
     </div>

@@ -6,6 +6,7 @@ import { models } from "../api/queries.ts";
 import { AreaField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { bodyOf, type Goal, type GoalValues, isComplete, problemsOf, valuesOf } from "./goal-values.ts";
+import { modelOptions } from "../ui/model-label.ts";
 
 interface Props {
   chatId: string;
@@ -68,7 +69,7 @@ interface ProofProps {
 /** How it is known that the goal is reached. */
 function Proof({ values, set, problemOf }: ProofProps) {
   const known = (useQuery(models).data?.items ?? []).filter((each) => each.enabled || each.id === values.judge_model_id);
-  const judges = known.map((each) => [each.id, each.display_name || each.name] as const);
+  const judges = modelOptions(known);
   return (
     <>
       <TextField

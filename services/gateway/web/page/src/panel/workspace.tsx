@@ -4,6 +4,7 @@ import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { bytes } from "../ui/format.ts";
+import { lifetimeOf } from "../workspaces/lifetime-words.ts";
 import { WorkspaceTable } from "../workspaces/table.tsx";
 import type { TabProps } from "./panel.tsx";
 
@@ -34,6 +35,8 @@ export default function WorkspaceTab({ chat }: TabProps) {
           />
           {data.failure && <p className="field-problem">{data.failure.message}</p>}
           <dl className="facts">
+            <dt>Lifetime</dt>
+            <dd>{lifetimeOf(data)}</dd>
             <dt>Sandbox</dt>
             <dd>{data.sandbox_level ?? "unknown"}</dd>
             <dt>Network</dt>

@@ -36,7 +36,7 @@ export function RaceFields({ options, problemOf, onChange }: Props) {
           return (
             <ChecksField
               label={`Models, ${MODELS_MIN} to ${MODELS_MAX}`}
-              options={usable.map((each) => [each.id, each.display_name || each.name, each.display_name && each.display_name !== each.name ? each.name : ""] as const)}
+              options={usable.map((each) => [each.id, each.display_name || each.name, each.provider_display_name] as const)}
               chosen={options.modelIds}
               onChange={(modelIds) => onChange({ ...options, modelIds })}
               problem={problemOf("/models")}

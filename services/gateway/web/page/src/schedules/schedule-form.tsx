@@ -9,6 +9,7 @@ import { usableWorkspaces } from "../composer/workspace-picker.tsx";
 import { AreaField, CheckField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, type Saving } from "../forms/form.tsx";
 import { isComplete, type ScheduleValues, valuesOf } from "./schedule-values.ts";
+import { modelOptions } from "../ui/model-label.ts";
 
 const REPEATS = [["cron", "Repeatedly"], ["once", "Once"]] as const;
 const MISSED = [["skip", "Leave them out"], ["run_once", "Make up for all of them with one run"]] as const;
@@ -105,7 +106,7 @@ function Where({ values, set, problemOf }: PartProps) {
         <SelectField
           label="Model"
           value={values.model_id}
-          options={withStored([["", values.chat_id ? "That of the chat" : "The default"], ...known.map((each) => [each.id, each.display_name || each.name] as const)], values.model_id)}
+          options={withStored([["", values.chat_id ? "That of the chat" : "The default"], ...modelOptions(known)], values.model_id)}
           onChange={(model_id) => set({ model_id, effort: "" })}
           problem={problemOf("/model_id")}
         />

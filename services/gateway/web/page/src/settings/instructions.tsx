@@ -1,20 +1,16 @@
 /** What every model reads about you before it answers. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import { AreaField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
-
-const settings = queryOptions({
-  queryKey: ["me", "settings"],
-  queryFn: ({ signal }) => answered(api.GET("/api/v1/me/settings", { signal })),
-});
+import { ownSettings } from "./queries.ts";
 
 export default function InstructionsSection() {
   return (
-    <Loaded query={useQuery(settings)} what="settings">
+    <Loaded query={useQuery(ownSettings)} what="settings">
       {(data) => <Instructions text={data.custom_prompt} />}
     </Loaded>
   );
@@ -27,7 +23,7 @@ function Instructions({ text }: { text: string }) {
   async function save(): Promise<void> {
     const body = { custom_prompt: prompt };
     queryClient.setQueryData(
-      settings.queryKey,
+      ownSettings.queryKey,
       await answered(api.PATCH("/api/v1/me/settings", { body })),
     );
   }

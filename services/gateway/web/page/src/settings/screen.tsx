@@ -14,6 +14,7 @@ export interface Section {
 const SECTIONS: readonly Section[] = [
   { name: "profile", title: "Profile", component: lazy(() => import("./profile.tsx")) },
   { name: "instructions", title: "Instructions", component: lazy(() => import("./instructions.tsx")) },
+  { name: "models", title: "Models", component: lazy(() => import("./models.tsx")) },
   { name: "skills", title: "Skills", component: lazy(() => import("./skills.tsx")) },
   { name: "schedules", title: "Schedules", component: lazy(() => import("../schedules/section.tsx")) },
   { name: "display", title: "Display", component: lazy(() => import("./display.tsx")) },

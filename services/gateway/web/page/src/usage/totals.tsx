@@ -59,7 +59,12 @@ export function UsageRows({ label, first, rows, hrefOf }: UsageRowsProps) {
           title: first,
           cell: (row) => {
             const name = row.name || row.id;
-            return hrefOf ? <Link href={hrefOf(row.id)}>{name}</Link> : name;
+            return (
+              <>
+                {hrefOf ? <Link href={hrefOf(row.id)}>{name}</Link> : name}
+                {row.provider_display_name && <span className="cell-side">{row.provider_display_name}</span>}
+              </>
+            );
           },
         },
         { title: "Calls", isNumber: true, cell: (row) => count(row.totals.priced_calls + row.totals.unpriced_calls) },

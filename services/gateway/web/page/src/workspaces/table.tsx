@@ -69,7 +69,7 @@ export function WorkspaceTable({ rows, empty, owners, onChanged }: WorkspaceTabl
               <div className="table-actions">
                 {LIVE.has(row.state ?? "") ? (
                   <>
-                    {row.deadline && (
+                    {row.deadline && !row.is_ttl_fixed && (
                       <Button
                         small
                         onClick={() =>

@@ -1,0 +1,105 @@
+"""`parley template`: templates of workspaces, and how long these live."""
+
+import json
+from typing import Any
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
+from parley.cli.api.server import find_server
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/templates"
+COLUMNS = ("id", "name", "kind", "lifetime", "description")
+MINUTE_MS = 60_000
+PAGE_MAX = 200
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+minutes = click.IntRange(min=0)
+
+
+@click.group(cls=HomeGroup)
+def template() -> None:
+    """List templates of workspaces, and change how long workspaces of these live."""
+
+
+@template.command()
+@json_option
+def ls(as_json: bool) -> None:
+    """List templates with the lifetime of their workspaces."""
+    found = _items(_api())
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        (each["id"], each["name"], each["kind"], _lifetime(each), each["description"])
+        for each in found
+    ]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@template.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Print the template NAME, by its name or id, as JSON."""
+    api = _api()
+    found = api.call("GET", f"{PATH}/{_id_of(api, name)}", needs="id")
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+@template.command()
+@click.argument("name")
+@click.option("--ttl", type=minutes, help="Minutes from its start to its autostop; 0 never.")
+@click.option("--most", type=minutes, help="Minutes that use or a user can reach; 0 no bound.")
+@click.option(
+    "--fixed/--not-fixed", "is_fixed", default=None,
+    help="Whether the installation and users may not change it.",
+)  # fmt: skip
+def lifetime(name: str, ttl: int | None, most: int | None, is_fixed: bool | None) -> None:
+    """Change how long new workspaces of the template NAME live; others stay as they are."""
+    body: dict[str, object] = {}
+    if ttl is not None:
+        body["ttl_ms"] = ttl * MINUTE_MS
+    if most is not None:
+        body["ttl_max_ms"] = most * MINUTE_MS
+    if is_fixed is not None:
+        body["is_ttl_fixed"] = is_fixed
+    if not body:
+        raise click.UsageError("Nothing to change: give --ttl, --most, --fixed or --not-fixed.")
+    api = _api()
+    changed = api.call("PATCH", f"{PATH}/{_id_of(api, name)}", body, new_key(), needs="ttl_ms")
+    click.echo(f"{changed['name']}: {_lifetime(changed)}")
+
+
+def _items(api: Api) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.call("GET", f"{PATH}?limit={PAGE_MAX}", needs="items")[
+        "items"
+    ]
+    return found
+
+
+def _id_of(api: Api, reference: str) -> str:
+    for each in _items(api):
+        if reference in (each["id"], each["name"]):
+            return str(each["id"])
+    hint = current().hint("template ls")
+    raise CliError(f"There is no template {reference}; `{hint}` lists them.")
+
+
+def _lifetime(found: dict[str, Any]) -> str:
+    ttl = found["ttl_ms"] // MINUTE_MS
+    most = found["ttl_max_ms"] // MINUTE_MS
+    words = [f"{ttl} min" if ttl else "no end"]
+    if most:
+        words.append(f"at most {most} min")
+    if found["is_ttl_fixed"]:
+        words.append("fixed")
+    return ", ".join(words)
+
+
+def _api() -> Api:
+    return Api(find_server(current()))

@@ -1,0 +1,31 @@
+/** How long workspaces live, in words. */
+import type { components } from "../api/schema.d.ts";
+
+type Workspace = components["schemas"]["Workspace"];
+type Template = components["schemas"]["TemplateSummary"];
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+const SOURCES: Record<NonNullable<Workspace["ttl_source"]>, string> = {
+  template: "set by its template",
+  installation: "set for this installation",
+  requested: "chosen for this workspace",
+};
+
+function span(ms: number): string {
+  if (ms === 0) return "no end";
+  return ms % HOUR_MS === 0 ? `${ms / HOUR_MS} h` : `${Math.round(ms / MINUTE_MS)} min`;
+}
+
+/** Return the lifetime of a workspace and what it comes from. */
+export function lifetimeOf({ ttl_ms, ttl_source, is_ttl_fixed }: Pick<Workspace, "ttl_ms" | "ttl_source" | "is_ttl_fixed">): string {
+  if (is_ttl_fixed) return `${span(ttl_ms)}, fixed by its template: it cannot be extended`;
+  return ttl_source ? `${span(ttl_ms)}, ${SOURCES[ttl_source]}` : span(ttl_ms);
+}
+
+/** Return the lifetime of new workspaces of a template. */
+export function lifetimeOfTemplate({ ttl_ms, ttl_max_ms, is_ttl_fixed }: Pick<Template, "ttl_ms" | "ttl_max_ms" | "is_ttl_fixed">): string {
+  const most = ttl_max_ms ? `, at most ${span(ttl_max_ms)}` : "";
+  return `${span(ttl_ms)}${most}${is_ttl_fixed ? ", fixed" : ""}`;
+}
