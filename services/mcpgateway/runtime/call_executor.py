@@ -27,16 +27,17 @@ from mcpgateway.client.call import (
 )
 from mcpgateway.client.content import TooLarge, truncated
 from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
-from mcpgateway.runtime.journal import Journal, check_content
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.runtime.journal_rows import check_content
 from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, Prepare, PreparedCall, RunningCall
 from mcpgateway.servers.domain import (
     Reason,
     Target,
 )
-from mcpgateway.servers.errors import McpError, TooManyCalls, UpstreamFailed
+from mcpgateway.servers.errors import McpError, Overloaded, TooManyCalls, UpstreamFailed
 from mcpgateway.servers.health import OF_LOGIN
 from parley.clock import Clock
-from parley.postgres import DatabaseUnavailable
+from parley.postgres import DatabaseUnavailable, PoolExhausted
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Starter, Supervision
 
@@ -117,6 +118,8 @@ class CallExecutor:
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
+        if not await self._journal.is_known(call_request.key):
+            return None
         record = await self._journal.find(call_request.key)
         if record is None:
             return None
@@ -135,6 +138,7 @@ class CallExecutor:
 
         Raises:
             TooManyCalls: The server's limit of running calls is reached.
+            ServerChanged: The server is not as it was when the call was prepared.
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
@@ -238,13 +242,19 @@ class CallExecutor:
 
         Raises:
             TooManyCalls: There are still too many.
+            Overloaded: No connection to the database became free, so it is not journaled.
         """
+        prepared = running.prepared
         waits_until = self._clock.monotonic() + QUEUE_S
         while True:
             try:
                 return await self._journal.begin(
-                    running.call_request, running.prepared.target.server.settings.limits
+                    running.call_request,
+                    prepared.target.server.settings.limits,
+                    prepared.server_version,
                 )
+            except PoolExhausted as error:
+                raise Overloaded(prepared.target.server.settings.limits.calls_max) from error
             except TooManyCalls:
                 if self._clock.monotonic() >= waits_until or running.stopping.is_set():
                     raise

@@ -28,7 +28,7 @@ from mcpgateway.servers.errors import (
     UpstreamFailed,
 )
 from mcpgateway.servers.health import OF_LOGIN, state_of
-from mcpgateway.servers.store import Servers
+from mcpgateway.servers.known_servers import KnownServers
 
 LISTED_AT_ONCE_MAX: Final = 32
 
@@ -100,7 +100,7 @@ class Listing:
 class ToolListing:
     """Lists tools for callers."""
 
-    def __init__(self, servers: Servers, access: Access, catalogues: CatalogueCache) -> None:
+    def __init__(self, servers: KnownServers, access: Access, catalogues: CatalogueCache) -> None:
         self._servers = servers
         self._access = access
         self._catalogues = catalogues
