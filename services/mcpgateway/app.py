@@ -226,6 +226,7 @@ def _keep_loops(
     executor, end_dead = parts.calls.executor, parts.calls.instances.end_dead
     background.keep("lease.renew", lambda: executor.renew_lease(end_dead))
     background.keep("catalogues.expire", lambda: parts.stored_catalogues.expire(process.clock))
+    background.keep("catalogues.ask_failed", parts.catalogues.ask_failed)
     background.keep("recorded_calls.expire", lambda: parts.calls.recorded.expire(process.clock))
     background.keep("servers.follow", lambda: notices.follow_servers(bus))
     background.keep("users.follow", lambda: notices.follow_users(bus))
