@@ -26,14 +26,12 @@ from mcpgateway.client.call import (
     Upstream,
 )
 from mcpgateway.client.content import TooLarge, truncated
+from mcpgateway.client.intent import without_intent
 from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.journal_rows import check_content
 from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, Prepare, PreparedCall, RunningCall
-from mcpgateway.servers.domain import (
-    Reason,
-    Target,
-)
+from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import McpError, Overloaded, TooManyCalls, UpstreamFailed
 from mcpgateway.servers.health import OF_LOGIN
 from parley.clock import Clock
@@ -311,7 +309,7 @@ class CallExecutor:
         for attempt in itertools.count(1):
             failure = prepared.blocking_error
             if failure is None:
-                ended = await self._call(running, prepared.target, silence, on_progress)
+                ended = await self._call(running, prepared, silence, on_progress)
                 if isinstance(ended, CallEnd):
                     return ended
                 failure = ended
@@ -353,17 +351,20 @@ class CallExecutor:
     async def _call(
         self,
         running: RunningCall,
-        target: Target,
+        prepared: PreparedCall,
         silence: CallTimeouts,
         on_progress: OnProgress,
     ) -> CallEnd | UpstreamFailed:
-        call_request = running.call_request
+        call_request, target = running.call_request, prepared.target
         bytes_max = target.server.settings.limits.result_bytes_max
+        arguments_json = call_request.arguments_json
+        if prepared.input_schema_json is not None:
+            arguments_json = without_intent(arguments_json, prepared.input_schema_json)
         try:
             answer = await self._upstream.call_tool(
                 target,
                 call_request.tool,
-                call_request.arguments_json,
+                arguments_json,
                 on_progress,
                 lambda question: self._ask(running, silence, question),
             )

@@ -69,4 +69,7 @@ async def prepared_call(
         target = Target(server, {}, caller.user_id, caller.context.chat_id)
         return PreparedCall(target, UpstreamFailed(error.reason, str(error)), server.version)
     blocked = await blocking_error(catalogues, target, tool, expected_digest)
-    return PreparedCall(target, blocked, server.version)
+    known = catalogues.known(target)
+    definition = None if known is None else known.tool(tool)
+    schema = None if definition is None else definition.input_schema_json
+    return PreparedCall(target, blocked, server.version, schema)
