@@ -16,11 +16,13 @@ from mcpgateway.oauth.errors import LOGIN_ERRORS
 from mcpgateway.oauth.rpc.servicer import AuthorizationServicer
 from mcpgateway.oauth.wiring import OpenLogins, open_logins
 from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.call_starter import CallStarter
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.instances import Instances
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.recorded_calls import RecordedCalls
 from mcpgateway.runtime.servicer import RuntimeServicer
+from mcpgateway.runtime.start_queue import StartQueue
 from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.runtime.tool_listing import ToolListing
 from mcpgateway.servers.access import Access
@@ -35,6 +37,7 @@ from mcpgateway.servers.domain import (
 )
 from mcpgateway.servers.groups import GatewayGroups
 from mcpgateway.servers.health import ServerHealth
+from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import STORED_KEYS, Servers
@@ -51,6 +54,8 @@ from parley.secrets import KeyringFile, SecretBox
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
+#: So that the lease is renewed whatever waits for the other connections.
+LEASE_CONNECTIONS: Final = 1
 QUIET_LIBRARIES: Final = ("httpx2", "httpcore2", "mcp")
 
 
@@ -69,6 +74,7 @@ class Components:
     """The components of a process."""
 
     servers: Servers
+    known_servers: KnownServers
     governance: Governance
     catalogues: CatalogueCache
     stored_catalogues: StoredCatalogues
@@ -122,13 +128,16 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         gateways = await enter(neighbours.channels(ServiceName.GATEWAY, settings.gateway))
         groups = GatewayGroups(gateways, process.clock)
         values = UserValues(database, box)
-        access = Access(servers, values, groups, logins.grants)
+        known = KnownServers(servers, process.clock)
+        access = Access(known, values, groups, logins.grants)
         governance = _governance(database, access, values, logins, process)
         stored = StoredCatalogues(database, process.clock)
         catalogues = _catalogues(sessions, governance, stored, bus, process)
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
         calls = OpenCalls(journal, executor, recorded, instances)
-        parts = Components(servers, governance, catalogues, stored, calls, sessions, policy, logins)
+        parts = Components(
+            servers, known, governance, catalogues, stored, calls, sessions, policy, logins
+        )
         background = await enter(BackgroundTasks(supervision))
         delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
         background.keep("audit_events.deliver", delivery.run)
@@ -176,6 +185,7 @@ def _database(settings: Settings, process: Process) -> AbstractAsyncContextManag
         settings.database_url.reveal(),
         application_name=process.instance,
         connections_max=settings.database_connections_max,
+        side_connections=LEASE_CONNECTIONS,
         statements=Statements(process.telemetry, current_method),
     )
 
@@ -205,6 +215,7 @@ def _keep_loops(
     process: Process,
 ) -> None:
     notices = Notices(
+        parts.known_servers,
         parts.governance,
         groups,
         parts.catalogues,
@@ -215,6 +226,7 @@ def _keep_loops(
     executor, end_dead = parts.calls.executor, parts.calls.instances.end_dead
     background.keep("lease.renew", lambda: executor.renew_lease(end_dead))
     background.keep("catalogues.expire", lambda: parts.stored_catalogues.expire(process.clock))
+    background.keep("catalogues.ask_failed", parts.catalogues.ask_failed)
     background.keep("recorded_calls.expire", lambda: parts.calls.recorded.expire(process.clock))
     background.keep("servers.follow", lambda: notices.follow_servers(bus))
     background.keep("users.follow", lambda: notices.follow_users(bus))
@@ -222,10 +234,12 @@ def _keep_loops(
 
 def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[Any, ...]:
     def changed(server_id: str, version: int) -> None:
+        parts.known_servers.forget(server_id)
         bus.publish(Notice(SERVERS_TOPIC, server_id, version))
 
-    governance = parts.governance
-    listing = ToolListing(parts.servers, governance.access, parts.catalogues)
+    governance, known = parts.governance, parts.known_servers
+    listing = ToolListing(known, governance.access, parts.catalogues)
+    starter = CallStarter(parts.calls.executor, StartQueue(), known)
     probing = Probing(
         parts.sessions,
         governance.access,
@@ -236,12 +250,13 @@ def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[A
     )
     return (
         RuntimeServicer(
-            parts.servers,
+            known,
             governance.access,
             listing,
             parts.catalogues,
             parts.calls.journal,
             parts.calls.executor,
+            starter,
         ),
         ServerServicer(
             parts.servers,
@@ -259,6 +274,7 @@ def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[A
             parts.catalogues,
             governance.definitions,
             parts.calls.executor,
+            starter,
             parts.sessions,
             parts.calls.recorded,
         ),

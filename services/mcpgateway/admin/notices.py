@@ -8,6 +8,7 @@ from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.servers.groups import GatewayGroups
+from mcpgateway.servers.known_servers import KnownServers
 from parley.bus import Bus, Notice, Resync
 
 SERVERS_TOPIC: Final = "mcp.servers"
@@ -19,6 +20,7 @@ class Notices:
 
     def __init__(
         self,
+        known_servers: KnownServers,
         governance: Governance,
         groups: GatewayGroups,
         catalogues: CatalogueCache,
@@ -26,6 +28,7 @@ class Notices:
         sessions: Sessions,
         executor: CallExecutor,
     ) -> None:
+        self._known_servers = known_servers
         self._governance = governance
         self._groups = groups
         self._catalogues = catalogues
@@ -41,9 +44,11 @@ class Notices:
                     case Notice(_, server_id, version):
                         self._governance.definitions.forget(server_id)
                         if version:
+                            self._known_servers.forget(server_id)
                             self._catalogues.expire(server_id)
                             await self._sessions.retire(server_id, version)
                     case Resync():
+                        self._known_servers.forget()
                         self._governance.definitions.forget()
                         self._catalogues.expire()
 

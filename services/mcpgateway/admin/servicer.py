@@ -31,6 +31,7 @@ from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers, is_uuid
 from mcpgateway.servers.user_values import UserValues
 from mcpgateway.servers.validation import check_server, check_user_values
+from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceServicer
 from parley.identity import Caller, Role
@@ -195,7 +196,10 @@ class ServerServicer(McpServerServiceServicer):
                 return await self._probing.of_draft(settings, credentials, _user_id())
             case "server_id":
                 server = await self._servers.get(request.server_id)
-                return await self._probing.of_server(server, _user_id())
+                response = await self._probing.of_server(server, _user_id())
+                if response.state == server_pb2.SERVER_STATE_READY:
+                    self._catalogues.retry(server.id)
+                return response
             case _:
                 raise InvalidRequest({"target": "name a server or give a draft"})
 

@@ -21,6 +21,7 @@ from mcpgateway.client.content import (
 )
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.call_starter import CallStarter
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.convert import check_arguments, reason_to_proto
 from mcpgateway.runtime.journal import TOKEN_PREFIX
@@ -30,7 +31,7 @@ from mcpgateway.runtime.tool_access import blocking_error
 from mcpgateway.runtime.tool_listing import ServerOutcome, ToolListing
 from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.definitions import Definitions
-from mcpgateway.servers.domain import ChatContext, Reason, ServerId, ServerState, Target
+from mcpgateway.servers.domain import ChatContext, Reason, Server, ServerId, ServerState, Target
 from mcpgateway.servers.errors import CallAcknowledged, ServerNotFound
 from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1 import tool_service_pb2 as api
@@ -55,6 +56,7 @@ class ToolServicer(McpToolServiceServicer):
         catalogues: CatalogueCache,
         definitions: Definitions,
         executor: CallExecutor,
+        starter: CallStarter,
         sessions: Sessions,
         recorded: RecordedCalls,
     ) -> None:
@@ -63,6 +65,7 @@ class ToolServicer(McpToolServiceServicer):
         self._catalogues = catalogues
         self._definitions = definitions
         self._executor = executor
+        self._starter = starter
         self._sessions = sessions
         self._recorded = recorded
 
@@ -116,15 +119,18 @@ class ToolServicer(McpToolServiceServicer):
         )
         opened = await self._executor.attach(call_request)
         if opened is None:
-            target = await self._access.target_for(request.server_id, caller)
-            blocked = await blocking_error(self._catalogues, target, request.original_name, "")
-            limits = target.server.settings.limits
-            call_request = replace(
-                call_request,
-                idle_s=limits.idle_timeout_ms / 1000,
-                limit_s=min(limits.call_timeout_ms / 1000, CALL_S_MAX),
+
+            async def prepare() -> PreparedCall:
+                target = await self._access.target_for(request.server_id, caller)
+                blocked = await blocking_error(self._catalogues, target, request.original_name, "")
+                return PreparedCall(target, blocked, target.server.version)
+
+            opened = await self._starter.start(
+                caller.user_id,
+                prepare,
+                lambda server: _within_limits(call_request, server),
+                may_ask=False,
             )
-            opened = await self._executor.start(call_request, PreparedCall(target, blocked))
         if opened.record.is_acknowledged:
             raise CallAcknowledged(key.execution_id)
         record = opened.record
@@ -241,6 +247,15 @@ class ToolServicer(McpToolServiceServicer):
             )
             for tool in tools
         ]
+
+
+def _within_limits(call_request: CallRequest, server: Server) -> CallRequest:
+    limits = server.settings.limits
+    return replace(
+        call_request,
+        idle_s=limits.idle_timeout_ms / 1000,
+        limit_s=min(limits.call_timeout_ms / 1000, CALL_S_MAX),
+    )
 
 
 def _caller() -> CallerContext:

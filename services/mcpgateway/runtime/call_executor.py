@@ -26,17 +26,16 @@ from mcpgateway.client.call import (
     Upstream,
 )
 from mcpgateway.client.content import TooLarge, truncated
+from mcpgateway.client.intent import without_intent
 from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
-from mcpgateway.runtime.journal import Journal, check_content
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.runtime.journal_rows import check_content
 from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, Prepare, PreparedCall, RunningCall
-from mcpgateway.servers.domain import (
-    Reason,
-    Target,
-)
-from mcpgateway.servers.errors import McpError, TooManyCalls, UpstreamFailed
+from mcpgateway.servers.domain import Reason
+from mcpgateway.servers.errors import McpError, Overloaded, TooManyCalls, UpstreamFailed
 from mcpgateway.servers.health import OF_LOGIN
 from parley.clock import Clock
-from parley.postgres import DatabaseUnavailable
+from parley.postgres import DatabaseUnavailable, PoolExhausted
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Starter, Supervision
 
@@ -117,6 +116,8 @@ class CallExecutor:
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
+        if not await self._journal.is_known(call_request.key):
+            return None
         record = await self._journal.find(call_request.key)
         if record is None:
             return None
@@ -135,6 +136,7 @@ class CallExecutor:
 
         Raises:
             TooManyCalls: The server's limit of running calls is reached.
+            ServerChanged: The server is not as it was when the call was prepared.
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
@@ -238,13 +240,19 @@ class CallExecutor:
 
         Raises:
             TooManyCalls: There are still too many.
+            Overloaded: No connection to the database became free, so it is not journaled.
         """
+        prepared = running.prepared
         waits_until = self._clock.monotonic() + QUEUE_S
         while True:
             try:
                 return await self._journal.begin(
-                    running.call_request, running.prepared.target.server.settings.limits
+                    running.call_request,
+                    prepared.target.server.settings.limits,
+                    prepared.server_version,
                 )
+            except PoolExhausted as error:
+                raise Overloaded(prepared.target.server.settings.limits.calls_max) from error
             except TooManyCalls:
                 if self._clock.monotonic() >= waits_until or running.stopping.is_set():
                     raise
@@ -301,7 +309,7 @@ class CallExecutor:
         for attempt in itertools.count(1):
             failure = prepared.blocking_error
             if failure is None:
-                ended = await self._call(running, prepared.target, silence, on_progress)
+                ended = await self._call(running, prepared, silence, on_progress)
                 if isinstance(ended, CallEnd):
                     return ended
                 failure = ended
@@ -343,17 +351,20 @@ class CallExecutor:
     async def _call(
         self,
         running: RunningCall,
-        target: Target,
+        prepared: PreparedCall,
         silence: CallTimeouts,
         on_progress: OnProgress,
     ) -> CallEnd | UpstreamFailed:
-        call_request = running.call_request
+        call_request, target = running.call_request, prepared.target
         bytes_max = target.server.settings.limits.result_bytes_max
+        arguments_json = call_request.arguments_json
+        if prepared.input_schema_json is not None:
+            arguments_json = without_intent(arguments_json, prepared.input_schema_json)
         try:
             answer = await self._upstream.call_tool(
                 target,
                 call_request.tool,
-                call_request.arguments_json,
+                arguments_json,
                 on_progress,
                 lambda question: self._ask(running, silence, question),
             )

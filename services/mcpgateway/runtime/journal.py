@@ -8,23 +8,27 @@ stored long before the row is deleted, so that every statement finds one of the 
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Self
-from uuid import UUID
 from weakref import WeakValueDictionary
 
-import asyncpg
-
-from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest, Outcome
-from mcpgateway.client.content import decode_parts, encode_parts
+from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest
+from mcpgateway.client.content import encode_parts
 from mcpgateway.client.questions import Answer
-from mcpgateway.runtime.call_questions import CallQuestions, decode_answer, question_of
-from mcpgateway.servers.domain import Limits, Reason
-from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner, TooManyCalls
+from mcpgateway.runtime.call_questions import CallQuestions, decode_answer
+from mcpgateway.runtime.journal_rows import (
+    check_capacity,
+    check_content,
+    checked_record,
+    record_of,
+    tombstone,
+    tombstone_digest,
+)
+from mcpgateway.servers.domain import Limits
+from mcpgateway.servers.errors import JournalChanged, ServerChanged, StaleOwner
 from parley.postgres import Database
 
 LEASE: Final = timedelta(seconds=15)
@@ -53,22 +57,32 @@ _FIND = """
     LEFT JOIN mcp.calls c ON c.execution_id = asked_id
     LEFT JOIN mcp.tombstones t ON t.digest = $2
 """
+# Without a lock: a call that is being journaled now is found only when this one begins.
+# May run: service.
+_PEEK = """
+    SELECT EXISTS (SELECT FROM mcp.calls WHERE execution_id = $1)
+        OR EXISTS (SELECT FROM mcp.tombstones WHERE digest = $2) AS is_known,
+        coalesce((SELECT owner_epoch FROM mcp.chat_owners WHERE chat_id = $3), 0) AS owner_epoch
+"""
+# A server of another version than the caller read is not called; the counts are without this call.
 # May run: service.
 _BEGIN = """
-    INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, sha256, server_id, user_id,
-        tool, gateway_id)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
-    WHERE NOT EXISTS (SELECT FROM mcp.tombstones WHERE digest = $10)
-    ON CONFLICT (execution_id) DO NOTHING RETURNING *
+    WITH begun AS (
+        INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, sha256, server_id,
+            user_id, tool, gateway_id)
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+        WHERE NOT EXISTS (SELECT FROM mcp.tombstones WHERE digest = $10)
+            AND ($11::bigint IS NULL OR EXISTS (
+                SELECT FROM mcp.servers WHERE id::text = $6 AND version = $11))
+        ON CONFLICT (execution_id) DO NOTHING RETURNING *)
+    SELECT begun.*, running.* FROM begun, (
+        SELECT count(*) AS of_server, count(*) FILTER (WHERE user_id = $7) AS of_user
+        FROM mcp.calls WHERE server_id = $6 AND finished_at IS NULL AND question_id IS NULL
+    ) AS running
 """
 # Calls of one server begin one after another, so that all replicas together keep its limits.
 # May run: service.
 _LOCK_SERVER = "SELECT pg_advisory_xact_lock(hashtextextended('mcp.calls ' || $1, 0))"
-# May run: service.
-_COUNT_RUNNING = """
-    SELECT count(*) AS of_server, count(*) FILTER (WHERE user_id = $2) AS of_user
-    FROM mcp.calls WHERE server_id = $1 AND finished_at IS NULL AND question_id IS NULL
-"""
 # May run: process.
 _RECORD = """
     INSERT INTO mcp.recorded_calls (execution_id, server_id, slug, tool, user_id, chat_id,
@@ -266,18 +280,40 @@ class Journal:
         async with self._for_owner(key) as connection:
             return await _find(connection, key)
 
+    async def is_known(self, key: CallKey) -> bool:
+        """Return whether the call is certainly journaled; one that begins now may be missed.
+
+        Raises:
+            StaleOwner: A newer owner has asked before.
+        """
+        digest = tombstone_digest(key.caller, key.execution_id)
+        row = await self._database.pool.fetchrow(_PEEK, key.execution_id, digest, key.chat_id)
+        assert row is not None
+        if key.chat_id and row["owner_epoch"] > key.owner_epoch:
+            raise StaleOwner(row["owner_epoch"])
+        return bool(row["is_known"])
+
     async def read(self, execution_id: str) -> CallRecord:
         """Return a call that is certainly journaled."""
         row = await self._database.pool.fetchrow(_READ, execution_id)
         assert row is not None
-        return _record(row)
+        return record_of(row)
 
     async def begin(
-        self, call_request: CallRequest, limits: Limits | None = None
+        self,
+        call_request: CallRequest,
+        limits: Limits | None = None,
+        server_version: int | None = None,
     ) -> tuple[CallRecord, bool]:
         """Journal a call that is about to be made; return it, and whether it is new.
 
+        Args:
+            call_request: The call.
+            limits: The limits of calls at once; None if there are none.
+            server_version: The version that the server must still have; None for any.
+
         Raises:
+            ServerChanged: The server has another version, or is gone.
             TooManyCalls: The limit of calls at once is reached, over all processes.
             StaleOwner: A newer owner has asked before.
             ExecutionIdReused: The id names a call of another caller, chat or content.
@@ -298,12 +334,14 @@ class Journal:
                 call_request.user_id,
                 call_request.tool,
                 self._process_id,
-                _digest(key.caller, key.execution_id),
+                tombstone_digest(key.caller, key.execution_id),
+                server_version,
             )
-            record = await _find(connection, key) if row is None else _checked(row, key)
+            record = await _find(connection, key) if row is None else checked_record(row, key)
             if row is not None and limits is not None:
-                await _check_capacity(connection, call_request, limits)
-        assert record is not None
+                check_capacity(row, limits)
+        if record is None:
+            raise ServerChanged(call_request.server_id)
         check_content(record, call_request)
         return record, row is not None
 
@@ -324,7 +362,7 @@ class Journal:
             end.original_bytes,
             encode_parts(end.parts),
         )
-        return await self.read(execution_id) if row is None else _record(row)
+        return await self.read(execution_id) if row is None else record_of(row)
 
     async def cancel(self, key: CallKey) -> CallRecord:
         """Request the cancellation of a call; an unknown one is journaled as cancelled.
@@ -333,12 +371,12 @@ class Journal:
             StaleOwner: A newer owner has asked before.
             ExecutionIdReused: The id names a call of another caller or chat.
         """
-        digest = _digest(key.caller, key.execution_id)
+        digest = tombstone_digest(key.caller, key.execution_id)
         values = (key.execution_id, key.caller, key.chat_id, key.owner_epoch, digest)
         async with self._for_owner(key) as connection:
             row = await connection.fetchrow(_INSERT_CANCELLED, *values)
             if row is not None:
-                return _checked(row, key)
+                return checked_record(row, key)
             record = await _find(connection, key)
             assert record is not None
             await connection.execute(_ASK_CANCEL, key.execution_id)
@@ -356,16 +394,24 @@ class Journal:
         """Drop the parts of finished calls; return the ids that are acknowledged now."""
         rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
         acknowledged = frozenset(row["execution_id"] for row in rows)
-        rest = {_digest(caller, each): each for each in execution_ids if each not in acknowledged}
+        rest = {
+            tombstone_digest(caller, each): each
+            for each in execution_ids
+            if each not in acknowledged
+        }
         if not rest:
             return acknowledged
         found = await self._database.pool.fetch(_FIND_TOMBSTONES, list(rest))
         return acknowledged | {rest[row["digest"]] for row in found}
 
     async def renew(self) -> tuple[LeasedCall, ...]:
-        """Renew the lease of this process; return its running calls."""
-        await self._database.pool.execute(_RENEW, self._process_id, LEASE)
-        rows = await self._database.pool.fetch(_OWN, self._process_id)
+        """Renew the lease of this process; return its running calls.
+
+        On a connection of its own, so that no load of calls ends the lease.
+        """
+        pool = self._database.side_pool
+        await pool.execute(_RENEW, self._process_id, LEASE)
+        rows = await pool.fetch(_OWN, self._process_id)
         return tuple(
             LeasedCall(
                 row["execution_id"],
@@ -416,73 +462,9 @@ class Journal:
             yield connection
 
 
-def check_content(record: CallRecord, call_request: CallRequest) -> None:
-    """Reject an execution id that was journaled with other content.
-
-    Raises:
-        ExecutionIdReused: The content differs.
-    """
-    if record.sha256 is not None and record.sha256 != call_request.sha256:
-        raise ExecutionIdReused(call_request.key.execution_id)
-
-
-async def _check_capacity(connection: Any, call_request: CallRequest, limits: Limits) -> None:
-    """Reject a call beyond the limits; its row goes with the transaction.
-
-    Raises:
-        TooManyCalls: There are too many.
-    """
-    running = await connection.fetchrow(
-        _COUNT_RUNNING, call_request.server_id, call_request.user_id
-    )
-    if running["of_user"] > limits.calls_per_user_max:
-        raise TooManyCalls(limits.calls_per_user_max)
-    if running["of_server"] > limits.calls_max:
-        raise TooManyCalls(limits.calls_max)
-
-
 async def _find(connection: Any, key: CallKey) -> CallRecord | None:
-    row = await connection.fetchrow(_FIND, key.execution_id, _digest(key.caller, key.execution_id))
+    digest = tombstone_digest(key.caller, key.execution_id)
+    row = await connection.fetchrow(_FIND, key.execution_id, digest)
     if row["execution_id"] is not None:
-        return _checked(row, key)
-    return _tombstone(key) if row["has_tombstone"] else None
-
-
-def _digest(caller: str, execution_id: str) -> str:
-    """Return the digest of a tombstone, as `_PRUNE` computes it."""
-    return str(UUID(bytes=hashlib.sha256(f"{caller}\x01{execution_id}".encode()).digest()[:16]))
-
-
-def _tombstone(key: CallKey) -> CallRecord:
-    return CallRecord(
-        key, sha256=None, started_at=None, finished_at=None, end=None, is_acknowledged=True
-    )
-
-
-def _checked(row: "asyncpg.Record", key: CallKey) -> CallRecord:
-    if row["caller"] != key.caller or row["chat_id"] != key.chat_id:
-        raise ExecutionIdReused(key.execution_id)
-    return _record(row)
-
-
-def _record(row: "asyncpg.Record") -> CallRecord:
-    end = None
-    if row["outcome"] is not None:
-        end = CallEnd(
-            outcome=Outcome(row["outcome"]),
-            parts=decode_parts(row["parts"]) if row["parts"] is not None else (),
-            reason=None if row["reason"] is None else Reason(row["reason"]),
-            message=row["message"],
-            may_have_executed=row["may_have_executed"],
-            retry_after_ms=row["retry_after_ms"],
-            original_bytes=row["original_bytes"],
-        )
-    return CallRecord(
-        key=CallKey(row["execution_id"], row["caller"], row["chat_id"], row["owner_epoch"]),
-        sha256=row["sha256"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        end=end,
-        is_acknowledged=row["acknowledged_at"] is not None,
-        question=question_of(row),
-    )
+        return checked_record(row, key)
+    return tombstone(key) if row["has_tombstone"] else None

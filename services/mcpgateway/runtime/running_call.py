@@ -22,10 +22,15 @@ class PreparedCall:
     Attributes:
         target: The server.
         blocking_error: Why the call cannot be made; None if it can.
+        server_version: The version that the server must still have when the call is journaled,
+            because it may have been read from a cache; None if it does not matter.
+        input_schema_json: The arguments of the tool, if a model calls it; None for a person.
     """
 
     target: Target
     blocking_error: UpstreamFailed | None = None
+    server_version: int | None = None
+    input_schema_json: bytes | None = None
 
 
 Prepare = Callable[[], Awaitable[PreparedCall]]

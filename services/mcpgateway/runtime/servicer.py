@@ -8,6 +8,7 @@ from typing import Any, Final
 from mcpgateway.client.call import CallKey, CallRecord, CallRequest, Progress
 from mcpgateway.client.questions import Answer, AnswerAction
 from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.call_starter import CallStarter
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.convert import (
     check_arguments,
@@ -30,8 +31,8 @@ from mcpgateway.servers.errors import (
     CatalogueChanged,
     InvalidRequest,
 )
+from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.selection import select
-from mcpgateway.servers.store import Servers
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceServicer
@@ -57,12 +58,13 @@ class RuntimeServicer(McpRuntimeServiceServicer):
 
     def __init__(
         self,
-        servers: Servers,
+        servers: KnownServers,
         access: Access,
         listing: ToolListing,
         catalogues: CatalogueCache,
         journal: Journal,
         executor: CallExecutor,
+        starter: CallStarter,
     ) -> None:
         self._servers = servers
         self._access = access
@@ -70,6 +72,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         self._catalogues = catalogues
         self._journal = journal
         self._executor = executor
+        self._starter = starter
 
     async def ResolveSelection(  # noqa: N802 (the name is the proto's)
         self, request: api.ResolveSelectionRequest, context: Any
@@ -144,7 +147,6 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         if opened is None:
             caller_context = _caller_context(request.context)
             server_id, digest = call_request.server_id, request.expected_digest
-            server = await self._access.server_for(server_id, caller_context)
 
             async def prepare() -> PreparedCall:
                 tool = call_request.tool
@@ -152,9 +154,12 @@ class RuntimeServicer(McpRuntimeServiceServicer):
                     self._access, self._catalogues, server_id, caller_context, tool, digest
                 )
 
-            prepared = await prepare()
-            call_request = _within_limits(call_request, server, request)
-            opened = await self._executor.start(call_request, prepared, prepare)
+            opened = await self._starter.start(
+                caller_context.user_id,
+                prepare,
+                lambda server: _within_limits(call_request, server, request),
+                may_ask=True,
+            )
         elif request.HasField("answer"):
             await self._executor.answer(call_request.key.execution_id, *_answer(request.answer))
             # Read again, because it does not ask this any more.

@@ -67,5 +67,9 @@ async def prepared_call(
         target = await access.open_target(server, caller)
     except NeedsConnect as error:
         target = Target(server, {}, caller.user_id, caller.context.chat_id)
-        return PreparedCall(target, UpstreamFailed(error.reason, str(error)))
-    return PreparedCall(target, await blocking_error(catalogues, target, tool, expected_digest))
+        return PreparedCall(target, UpstreamFailed(error.reason, str(error)), server.version)
+    blocked = await blocking_error(catalogues, target, tool, expected_digest)
+    known = catalogues.known(target)
+    definition = None if known is None else known.tool(tool)
+    schema = None if definition is None else definition.input_schema_json
+    return PreparedCall(target, blocked, server.version, schema)

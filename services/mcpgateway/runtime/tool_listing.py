@@ -1,20 +1,20 @@
 """Lists the tools of several servers, each of which may fail separately."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from mcpgateway.client.tool_names import combined_digest, model_names
-from mcpgateway.runtime.catalogues import CachedCatalogue, CatalogueCache
+from mcpgateway.runtime.catalogues import CATALOGUES_MAX, CachedCatalogue, CatalogueCache
 from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
     Reason,
     Server,
     ServerState,
+    Target,
     Tool,
     ToolSearch,
 )
@@ -28,11 +28,10 @@ from mcpgateway.servers.errors import (
     UpstreamFailed,
 )
 from mcpgateway.servers.health import OF_LOGIN, state_of
-from mcpgateway.servers.store import Servers
+from mcpgateway.servers.known_servers import KnownServers
+from parley.cache import BoundedCache
 
 LISTED_AT_ONCE_MAX: Final = 32
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +83,10 @@ class ServerOutcome:
     tool_search: ToolSearch = ToolSearch.AUTOMATIC
 
 
+#: The tools of a server that are offered, and its outcome.
+ListedServer = tuple[tuple[OfferedTool, ...], ServerOutcome]
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The tools of all requested servers, ordered by model name, and the outcome of each server."""
@@ -100,11 +103,14 @@ class Listing:
 class ToolListing:
     """Lists tools for callers."""
 
-    def __init__(self, servers: Servers, access: Access, catalogues: CatalogueCache) -> None:
+    def __init__(self, servers: KnownServers, access: Access, catalogues: CatalogueCache) -> None:
         self._servers = servers
         self._access = access
         self._catalogues = catalogues
         self._turns = asyncio.Semaphore(LISTED_AT_ONCE_MAX)
+        # Names and offers are made once for a catalogue, not for each turn.
+        self._made: BoundedCache[tuple[str, int, str, str], tuple[CachedCatalogue, ListedServer]]
+        self._made = BoundedCache(CATALOGUES_MAX)
 
     async def list(
         self,
@@ -114,17 +120,25 @@ class ToolListing:
         wait_s: float,
         allow_stale: bool,
     ) -> Listing:
-        """List the tools of all servers concurrently, waiting at most `wait_s` for each."""
+        """List the tools of all servers concurrently, waiting at most `wait_s` for each.
+
+        Raises:
+            DatabaseUnavailable: It is needed to know what may be listed.
+        """
         found = await self._servers.find(server_ids)
-        async with asyncio.TaskGroup() as tasks:
-            listings = {
-                server_id: tasks.create_task(
-                    self._list_one(
-                        caller_context, server_id, found.get(server_id), wait_s, allow_stale
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                listings = {
+                    server_id: tasks.create_task(
+                        self._list_one(
+                            caller_context, server_id, found.get(server_id), wait_s, allow_stale
+                        )
                     )
-                )
-                for server_id in dict.fromkeys(server_ids)
-            }
+                    for server_id in dict.fromkeys(server_ids)
+                }
+        except ExceptionGroup as failures:
+            # What failed for one server fails the listing, as the error that it is.
+            raise failures.exceptions[0] from failures
         tools = [tool for listing in listings.values() for tool in listing.result()[0]]
         return Listing(
             tools=tuple(sorted(tools, key=lambda each: each.model_name)),
@@ -138,29 +152,41 @@ class ToolListing:
         server: Server | None,
         wait_s: float,
         allow_stale: bool,
-    ) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
+    ) -> ListedServer:
         problem = await self._access.error(server_id, server, caller_context)
         if problem is not None or server is None:
             return (), _excluded(server_id, server, problem)
         target = None
         try:
-            async with asyncio.timeout(wait_s), self._turns:
+            async with asyncio.timeout(wait_s):
                 target = await self._access.open_target(server, caller_context)
-                known = await self._catalogues.current(target)
+                known = self._catalogues.fresh(target)
+                if known is None:
+                    async with self._turns:
+                        known = await self._catalogues.current(target)
         except (NeedsConnect, MissingUserValues) as lacking:
             return (), _excluded(server_id, server, lacking)
         except (UpstreamFailed, TimeoutError) as error:
             failure = _failure(error, wait_s)
-            logger.warning("server %s was not listed: %s", server.settings.slug, failure)
-            is_of_login = failure.reason in OF_LOGIN
+            if target is not None and failure is not error:
+                await self._catalogues.timed_out(target, failure)
             stale = None
-            if target and allow_stale and not is_of_login:
+            if target and allow_stale and failure.reason not in OF_LOGIN:
                 stale = self._catalogues.known(target)
-            return _with_failure(server, failure, stale)
-        return _ready(server, known)
+            listed = None if target is None or stale is None else self._ready(target, stale)
+            return _with_failure(server, failure, listed)
+        return self._ready(target, known)
+
+    def _ready(self, target: Target, known: CachedCatalogue) -> ListedServer:
+        """Return what a server offers, as long as its catalogue is the same."""
+        made = self._made.get(target.catalogue_key)
+        if made is None or made[0] is not known:
+            made = (known, _ready(target.server, known))
+            self._made.put(target.catalogue_key, made)
+        return made[1]
 
 
-def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
+def _ready(server: Server, known: CachedCatalogue) -> ListedServer:
     # Names depend on the whole catalogue, so that a change of the lists renames no tool.
     names = model_names(server.settings.slug, server.id, known.catalogue.tools)
     offered = tuple(
@@ -180,13 +206,12 @@ def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, .
 
 
 def _with_failure(
-    server: Server, failure: UpstreamFailed, stale: CachedCatalogue | None
-) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
-    outcome = _outcome(server, state_of(failure))
-    offered: tuple[OfferedTool, ...] = ()
-    if stale is not None:
-        offered, listed = _ready(server, stale)
-        outcome = replace(listed, state=outcome.state, is_stale=True)
+    server: Server, failure: UpstreamFailed, listed: ListedServer | None
+) -> ListedServer:
+    """Return the failure of a server, with what it listed before."""
+    offered, outcome = listed or ((), _outcome(server, state_of(failure)))
+    if listed is not None:
+        outcome = replace(outcome, state=state_of(failure), is_stale=True)
     return offered, replace(
         outcome,
         reason=failure.reason,

@@ -14,7 +14,7 @@ from mcpgateway.servers.errors import (
     ServerNotFound,
     UpstreamFailed,
 )
-from mcpgateway.servers.store import Servers
+from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.user_values import UserValues
 from parley.secrets import SecretsError
 
@@ -62,7 +62,7 @@ class Access:
     """
 
     def __init__(
-        self, servers: Servers, values: UserValues, groups: Groups, grants: Grants
+        self, servers: KnownServers, values: UserValues, groups: Groups, grants: Grants
     ) -> None:
         self._servers = servers
         self._values = values

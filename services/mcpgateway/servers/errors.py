@@ -25,6 +25,8 @@ McpError
 ├── CallNotFound            a call is answered that was never seen
 ├── CallAcknowledged        the result was acknowledged and dropped
 ├── TooManyCalls            the limit of concurrent calls is reached
+│   └── Overloaded          more calls start than this process can take
+├── ServerChanged           the server changed while a call of it was prepared
 └── UpstreamFailed          the MCP server cannot be reached or fails
     └── CredentialsRefused  it refuses the credentials of a request
 """
@@ -250,6 +252,24 @@ class TooManyCalls(McpError):
     def __init__(self, calls_max: int) -> None:
         super().__init__(f"{calls_max} calls are running already; try again shortly")
         self.calls_max = calls_max
+
+
+class Overloaded(TooManyCalls):
+    """More calls start than this process can take; this one was not started."""
+
+    def __init__(self, calls_max: int) -> None:
+        McpError.__init__(
+            self, "too many calls are waiting to start, and this one was not; try again shortly"
+        )
+        self.calls_max = calls_max
+
+
+class ServerChanged(McpError):
+    """The server changed while a call of it was prepared, so the call was not started."""
+
+    def __init__(self, server_id: str) -> None:
+        super().__init__("an admin changed this MCP server just now; call the tool again")
+        self.server_id = server_id
 
 
 class UpstreamFailed(McpError):

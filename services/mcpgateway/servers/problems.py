@@ -19,6 +19,7 @@ from mcpgateway.servers.errors import (
     NeedsReconnect,
     PlanModeDenied,
     RequestIdReused,
+    ServerChanged,
     ServerDisabled,
     ServerNotFound,
     SlugInUse,
@@ -32,7 +33,7 @@ from mcpgateway.servers.errors import (
     UpstreamFailed,
     VersionConflict,
 )
-from parley.postgres import DatabaseUnavailable
+from parley.postgres import DatabaseBusy, DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
 
 DOMAIN: Final = "mcp.parley"
@@ -88,6 +89,13 @@ def _store_unavailable(_: DatabaseUnavailable) -> Problem:
     )
 
 
+def _store_busy(_: DatabaseBusy) -> Problem:
+    # Whether a call was started before is not known here, so that it is no TOO_MANY_CALLS.
+    return Problem.of(
+        "STORE_UNAVAILABLE", "the database is busy; try again", retry_after_s=RETRY_AFTER_S
+    )
+
+
 ERRORS: ErrorTable = {
     InvalidRequest: _invalid,
     RequestIdReused: _table("REQUEST_ID_REUSED", "request_id"),
@@ -113,7 +121,9 @@ ERRORS: ErrorTable = {
     CallAcknowledged: _table("CALL_ACKNOWLEDGED", "execution_id"),
     CallNotFound: _table("CALL_NOT_FOUND", "execution_id"),
     TooManyCalls: _too_many,
+    ServerChanged: _table("CONFIG_SUPERSEDED", "server_id"),
     UpstreamFailed: _upstream,
     CredentialsRefused: _upstream,
     DatabaseUnavailable: _store_unavailable,
+    DatabaseBusy: _store_busy,
 }

@@ -278,16 +278,19 @@ class Servers:
 
     # May run: process.
     async def credentials(self, server: Server) -> Credentials:
-        """Return the server's secrets, decrypted.
+        """Return the server's secrets, decrypted; none of a server that changed since it was read.
 
         Raises:
             SecretsError: They cannot be decrypted with the keys of this process.
         """
         if not server.has_credentials:
             return Credentials()
-        statement = select(servers.c.credentials, servers.c.credentials_key_id)
+        # New secrets are never sent to an old URL.
+        statement = select(servers.c.credentials, servers.c.credentials_key_id).where(
+            servers.c.id == server.id, servers.c.version == server.version
+        )
         async with self._database.reading() as connection:
-            found = await connection.execute(statement.where(servers.c.id == server.id))
+            found = await connection.execute(statement)
             row = found.one_or_none()
         if row is None:
             return Credentials()

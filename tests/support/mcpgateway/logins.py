@@ -113,7 +113,7 @@ class LoginLab:
 
 async def create_server(gateway: McpGateway, url: str, **settings: Any) -> str:
     """Create an enabled server that uses OAuth, and return its id."""
-    secret = settings.pop("secret", "")
+    secret, request_id = settings.pop("secret", ""), settings.pop("request_id", "")
     given = {
         "slug": "guarded",
         "display_name": "Guarded",
@@ -124,7 +124,8 @@ async def create_server(gateway: McpGateway, url: str, **settings: Any) -> str:
         **settings,
     }
     request = server_service_pb2.CreateServerRequest(
-        request_id=f"create-{given['slug']}", settings=server_pb2.McpServerSettings(**given)
+        request_id=request_id or f"create-{given['slug']}",
+        settings=server_pb2.McpServerSettings(**given),
     )
     if secret:
         request.credentials.oauth_client_secret = secret

@@ -26,24 +26,33 @@ class ScriptedUpstream:
     """Servers with scripted responses that record the requests.
 
     Attributes:
-        catalogues: The catalogue or failure of each server.
+        catalogues: The catalogue or failure of each server; an event that nobody sets makes it
+            silent.
         calls: The scripts of the next calls, in order; a further call is an error of the test.
         called: The tools called so far, with their arguments.
         cancelled: The tools whose calls were cancelled.
         answers: What was answered to calls that asked.
+        listed: The servers that were asked for their tools.
     """
 
-    catalogues: Mapping[ServerId, Catalogue | UpstreamFailed] = field(default_factory=dict)
+    catalogues: Mapping[ServerId, Catalogue | UpstreamFailed | asyncio.Event] = field(
+        default_factory=dict
+    )
     calls: list[ScriptedCall] = field(default_factory=list)
     called: list[tuple[str, bytes]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    listed: list[ServerId] = field(default_factory=list)
 
     async def list_tools(self, target: Target) -> Catalogue:
         """Return the scripted catalogue of the server."""
+        self.listed.append(target.server.id)
         match self.catalogues[target.server.id]:
             case Catalogue() as catalogue:
                 return catalogue
+            case asyncio.Event() as never:
+                await never.wait()
+                raise AssertionError("nobody sets it")
             case failure:
                 raise failure
 

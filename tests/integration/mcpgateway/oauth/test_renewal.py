@@ -146,6 +146,28 @@ async def test_a_login_given_up_during_a_renewal_stays_given_up(
     assert await database.pool.fetchval("SELECT count(*) FROM mcp.grants") == 0
 
 
+async def test_a_renewal_that_is_refused_too_late_leaves_a_newer_login_alone(
+    lab: LoginLab, database: Database
+) -> None:
+    await lab.log_in()
+    await expire_stored(database)
+    lab.issuer.gate.clear()
+    async with asyncio.TaskGroup() as tasks:
+        listing = tasks.create_task(lab.listed())
+        await lab.issuer.refreshing.wait()
+        # Meanwhile the login is revoked and made again: the renewal is refused for the old one.
+        lab.issuer.logins[0].is_revoked = True
+        await lab.log_in()
+        lab.issuer.gate.set()
+    assert listing.result().servers[0].state == server_pb2.SERVER_STATE_READY
+    stored = await database.pool.fetchrow("SELECT version, failure FROM mcp.grants")
+    assert stored is not None
+    assert (stored["version"], stored["failure"]) == (2, "")
+    assert (await lab.call("1")).outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED
+    assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_CONNECTED
+    assert len(lab.issuer.refreshes) == 1
+
+
 async def test_a_cancelled_caller_does_not_lose_the_new_token(
     lab: LoginLab, database: Database
 ) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 import pytest
 
 from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.call_starter import CallStarter
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.servicer import RuntimeServicer
+from mcpgateway.runtime.start_queue import StartQueue
 from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.runtime.tool_listing import ToolListing
 from mcpgateway.servers.access import Access
@@ -17,6 +19,7 @@ from mcpgateway.servers.domain import Server
 from mcpgateway.servers.errors import InvalidRequest, NeedsConnect
 from mcpgateway.servers.groups import GatewayGroups
 from mcpgateway.servers.health import ServerHealth
+from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.store import Servers
 from mcpgateway.servers.user_values import UserValues
 from parley.api.mcp.v1 import runtime_service_pb2 as api
@@ -50,9 +53,11 @@ def servicer(journal: Journal, servers: Servers, database: Database) -> RuntimeS
     executor = CallExecutor(journal, upstream, clock, asyncio.TaskGroup())
     values = UserValues(database, SecretBox(Keyring.generate()))
     groups = GatewayGroups(Channels((), lambda _: pytest.fail("asks for groups")), clock)
-    access = Access(servers, values, groups, NoLogins())
-    listing = ToolListing(servers, access, catalogues)
-    return RuntimeServicer(servers, access, listing, catalogues, journal, executor)
+    known = KnownServers(servers, clock)
+    access = Access(known, values, groups, NoLogins())
+    listing = ToolListing(known, access, catalogues)
+    starter = CallStarter(executor, StartQueue(), known)
+    return RuntimeServicer(known, access, listing, catalogues, journal, executor, starter)
 
 
 async def asked(servicer: RuntimeServicer, key: api.CallKey) -> api.GetCallResponse:

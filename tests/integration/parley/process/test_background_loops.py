@@ -106,6 +106,7 @@ LOOPS = {
     "mcpgateway": {
         *BUS,
         "audit_events.deliver",
+        "catalogues.ask_failed",
         "catalogues.expire",
         "lease.renew",
         "master_keys.follow",

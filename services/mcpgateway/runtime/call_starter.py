@@ -1,0 +1,61 @@
+"""Starts calls in their turn, with the server as it is configured now."""
+
+from collections.abc import Callable
+
+from mcpgateway.client.call import CallRequest
+from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
+from mcpgateway.runtime.running_call import Prepare
+from mcpgateway.runtime.start_queue import StartQueue
+from mcpgateway.servers.domain import Server
+from mcpgateway.servers.errors import ServerChanged
+from mcpgateway.servers.known_servers import KnownServers
+from parley.rpc import remaining_s
+
+
+class CallStarter:
+    """Starts the calls of this process.
+
+    Args:
+        executor: Journals and makes them.
+        queue: Where they wait for their turn.
+        servers: Where their servers are read.
+    """
+
+    def __init__(self, executor: CallExecutor, queue: StartQueue, servers: KnownServers) -> None:
+        self._executor = executor
+        self._queue = queue
+        self._servers = servers
+
+    async def start(
+        self,
+        user_id: str,
+        prepare: Prepare,
+        request_for: Callable[[Server], CallRequest],
+        *,
+        may_ask: bool,
+    ) -> JournaledCall:
+        """Prepare a call that is not journaled yet, journal it, and make it.
+
+        Args:
+            user_id: The user whose call it is.
+            prepare: Prepares it.
+            request_for: Returns the call within the limits of its server.
+            may_ask: Whether somebody is there to answer what it asks.
+
+        Raises:
+            Overloaded: Its turn did not come before the deadline of its caller.
+            McpError: It may not be made.
+        """
+        async with self._queue.place(user_id, remaining_s()):
+            for is_last in (False, True):
+                prepared = await prepare()
+                call_request = request_for(prepared.target.server)
+                try:
+                    return await self._executor.start(
+                        call_request, prepared, prepare if may_ask else None
+                    )
+                except ServerChanged:
+                    self._servers.forget(call_request.server_id)
+                    if is_last:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
