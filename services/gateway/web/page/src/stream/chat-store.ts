@@ -19,6 +19,7 @@ import {
   withOlder,
 } from "./chat-state.ts";
 import { connect, type Connection, type Link } from "./connection.ts";
+import { ProcessOutputs } from "./process-outputs.ts";
 
 const PAGE = 50;
 const HIDDEN_MS = 3_000;
@@ -51,8 +52,12 @@ const BEGUN: ChatView = {
 export class ChatStore {
   readonly view: Store<ChatView> = createStore(BEGUN);
   readonly chatId: string;
+  /** Processes whose output is shown, which the same stream tells. */
+  readonly outputs = new ProcessOutputs(() => this.#reopen());
   #connection: Connection | null = null;
   #cursor: string | null = null;
+  /** Where the stream begins without a cursor. */
+  #begin = "";
   #pending: ChatEvent[] = [];
   #scheduled = false;
   #isClosed = false;
@@ -60,6 +65,7 @@ export class ChatStore {
   #filling: Promise<void> | null = null;
   #settling = 0;
   #hiding = 0;
+  #reopening = 0;
 
   constructor(chatId: string) {
     this.chatId = chatId;
@@ -78,6 +84,7 @@ export class ChatStore {
     removeEventListener("online", this.#onOnline);
     clearTimeout(this.#hiding);
     clearTimeout(this.#settling);
+    clearTimeout(this.#reopening);
     this.#connection?.close();
   }
 
@@ -156,24 +163,23 @@ export class ChatStore {
   #connect(page: ListMessagesResponse): void {
     const newest = page.messages.reduce((last, each) => Math.max(last, each.id), 0);
     this.#cursor = (page as { cursor?: string | null }).cursor ?? null;
-    const begin = newest ? `after_id=${newest}` : "";
+    this.#begin = newest ? `after_id=${newest}` : "";
     this.#connection?.close();
-    this.#connection = this.#connected(begin);
+    this.#connection = this.#connected();
   }
 
-  #connected(begin: string): Connection {
-    const base = `/api/v1/chats/${this.chatId}/events`;
+  #connected(): Connection {
     return connect<ChatEvent>({
       address: (cursor) => {
-        const query = cursor ? `cursor=${encodeURIComponent(cursor)}` : begin;
-        return query ? `${base}?${query}` : base;
+        const place = cursor ? `cursor=${encodeURIComponent(cursor)}` : this.#begin;
+        const { query } = this.outputs;
+        const asked = [place, query && `processes=${query}`].filter(Boolean).join("&");
+        return `/api/v1/chats/${this.chatId}/events${asked && `?${asked}`}`;
       },
       cursor: this.#cursor,
       onEvents: (events) => {
-        for (const { event, cursor } of events) {
-          this.#pending.push(event);
-          if (cursor) this.#cursor = cursor;
-        }
+        for (const { cursor } of events) if (cursor) this.#cursor = cursor;
+        this.#pending.push(...this.outputs.take(events.map(({ event }) => event)));
         if (events.some(({ event }) => event.type === "resync")) return this.#resync();
         this.#schedule();
       },
@@ -187,6 +193,16 @@ export class ChatStore {
           problem: problem ?? view.problem,
         }));
       },
+    });
+  }
+
+  /** Open the stream again, where it is and with other processes; several changes are one. */
+  #reopen(): void {
+    clearTimeout(this.#reopening);
+    this.#reopening = setTimeout(() => {
+      if (this.#isClosed || !this.#connection) return;
+      this.#connection.close();
+      this.#connection = this.#connected();
     });
   }
 
@@ -260,7 +276,7 @@ export class ChatStore {
   #onVisibility = (): void => {
     clearTimeout(this.#hiding);
     if (!document.hidden) {
-      if (!this.#connection && this.view.get().isLoaded) this.#connection = this.#connected("");
+      if (!this.#connection && this.view.get().isLoaded) this.#connection = this.#connected();
       return;
     }
     this.#hiding = setTimeout(() => {
