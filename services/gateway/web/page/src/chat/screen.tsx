@@ -2,7 +2,7 @@
 import "./chat.css";
 import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
-import { type CSSProperties, lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, lazy, Suspense, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
@@ -151,6 +151,10 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
   const asksPerson = status === "requires_action" && !waitsForAgents(view.chat.required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
+  const earlier = useMemo(
+    () => messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean),
+    [messages],
+  );
 
   async function send(content: InputPart[], busy: "queue" | "interrupt"): Promise<void> {
     if (editing) return edit(content, editing);
@@ -201,7 +205,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
         chatId={chat.id}
         placeholder={asksPerson ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
         isBusy={isBusy}
-        earlier={messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean)}
+        earlier={earlier}
         commands={commands}
         selection={selection}
         editing={

@@ -35,8 +35,10 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   // Earlier turns stay as they are while the last one grows.
   const start = afterGap(chat);
   const turn = Math.max(start, chat.messages.findLastIndex((each) => each.role === "user"));
-  const linked = useMemo(() => grouped(itemsOf(chat.messages.slice(0, start), null)), [chat.messages, start]);
-  const settled = useMemo(() => grouped(itemsOf(chat.messages.slice(start, turn), null)), [chat.messages, start, turn]);
+  const before = useSame(chat.messages.slice(0, start));
+  const after = useSame(chat.messages.slice(start, turn));
+  const linked = useMemo(() => grouped(itemsOf(before, null)), [before]);
+  const settled = useMemo(() => grouped(itemsOf(after, null)), [after]);
   const items = useMemo(
     () => grouped(itemsOf(chat.messages.slice(turn), chat.tail)),
     [chat.messages, turn, chat.tail],
@@ -85,6 +87,14 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   );
 }
 
+/** Return the list of the last time as long as its entries are the same. */
+function useSame<T>(list: readonly T[]): readonly T[] {
+  const last = useRef(list);
+  const isSame = last.current.length === list.length && list.every((each, index) => each === last.current[index]);
+  if (!isSame) last.current = list;
+  return last.current;
+}
+
 type Shared = Pick<RowProps, "chatId" | "isMine" | "onEdit" | "onRevert" | "onTurn">;
 interface SettledProps extends Shared {
   /** The rows before the gap. */
@@ -94,7 +104,8 @@ interface SettledProps extends Shared {
   onFillGap: (side: "older" | "newer") => void;
 }
 
-// One list of both sides of the gap, so that rows stay the same elements when it closes.
+// One list of both sides of the gap, so that rows stay the same elements when it closes. They have a
+// box of their own, whose layout stays as it is while the last turn grows.
 const Settled = memo(function Settled({ linked, items, hasGap, onFillGap, ...shared }: SettledProps) {
   const row = (item: Item, next: Item | undefined) => (
     <Row key={item.key} item={item} isRunning={false} isLastOfTurn={next?.kind !== "assistant"} actions={NO_ACTIONS} {...shared} />
@@ -104,11 +115,15 @@ const Settled = memo(function Settled({ linked, items, hasGap, onFillGap, ...sha
       <Button look="quiet" small onClick={() => onFillGap("older")}>Messages in between</Button>
     </div>
   );
-  return [
-    ...linked.map((item, index) => row(item, linked[index + 1])),
-    ...(hasGap ? [gap] : []),
-    ...items.map((item, index) => row(item, items[index + 1])),
-  ];
+  return (
+    <div className="timeline-settled">
+      {[
+        ...linked.map((item, index) => row(item, linked[index + 1])),
+        ...(hasGap ? [gap] : []),
+        ...items.map((item, index) => row(item, items[index + 1])),
+      ]}
+    </div>
+  );
 });
 
 interface RowProps {
