@@ -188,7 +188,7 @@ async def heap_mib(page: Page) -> float:
     """Return the heap of the page after what nothing refers to was collected."""
     await page.ask("HeapProfiler.collectGarbage")
     used = (await page.ask("Runtime.getHeapUsage"))["usedSize"]
-    return round(used / 2**20, 1)
+    return round(float(used) / 2**20, 1)
 
 
 async def heap_over_turns(page: Page, stack: LocalStack, turns: int) -> dict[str, Any]:

@@ -19,11 +19,13 @@ import {
   withOlder,
 } from "./chat-state.ts";
 import { connect, type Connection, type Link } from "./connection.ts";
+import { lastWords, liveLine } from "./live-line.ts";
 import { ProcessOutputs } from "./process-outputs.ts";
 
 const PAGE = 50;
 const HIDDEN_MS = 3_000;
 const SETTLED_MS = 150;
+const LINE_MS = 400;
 
 interface Bounds {
   before_id?: number;
@@ -66,6 +68,7 @@ export class ChatStore {
   #settling = 0;
   #hiding = 0;
   #reopening = 0;
+  #telling = 0;
 
   constructor(chatId: string) {
     this.chatId = chatId;
@@ -85,6 +88,8 @@ export class ChatStore {
     clearTimeout(this.#hiding);
     clearTimeout(this.#settling);
     clearTimeout(this.#reopening);
+    clearTimeout(this.#telling);
+    liveLine.update((was) => (was?.chatId === this.chatId ? null : was));
     this.#connection?.close();
   }
 
@@ -234,6 +239,7 @@ export class ChatStore {
     this.#pending = [];
     if (this.#isClosed || events.length === 0) return;
     this.#change((view) => ({ ...view, chat: applyAll(view.chat, events) }));
+    this.#tellLine();
     clearTimeout(this.#settling);
     if (this.view.get().chat.replacement) {
       this.#settling = setTimeout(
@@ -241,6 +247,16 @@ export class ChatStore {
         SETTLED_MS,
       );
     }
+  }
+
+  /** Tell the list the last words of the answer, now and then. */
+  #tellLine(): void {
+    if (this.#telling) return;
+    this.#telling = setTimeout(() => {
+      this.#telling = 0;
+      const line = lastWords(this.view.get().chat.tail);
+      liveLine.set(line ? { chatId: this.chatId, line } : null);
+    }, LINE_MS);
   }
 
   async #readOlder(): Promise<void> {

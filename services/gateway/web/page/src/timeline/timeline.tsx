@@ -8,7 +8,7 @@ import { lazy, memo, Suspense, useCallback, useMemo, useRef, useState } from "re
 import type { Action, Message } from "../api/types.ts";
 import { afterGap } from "../stream/chat-state.ts";
 import type { ChatStore, ChatView } from "../stream/chat-store.ts";
-import { Button } from "../ui/button.tsx";
+import { Button, IconButton } from "../ui/button.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { AssistantMessage, NO_ACTIONS } from "./assistant-message.tsx";
 import { grouped, type Item, itemsOf } from "./items.ts";
@@ -76,6 +76,12 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
           {chat.tail?.isTruncated && <p className="card-note">Parts of this preview were left out; the whole message follows.</p>}
         </div>
       </div>
+      {chat.messages.length > 2 && (
+        <div className="timeline-jumps">
+          <IconButton icon="arrowUp" label="Your message before this" onClick={() => scrolling.jump(-1)} />
+          <IconButton icon="arrowDown" label="Your message after this" onClick={() => scrolling.jump(1)} />
+        </div>
+      )}
       {!scrolling.isAtEnd && (
         <Button className="timeline-latest" small icon="arrowDown" onClick={scrolling.toLatest}>Latest</Button>
       )}
