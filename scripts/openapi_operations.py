@@ -84,6 +84,11 @@ QUERY: Mapping[str, tuple[Schema, str]] = {
     "create_only": ({"type": "boolean"}, "Whether the file must not exist."),
     "path": ({"type": "string"}, "The file; directories above it are made."),
     "types": ({"type": "string"}, "Types of events that are wanted, separated by commas."),
+    "processes": (
+        {"type": "string"},
+        "Processes whose output is followed, separated by commas; each an id, or an id, a colon "
+        "and the cursor to continue at.",
+    ),
     "workdir": ({"type": "string"}, "Directory that the shell starts in."),
     "rows": ({"type": "integer", "minimum": 1}, "Height of the terminal; with `columns`."),
     "columns": ({"type": "integer", "minimum": 1}, "Width of the terminal; with `rows`."),

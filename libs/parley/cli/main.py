@@ -45,6 +45,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "context": ("parley.cli.commands.context", "Tell what the prompt of a chat consists of."),
     "todos": ("parley.cli.chats.todos", "Show the to-do list of a chat."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
+    "output": (
+        "parley.cli.workspaces.output",
+        "Print the output of a process of a chat as it comes.",
+    ),
     "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
     "logout": ("parley.cli.accounts.login", "Sign out of it."),
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),

@@ -146,7 +146,7 @@ def sent_of(response: chat_service_pb2.SendMessageResponse) -> SentMessage:
 
 
 def event_of(event: event_pb2.ChatEvent) -> events.ChatEvent | None:
-    """Return an event; None for a kind unknown to this client."""
+    """Return an event; None for a kind unknown to this client, or that only HTTP clients get."""
     cursor = event.cursor
     match event.WhichOneof("kind"):
         case "message_part":
@@ -171,7 +171,7 @@ def event_of(event: event_pb2.ChatEvent) -> events.ChatEvent | None:
             return events.PreviewTruncated(cursor)
         case "history_reset":
             return events.HistoryReset(cursor, event.history_reset.truncated)
-        case None:
+        case "process_output" | "process_ended" | None:
             return None
         case unexpected:
             assert_never(unexpected)

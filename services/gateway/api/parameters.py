@@ -141,7 +141,7 @@ def path_id(request: Request, name: str) -> str:
     Raises:
         HttpProblem: It is not an id, so there is no such resource (404).
     """
-    found = _uuid(request.path_params[name])
+    found = uuid_of(request.path_params[name])
     if found is None:
         raise not_found(NOT_FOUND_REASONS[name])
     return found
@@ -171,14 +171,15 @@ def path_value(variable: PathVariable, text: str) -> Any:
             if 0 < number <= JSON_INTEGER_MAX:
                 return number
     elif rules.is_uuid:
-        if (found := _uuid(text)) is not None:
+        if (found := uuid_of(text)) is not None:
             return found
     elif _NAME.fullmatch(text):
         return text
     raise _not_found_by(declared)
 
 
-def _uuid(text: str) -> str | None:
+def uuid_of(text: str) -> str | None:
+    """Return an id in canonical form; None if the text is no id."""
     try:
         return str(UUID(text))
     except ValueError:

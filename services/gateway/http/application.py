@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.http.access_log import AccessLog, RequestLogEntry
 from gateway.http.addresses import PublicUrl
-from gateway.http.authentication import Authentication, Credential, Principal
+from gateway.http.authentication import Authentication, Credential, Principal, check_scope
 from gateway.http.compression import compressed
 from gateway.http.cors import Cors
 from gateway.http.forwarding import HOST, Client, Forwarding
@@ -344,8 +344,7 @@ class _PathEndpoint:
         access = self._access[route.method, route.path]
         if principal.user.role not in access.roles:
             raise HttpProblem.of("FORBIDDEN", f"The role {principal.user.role} may not do this.")
-        if principal.scopes and access.scope not in principal.scopes:
-            raise _scope_missing(access.scope)
+        check_scope(principal, access.scope)
         request.scope[USER_ID] = principal.user.id
         return principal
 
@@ -407,14 +406,6 @@ def host_name(host: str) -> str:
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name if name.count(":") > 1 else name.partition(":")[0]
-
-
-def _scope_missing(scope: str | None) -> HttpProblem:
-    if scope is None:
-        detail = "An API key with scopes may not do this; sign in, or use a key without scopes."
-        return HttpProblem.of("SCOPE_MISSING", detail)
-    detail = f"The API key has not the scope {scope}; use one that has it."
-    return HttpProblem.of("SCOPE_MISSING", detail, facts={"scope": scope})
 
 
 def _check_upgrade(scope: Scope, route: AnyRoute) -> None:

@@ -68,6 +68,21 @@ class Principal:
         return self.credential_id if self.credential is Credential.SESSION else ""
 
 
+def check_scope(principal: Principal, scope: str | None) -> None:
+    """Check that an API key may be used for what needs a scope.
+
+    Raises:
+        HttpProblem: It has scopes, and not this one (403).
+    """
+    if not principal.scopes or scope in principal.scopes:
+        return
+    if scope is None:
+        detail = "An API key with scopes may not do this; sign in, or use a key without scopes."
+        raise HttpProblem.of("SCOPE_MISSING", detail)
+    detail = f"The API key has not the scope {scope}; use one that has it."
+    raise HttpProblem.of("SCOPE_MISSING", detail, facts={"scope": scope})
+
+
 class Authentication:
     """Authenticates requests."""
 

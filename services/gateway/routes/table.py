@@ -127,7 +127,7 @@ def _streams(handlers: Handlers) -> tuple[AnyRoute, ...]:
             f"{CHAT}/events",
             events.chat,
             answers_head=False,
-            query=("cursor", "after_id", "types"),
+            query=("cursor", "after_id", "types", "processes"),
         ),
         UserRoute(
             "GET", f"{API}/events", events.feed, answers_head=False, query=("cursor", "types")

@@ -24,6 +24,7 @@ from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.streams.chatd_calls import STUBS, ChatdCalls
 from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
+from gateway.streams.followed_processes import FollowedProcesses
 from gateway.streams.links import Links
 from gateway.streams.mcpgateway_calls import STUBS as MCP_STUBS
 from gateway.streams.mcpgateway_calls import McpGatewayCalls
@@ -98,7 +99,7 @@ def open_handlers(
     """Return the handlers."""
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces, slots = Workspaces(chatd), UploadSlots()
-    events = _events(behind, process, limits)
+    events = _events(behind, FollowedProcesses(workspaces, process.clock), process, limits)
     mcp_calls = McpGatewayCalls(behind.mcpgateways)
     identity_calls = IdentityCalls(identity.servicers)
     calls: dict[str, Calls] = {
@@ -154,11 +155,14 @@ def open_handlers(
     )
 
 
-def _events(behind: Dependencies, process: Process, limits: StreamLimits) -> EventRoutes:
+def _events(
+    behind: Dependencies, processes: FollowedProcesses, process: Process, limits: StreamLimits
+) -> EventRoutes:
     return EventRoutes(
         behind.links,
         behind.streams,
         behind.identity.sign_ins,
+        processes,
         clock=process.clock,
         rng=process.random,
         limits=limits,

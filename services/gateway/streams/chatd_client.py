@@ -33,6 +33,10 @@ from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
 from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
+from parley.api.workspace.v1.workspace_access_service_pb2 import (
+    WaitWorkspaceOutputRequest,
+    WaitWorkspaceOutputResponse,
+)
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.api.workspace.v1.workspace_server_service_pb2_grpc import WorkspaceServerServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
@@ -42,6 +46,9 @@ from parley.rpc import Address, Channels, Problem, acting_for, problem_of
 T = TypeVar("T")
 
 SEND = "/parley.api.chat.v1.ChatService/SendMessage"
+WAIT_OUTPUT = "/parley.api.workspace.v1.WorkspaceAccessService/WaitWorkspaceOutput"
+#: Longer than the waits of followed processes by what the deadline of a wait has to be later.
+WAIT_OUTPUT_S = 55.0
 
 #: After these statuses another process is tried: this one is unavailable, or its clock skew exceeds
 #: the validity of call tokens. Users are authenticated before, so UNAUTHENTICATED never concerns
@@ -57,9 +64,11 @@ class Stubs:
 
     Attributes:
         send: Sends a message, like `chats`, but over the shared stream while there is one.
+        wait_output: Waits for the output of a process, over the shared stream only.
     """
 
     send: TunnelledMethod[SendMessageRequest, SendMessageResponse]
+    wait_output: TunnelledMethod[WaitWorkspaceOutputRequest, WaitWorkspaceOutputResponse]
     chats: ChatServiceStub
     streams: StreamServiceStub
     files: FileServiceStub
@@ -166,6 +175,14 @@ class ChatdClient:
                     channel,
                     partial(self._routes.tunnel_to, address),
                     SendMessageResponse.FromString,
+                ),
+                wait_output=TunnelledMethod(
+                    WAIT_OUTPUT,
+                    None,
+                    channel,
+                    partial(self._routes.tunnel_to, address),
+                    WaitWorkspaceOutputResponse.FromString,
+                    WAIT_OUTPUT_S,
                 ),
                 chats=chats,
                 streams=StreamServiceStub(channel),

@@ -121,6 +121,10 @@ class EventStream:
         """End the stream, because the process stops."""
         self._finish(sse.bye(self._about))
 
+    async def wait_sent(self) -> None:
+        """Wait until the client has taken what was queued so far, except for the last piece."""
+        await self._queue.wait_empty()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the client."""
         headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]

@@ -10,7 +10,7 @@ class FrameQueue:
     `finish` it accepts no more, and returns the rest.
     """
 
-    __slots__ = ("_bytes", "_bytes_max", "_filled", "_frames", "_is_finished")
+    __slots__ = ("_bytes", "_bytes_max", "_emptied", "_filled", "_frames", "_is_finished")
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -18,6 +18,8 @@ class FrameQueue:
         self._bytes = 0
         self._is_finished = False
         self._filled = asyncio.Event()
+        self._emptied = asyncio.Event()
+        self._emptied.set()
 
     @property
     def is_finished(self) -> bool:
@@ -47,11 +49,17 @@ class FrameQueue:
         """Wait for frames; return all of them, and whether more can follow."""
         await self._filled.wait()
         frames, self._frames, self._bytes = b"".join(self._frames), [], 0
+        self._emptied.set()
         if not self._is_finished:
             self._filled.clear()
         return frames, not self._is_finished
+
+    async def wait_empty(self) -> None:
+        """Wait until all frames have been taken."""
+        await self._emptied.wait()
 
     def _put(self, frame: bytes) -> None:
         self._frames.append(frame)
         self._bytes += len(frame)
         self._filled.set()
+        self._emptied.clear()

@@ -9,14 +9,22 @@ from starlette.requests import Request
 
 from gateway.api.events import CHAT_EVENTS, FEED_EVENTS
 from gateway.api.parameters import path_id
-from gateway.http.authentication import Principal
+from gateway.http.authentication import Principal, check_scope
 from gateway.http.request_body import event_types, int_parameter, read_query
 from gateway.http.sign_in_watch import SignInWatch
+from gateway.streams.chatd_client import WAIT_OUTPUT
 from gateway.streams.event_source import ChatEventSource
 from gateway.streams.event_stream import EventStream, StreamDependencies, StreamLimits
+from gateway.streams.followed_processes import (
+    PARAMETER,
+    FollowedProcesses,
+    FollowingStream,
+    followed_processes,
+)
 from gateway.streams.open_streams import OpenStreams
 from parley.clock import Clock
 from parley.contract.rules import JSON_INTEGER_MAX
+from parley.identity import rule_of
 
 CURSOR_CHARACTERS_MAX = 512
 # Streams end at different times, so that clients do not reconnect at once.
@@ -31,6 +39,7 @@ class EventRoutes:
         events: ChatEventSource,
         streams: OpenStreams,
         sign_ins: SignInWatch,
+        processes: FollowedProcesses,
         *,
         clock: Clock,
         rng: random.Random,
@@ -39,14 +48,19 @@ class EventRoutes:
         self._events = events
         self._streams = streams
         self._sign_ins = sign_ins
+        self._processes = processes
         self._clock = clock
         self._rng = rng
         self._limits = limits
 
-    async def chat(self, request: Request, principal: Principal) -> EventStream:
-        """Stream the events of a chat, after the client's cursor."""
+    async def chat(self, request: Request, principal: Principal) -> EventStream | FollowingStream:
+        """Stream the events of a chat, after the client's cursor, and the output of processes."""
         chat_id = path_id(request, "chat_id")
-        query = read_query(request, "cursor", "after_id", "types")
+        query = read_query(request, "cursor", "after_id", "types", PARAMETER)
+        followed = followed_processes(query)
+        if followed:
+            rule = rule_of(WAIT_OUTPUT)
+            check_scope(principal, None if rule is None else rule.scope)
         after_id = int_parameter(query, "after_id", least=0, most=JSON_INTEGER_MAX) or 0
         stream = self.stream(principal, {"chat_id": chat_id}, event_types(query, CHAT_EVENTS))
         subscription = await self._events.open(
@@ -57,7 +71,9 @@ class EventRoutes:
             after_id=after_id,
         )
         stream.follow(subscription)
-        return stream
+        if not followed:
+            return stream
+        return self._processes.stream(stream, principal.user, chat_id, followed)
 
     async def feed(self, request: Request, principal: Principal) -> EventStream:
         """Stream the changes of a user's list of chats, after the client's cursor."""

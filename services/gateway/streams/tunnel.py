@@ -102,25 +102,29 @@ class TunnelledMethod(Generic[Asked, Answered]):
 
     Args:
         path: As "/package.Service/Method".
-        direct_call: Makes the call without a stream.
+        direct_call: Makes the call without a stream; None for a method that waits for long, which
+            would take the place of other calls. Without a stream it is refused then.
         channel: The channel to the process.
         tunnel: Returns the call tunnel to it, if its stream is connected.
         decode: Decodes the response.
+        timeout_s: How long a response may take.
     """
 
     def __init__(
         self,
         path: str,
-        direct_call: Callable[[Asked], "grpc.aio.UnaryUnaryCall[Asked, Answered]"],
+        direct_call: Callable[[Asked], "grpc.aio.UnaryUnaryCall[Asked, Answered]"] | None,
         channel: grpc.aio.Channel,
         tunnel: Callable[[], CallTunnel | None],
         decode: Callable[[bytes], Answered],
+        timeout_s: float = LIMITS.unary_deadline_s,
     ) -> None:
         self._path = path
         self._direct_call = direct_call
         self._channel = channel
         self._tunnel = tunnel
         self._decode = decode
+        self._timeout_s = timeout_s
 
     async def __call__(self, request: Asked) -> Answered:
         """Make the call.
@@ -131,12 +135,12 @@ class TunnelledMethod(Generic[Asked, Answered]):
         tunnel = self._tunnel()
         encoded = b"" if tunnel is None else request.SerializeToString()
         if tunnel is None or len(encoded) > CALL_BYTES_MAX:
-            return await self._direct_call(request)
+            return await self._directly(request)
         headers = call_headers(self._channel)
         try:
-            answer = await tunnel.call(self._path, encoded, headers, LIMITS.unary_deadline_s)
+            answer = await tunnel.call(self._path, encoded, headers, self._timeout_s)
         except LinkLost:
-            return await self._direct_call(request)
+            return await self._directly(request)
         except TimeoutError:
             status = grpc.StatusCode.DEADLINE_EXCEEDED
             raise refused_call(status, "there was no answer in time") from None
@@ -144,5 +148,10 @@ class TunnelledMethod(Generic[Asked, Answered]):
             return self._decode(answer.response)
         status = _STATUS.get(answer.status, grpc.StatusCode.UNKNOWN)
         if status in DIRECT_CALL_STATUSES:
-            return await self._direct_call(request)
+            return await self._directly(request)
         raise refused_call(status, answer.message, answer.details)
+
+    async def _directly(self, request: Asked) -> Answered:
+        if self._direct_call is None:
+            raise refused_call(grpc.StatusCode.UNAVAILABLE, "there is no stream to this process")
+        return await self._direct_call(request)

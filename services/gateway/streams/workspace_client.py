@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from gateway.api.parameters import not_found
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.chatd_client import ChatdClient
+from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.identity import User
 
@@ -37,6 +38,21 @@ class Workspaces:
         with workspace_of(chat_id):
             answer, _ = await self._chatd.ask(
                 user, chat_id, lambda stubs: question(stubs.workspaces)
+            )
+        return answer
+
+    async def wait_output(
+        self, user: User, request: api.WaitWorkspaceOutputRequest
+    ) -> api.WaitWorkspaceOutputResponse:
+        """Wait for the output of a process, over the stream that all clients share.
+
+        Raises:
+            HttpProblem: There is no such chat for this user (404).
+            UpstreamProblem: The response is another error, or no shared stream is connected.
+        """
+        with workspace_of(request.workspace_id):
+            answer, _ = await self._chatd.ask(
+                user, request.workspace_id, lambda stubs: stubs.wait_output(request)
             )
         return answer
 

@@ -138,6 +138,9 @@ async def test_the_output_of_a_process_is_followed_while_it_runs(
     await page.click("[role=tab]", "Processes")
     await page.click("button", "Output")
     await page.find(".panel .terminal-output", "first")
+    followed = [url for url in page.streams.values() if "/chats/" in url]
+    assert len(followed) == 1
+    assert "processes=" in followed[0]
     await written(page, "run: touch go")
     await page.find(".panel .terminal-output", "second")
     await page.click(".panel button", "Stop")

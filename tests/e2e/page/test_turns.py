@@ -74,3 +74,25 @@ async def test_a_turn_is_shown_as_a_time_line_of_model_calls_and_tools(
     assert [each for each in kinds if each != "is-wait"] == ["is-model", "is-tool", "is-model"]
     assert float(took.split()[0]) >= 1.2
     assert 0.3 < bar <= 1
+
+
+async def test_a_command_in_the_background_is_followed_in_its_card(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "folke")
+    await written(
+        page,
+        'call: execute {"command": "echo begun; while [ ! -e go ]; do sleep 0.1; done; echo done;'
+        ' exit 3", "run_in_background": true}',
+    )
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.click(".assistant-message button", "Follow")
+    await page.find(".assistant-message .terminal-output", "begun")
+    await written(page, "run: touch go")
+    await page.find(".assistant-message .terminal-output", "done")
+    await page.see("It ended with exit code 3.")
+    whole = "document.querySelector('.assistant-message .terminal-output').innerText"
+    assert (await page.run(whole)).split() == ["begun", "done"]

@@ -106,8 +106,8 @@ class FakeChatd:
         queues: The messages that wait, by chat.
         calls: The requests so far, each with the user it was made for.
         refusal: What the next calls are refused with, if anything.
-        answers: What methods answer, by their names; others answer what chats there are, or
-            nothing in particular.
+        answers: What methods answer, by their names, or what returns it for a request; others
+            answer what chats there are, or nothing in particular.
         tunnelled: The methods of the calls that came over shared streams.
         held: The scripted methods that are never answered.
         is_cut_off: Whether an export ends before its end.

@@ -144,7 +144,10 @@ def _scripted(fake: FakeChatd, messages: Any, servicer: type[Any], name: str) ->
             fake.take(request)
             if method.name in fake.held:
                 await fake.held[method.name].wait()
-            return fake.answers.get(method.name) or getattr(messages, method.output_type.name)()
+            answered = fake.answers.get(method.name)
+            if callable(answered):
+                return answered(request)
+            return answered or getattr(messages, method.output_type.name)()
 
         async def stream(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
             fake.take(request)

@@ -53,7 +53,7 @@ def events(lines: Iterable[bytes]) -> Iterator[ServerEvent]:
 
 def follow(
     api: Api,
-    path: str,
+    path: str | Callable[[], str],
     *,
     deadline: float,
     pause: Callable[[float], object],
@@ -63,7 +63,7 @@ def follow(
 
     Args:
         api: The server.
-        path: The stream on it.
+        path: The stream on it, or what returns it each time that it is opened.
         deadline: The `time.monotonic` at which to stop.
         pause: Sleeps that many seconds.
         cursor: Where to begin; None for the beginning.
@@ -79,7 +79,8 @@ def follow(
         headers = {} if cursor is None else {"Last-Event-ID": cursor}
         try:
             open_s = max(0.01, min(SILENCE_S_MAX, deadline - monotonic()))
-            with api.stream(path, headers, open_s=open_s) as (response, opened):
+            at = path if isinstance(path, str) else path()
+            with api.stream(at, headers, open_s=open_s) as (response, opened):
                 for event in events(_lines(response, opened, deadline)):
                     heard_at = monotonic()
                     # The server cannot resume from this cursor.

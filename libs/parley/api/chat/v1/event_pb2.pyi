@@ -13,6 +13,7 @@ from parley.api.chat.v1 import action_pb2 as _action_pb2
 from parley.api.chat.v1 import break_glass_pb2 as _break_glass_pb2
 from parley.api.chat.v1 import chat_pb2 as _chat_pb2
 from parley.api.chat.v1 import message_pb2 as _message_pb2
+from parley.api.workspace.v1 import process_pb2 as _process_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -275,6 +276,106 @@ class PreviewTruncatedEvent(_message.Message):
 Global___PreviewTruncatedEvent: _TypeAlias = PreviewTruncatedEvent  # noqa: Y015
 
 @_typing.final
+class ProcessOutputEvent(_message.Message):
+    """Output of a process that the reader follows. The gateway sends it; a stream of chatd does not."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESS_ID_FIELD_NUMBER: _builtins.int
+    CURSOR_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    NEXT_CURSOR_FIELD_NUMBER: _builtins.int
+    TRUNCATION_FIELD_NUMBER: _builtins.int
+    process_id: _builtins.str
+    """The process."""
+    cursor: _builtins.int
+    """Where the text begins in the output."""
+    text: _builtins.str
+    """The text, terminal escape sequences included; the mark for what is left out is inside."""
+    next_cursor: _builtins.int
+    """Where the next output begins; to resume with."""
+    @_builtins.property
+    def truncation(self) -> _process_pb2.OutputTruncation:
+        """What was left out; absent if nothing was."""
+
+    def __init__(
+        self,
+        *,
+        process_id: _builtins.str = ...,
+        cursor: _builtins.int = ...,
+        text: _builtins.str = ...,
+        next_cursor: _builtins.int = ...,
+        truncation: _process_pb2.OutputTruncation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["truncation", b"truncation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "next_cursor", b"next_cursor", "process_id", b"process_id", "text", b"text", "truncation", b"truncation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProcessOutputEvent: _TypeAlias = ProcessOutputEvent  # noqa: Y015
+
+@_typing.final
+class FollowError(_message.Message):
+    """Why the output of a process is not followed any longer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """Reason, as in the code of a problem document."""
+    message: _builtins.str
+    """What to do, as a sentence."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FollowError: _TypeAlias = FollowError  # noqa: Y015
+
+@_typing.final
+class ProcessEndedEvent(_message.Message):
+    """Nothing more comes of a process that the reader follows. The gateway sends it; a stream of chatd does not."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESS_ID_FIELD_NUMBER: _builtins.int
+    PROCESS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    process_id: _builtins.str
+    """The process."""
+    @_builtins.property
+    def process(self) -> _process_pb2.Process:
+        """The process as it ended, after all of its output; absent after an error."""
+
+    @_builtins.property
+    def error(self) -> Global___FollowError:
+        """Why it is not followed; absent if it ended."""
+
+    def __init__(
+        self,
+        *,
+        process_id: _builtins.str = ...,
+        process: _process_pb2.Process | None = ...,
+        error: Global___FollowError | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "process", b"process"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "process", b"process", "process_id", b"process_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProcessEndedEvent: _TypeAlias = ProcessEndedEvent  # noqa: Y015
+
+@_typing.final
 class ChatEvent(_message.Message):
     """One thing that happened in a chat."""
 
@@ -291,6 +392,8 @@ class ChatEvent(_message.Message):
     PREVIEW_RESET_FIELD_NUMBER: _builtins.int
     HISTORY_RESET_FIELD_NUMBER: _builtins.int
     PREVIEW_TRUNCATED_FIELD_NUMBER: _builtins.int
+    PROCESS_OUTPUT_FIELD_NUMBER: _builtins.int
+    PROCESS_ENDED_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     """Where a reader stands after this event; opaque, to resume with."""
     @_builtins.property
@@ -333,6 +436,14 @@ class ChatEvent(_message.Message):
     def preview_truncated(self) -> Global___PreviewTruncatedEvent:
         """The preview has a hole."""
 
+    @_builtins.property
+    def process_output(self) -> Global___ProcessOutputEvent:
+        """Output of a process that is followed."""
+
+    @_builtins.property
+    def process_ended(self) -> Global___ProcessEndedEvent:
+        """A process that is followed ended."""
+
     def __init__(
         self,
         *,
@@ -347,12 +458,14 @@ class ChatEvent(_message.Message):
         preview_reset: Global___PreviewResetEvent | None = ...,
         history_reset: Global___HistoryResetEvent | None = ...,
         preview_truncated: Global___PreviewTruncatedEvent | None = ...,
+        process_output: Global___ProcessOutputEvent | None = ...,
+        process_ended: Global___ProcessEndedEvent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action_required", b"action_required", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action_required", b"action_required", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "process_ended", b"process_ended", "process_output", b"process_output", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_required", b"action_required", "cursor", b"cursor", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_required", b"action_required", "cursor", b"cursor", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "process_ended", b"process_ended", "process_output", b"process_output", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["message_part", "message", "status", "error", "queue_update", "action_required", "retry", "preview_reset", "history_reset", "preview_truncated"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["message_part", "message", "status", "error", "queue_update", "action_required", "retry", "preview_reset", "history_reset", "preview_truncated", "process_output", "process_ended"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -1,5 +1,7 @@
-import { useEffect, useRef, useState } from "react";
+import { use, useEffect, useRef, useState } from "react";
 import { answered, api } from "../api/client.ts";
+import { isProcessId } from "../stream/output-state.ts";
+import { OutputsContext, useProcessOutput } from "../stream/process-outputs.ts";
 import { Button } from "../ui/button.tsx";
 import { duration } from "../ui/format.ts";
 import { complain } from "../ui/toasts.tsx";
@@ -34,15 +36,64 @@ export function ExecuteCard({ call, result, standing, chatId }: CardProps & { ch
           <Visible>{command}</Visible>
           <CopyButton text={() => command} label="Copy the command" />
         </div>
-        <Output text={output} isRunning={standing === "running"} />
+        {told.running === true && processId ? (
+          <BackgroundOutput chatId={chatId} processId={processId} told={output} />
+        ) : (
+          <Output text={output} isRunning={standing === "running"} />
+        )}
         <Problem told={told} />
         {standing === "running" && processId && <StopButton chatId={chatId} processId={processId} />}
         {standing === "unknown" && (
           <p className="card-note">Nobody knows whether this command ran. Look before you repeat it.</p>
         )}
-        {told.running === true && <p className="card-note">It goes on in the background.</p>}
       </div>
     </Card>
+  );
+}
+
+interface BackgroundProps {
+  chatId: string;
+  processId: string;
+  /** The output when the call returned. */
+  told: string;
+}
+
+/** The output of a command that went on in the background, followed on demand. */
+function BackgroundOutput({ chatId, processId, told }: BackgroundProps) {
+  const [isFollowed, setFollowed] = useState(false);
+  const canFollow = use(OutputsContext) !== null && isProcessId(processId);
+  if (isFollowed) return <FollowedOutput chatId={chatId} processId={processId} told={told} onEnd={() => setFollowed(false)} />;
+  return (
+    <>
+      <Output text={told} isRunning={false} />
+      <p className="card-note">It went on in the background.</p>
+      {canFollow && (
+        <Button small onClick={() => setFollowed(true)}>
+          Follow
+        </Button>
+      )}
+    </>
+  );
+}
+
+function FollowedOutput({ chatId, processId, told, onEnd }: BackgroundProps & { onEnd: () => void }) {
+  const output = useProcessOutput(processId);
+  const isOver = output?.isOver ?? false;
+  const exit = output?.process?.exit;
+  return (
+    <>
+      <Output text={output?.text ?? told} isRunning={!isOver} />
+      {output?.problem && <p className="card-problem">{output.problem}</p>}
+      {output?.process && (
+        <p className="card-note">
+          {exit ? `It ended with ${exit.signal ?? `exit code ${exit.exit_code}`}.` : "It is not running any more."}
+        </p>
+      )}
+      {!isOver && <StopButton chatId={chatId} processId={processId} />}
+      <Button small onClick={onEnd}>
+        Stop following
+      </Button>
+    </>
   );
 }
 

@@ -2,7 +2,7 @@
 import "./chat.css";
 import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
-import { type CSSProperties, lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, lazy, Suspense, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
@@ -19,6 +19,7 @@ import { ChatMenu } from "../sidebar/chat-menu.tsx";
 import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { type ChatStore, type ChatView, useChat } from "../stream/chat-store.ts";
+import { OutputsContext } from "../stream/process-outputs.ts";
 import { Timeline } from "../timeline/timeline.tsx";
 import { textOf } from "../timeline/user-message.tsx";
 import { announce } from "../ui/announce.tsx";
@@ -56,34 +57,36 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
     return <Failure error={view.problem} what="chat" onRetry={() => store.retry()} />;
   }
   return (
-    <div
-      className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}
-      style={pane.width ? ({ "--panel-width": `${pane.width}px` } as CSSProperties) : undefined}
-    >
-      <main className="chat">
-        <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
-        <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
-        <div className="chat-foot">
-          {chat && isMine && <RaceNotice chat={chat} />}
-          {chat && isMine && <DriftNotice chat={chat} />}
-          <TodoSection chatId={chatId} chat={view.chat} />
-          {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
-          {chat && isMine && !chat.archived && (
-            <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
+    <OutputsContext value={store.outputs}>
+      <div
+        className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}
+        style={pane.width ? ({ "--panel-width": `${pane.width}px` } as CSSProperties) : undefined}
+      >
+        <main className="chat">
+          <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
+          <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
+          <div className="chat-foot">
+            {chat && isMine && <RaceNotice chat={chat} />}
+            {chat && isMine && <DriftNotice chat={chat} />}
+            <TodoSection chatId={chatId} chat={view.chat} />
+            {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
+            {chat && isMine && !chat.archived && (
+              <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
+            )}
+            {chat && !isMine && <ReadOnly icon="users" text={`Shared with you by ${chat.owner_name ?? "its owner"}, who writes here; you can read along.`} />}
+            {chat?.archived && isMine && <Archived chat={chat} />}
+          </div>
+          {reverting && (
+            <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={setUndoable} />
           )}
-          {chat && !isMine && <ReadOnly icon="users" text={`Shared with you by ${chat.owner_name ?? "its owner"}, who writes here; you can read along.`} />}
-          {chat?.archived && isMine && <Archived chat={chat} />}
-        </div>
-        {reverting && (
-          <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={setUndoable} />
+        </main>
+        {isPanelOpen && chat && (
+          <Suspense>
+            <Panel chat={chat} pane={pane} onClose={() => showPanel(false)} />
+          </Suspense>
         )}
-      </main>
-      {isPanelOpen && chat && (
-        <Suspense>
-          <Panel chat={chat} pane={pane} onClose={() => showPanel(false)} />
-        </Suspense>
-      )}
-    </div>
+      </div>
+    </OutputsContext>
   );
 }
 
@@ -148,6 +151,10 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
   const asksPerson = status === "requires_action" && !waitsForAgents(view.chat.required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
+  const earlier = useMemo(
+    () => messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean),
+    [messages],
+  );
 
   async function send(content: InputPart[], busy: "queue" | "interrupt"): Promise<void> {
     if (editing) return edit(content, editing);
@@ -198,7 +205,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
         chatId={chat.id}
         placeholder={asksPerson ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
         isBusy={isBusy}
-        earlier={messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean)}
+        earlier={earlier}
         commands={commands}
         selection={selection}
         editing={

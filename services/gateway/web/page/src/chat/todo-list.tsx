@@ -1,5 +1,6 @@
 /** The to-do list of a chat above its composer, while something in it is left to do. */
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { todos as todosQuery } from "../api/queries.ts";
 import type { ChatState } from "../stream/chat-state.ts";
 import { Visible } from "../ui/visible.tsx";
@@ -29,7 +30,8 @@ export function Todos({ todos }: { todos: readonly Todo[] }) {
 }
 
 export function TodoSection({ chatId, chat }: { chatId: string; chat: ChatState }) {
-  const loaded = loadedTodos(chat);
+  const { messages, gapAfter, hasOlder } = chat;
+  const loaded = useMemo(() => loadedTodos({ messages, gapAfter, hasOlder }), [messages, gapAfter, hasOlder]);
   const { data } = useQuery({ ...todosQuery(chatId), enabled: loaded === null });
   const shown = loaded ?? data?.items ?? [];
   const left = shown.filter(isOpen).length;

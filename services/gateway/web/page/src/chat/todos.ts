@@ -32,7 +32,7 @@ export function newestTodos(messages: readonly Message[]): readonly Todo[] | nul
 }
 
 /** Return the list as the loaded messages have it; null if only the server knows it. */
-export function loadedTodos(chat: ChatState): readonly Todo[] | null {
+export function loadedTodos(chat: Pick<ChatState, "messages" | "gapAfter" | "hasOlder">): readonly Todo[] | null {
   // A list from before a gap may have been replaced within it.
   const newest = newestTodos(chat.messages.slice(afterGap(chat)));
   return newest ?? (chat.hasOlder || chat.gapAfter !== null ? null : []);

@@ -1,19 +1,19 @@
 /** The processes of the workspace, with their output and signals, and the monitors of the chat. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { answered, api } from "../api/client.ts";
-import { Problem, wordsOf } from "../api/problem.ts";
+import { Problem } from "../api/problem.ts";
 import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
 import { Output } from "../cards/execute.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Monitors } from "../monitors/list.tsx";
+import { useProcessOutput } from "../stream/process-outputs.ts";
 import { Button } from "../ui/button.tsx";
 import { ago, duration } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
-import { useLiveOutput } from "./live-output.ts";
 import { NoWorkspace } from "./no-workspace.tsx";
 import type { TabProps } from "./panel.tsx";
 
@@ -99,11 +99,16 @@ function Stop({ chatId, processId }: { chatId: string; processId: string }) {
   );
 }
 
-/** The output of a process: its end at first, then what comes, as it comes. */
+/** The output of a process: its beginning and end at first, then what comes, as it comes. */
 function ProcessOutput({ chatId, process }: { chatId: string; process: Process }) {
-  const { text, problem } = useLiveOutput(chatId, process.id);
-  const isRunning = process.state === "running" || process.state === "starting";
-  if (problem) return <p className="field-problem">{wordsOf(problem)}</p>;
+  const output = useProcessOutput(process.id);
+  const isOver = output?.isOver ?? false;
+  useEffect(() => {
+    if (isOver) void queryClient.invalidateQueries({ queryKey: ["chat", chatId, "processes"] });
+  }, [chatId, isOver]);
+  const { text = null, problem = null } = output ?? {};
+  const isRunning = !isOver && (process.state === "running" || process.state === "starting");
+  if (problem) return <p className="field-problem">{problem}</p>;
   if (text === null) return <Skeleton />;
   return text || isRunning ? <Output text={text} isRunning={isRunning} /> : <p className="panel-note">No output.</p>;
 }

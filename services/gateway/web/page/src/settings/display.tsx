@@ -1,6 +1,7 @@
-/** How the page looks, and which key sends, in this browser. */
+/** How the page looks and sounds, and which key sends, in this browser. */
 import { useState, useSyncExternalStore } from "react";
 import { type SendKey, sendKey, setSendKey } from "../composer/send-key.ts";
+import { chime, playOnce, setChime } from "../shell/chime.ts";
 import { setTheme, type Theme, theme } from "../ui/theme.ts";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
@@ -23,7 +24,28 @@ export default function DisplaySection() {
       <div className="section-part">
         <Sending />
       </div>
+      <div className="section-part">
+        <Sounds />
+      </div>
     </>
+  );
+}
+
+function Sounds() {
+  const isOn = useSyncExternalStore(chime.subscribe, chime.get);
+  function choose(next: boolean): void {
+    setChime(next);
+    // Heard once, so that it is known; the browser also asks for a click before it plays.
+    if (next) void playOnce();
+  }
+  return (
+    <fieldset className="choices">
+      <legend className="field-label">Sounds, in this browser</legend>
+      <label className="choice">
+        <input type="checkbox" name="chime" checked={isOn} onChange={(event) => choose(event.target.checked)} />
+        A chime when a turn of one of my chats has ended
+      </label>
+    </fieldset>
   );
 }
 

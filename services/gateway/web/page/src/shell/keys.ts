@@ -26,6 +26,7 @@ export const keysOf = (sends: SendKey): readonly (readonly [string, string])[] =
   ...(isMac() ? [] : [["Alt N", "New chat, also while you write"] as const]),
   ["Ctrl K", "Find chats, messages, files and commands"],
   ["[ and ]", "Previous and next chat"],
+  ["K and J", "Previous and next message of yours"],
   ["B", "Show or hide the list of chats"],
   ["W", "What waits for me"],
   ["G", "Go to the composer"],
@@ -40,6 +41,7 @@ export const FIND = "parley:find";
 export const KEYS_SHOWN = "parley:keys";
 export const STEP = "parley:step";
 export const COMPOSE = "parley:compose";
+export const JUMP = "parley:jump";
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && Boolean(target.closest("input, textarea, select, [contenteditable]"));
@@ -68,6 +70,8 @@ export function useShellKeys(showKeys: () => void): void {
         w: () => navigate("/waiting"),
         b: toggleSide,
         g: () => dispatchEvent(new Event(COMPOSE)),
+        k: () => dispatchEvent(new CustomEvent(JUMP, { detail: -1 })),
+        j: () => dispatchEvent(new CustomEvent(JUMP, { detail: 1 })),
         "[": () => dispatchEvent(new CustomEvent(STEP, { detail: -1 })),
         "]": () => dispatchEvent(new CustomEvent(STEP, { detail: 1 })),
       };

@@ -1,8 +1,9 @@
 /** One chat of the list, with its menu. */
-import { memo, useState } from "react";
+import { memo, useState, useSyncExternalStore } from "react";
 import { Link, useSearch } from "wouter";
 import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
 import type { Chat } from "../api/types.ts";
+import { liveLine } from "../stream/live-line.ts";
 import { IconButton } from "../ui/button.tsx";
 import { ago, plural } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
@@ -67,6 +68,10 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
 });
 
 function SecondLine({ chat, waitsForAgents }: { chat: Chat; waitsForAgents: boolean }) {
+  const live = useSyncExternalStore(liveLine.subscribe, () => {
+    const shown = liveLine.get();
+    return shown?.chatId === chat.id ? shown.line : null;
+  });
   if (waitsForAgents) return <span className="chat-row-line">Waits for its agents</span>;
   if (chat.status === "error" && chat.last_error) {
     return <span className="chat-row-line is-bad">{chat.last_error.message}</span>;
@@ -77,8 +82,8 @@ function SecondLine({ chat, waitsForAgents }: { chat: Chat; waitsForAgents: bool
   if (chat.place_in_line > 0) {
     return <span className="chat-row-line">Number {chat.place_in_line} in line</span>;
   }
-  const line = chat.last_turn_summary ?? chat.summary;
-  return line ? <span className="chat-row-line">{line}</span> : null;
+  const line = live ?? chat.last_turn_summary ?? chat.summary;
+  return line ? <span className="chat-row-line">{live ? <Visible>{live}</Visible> : line}</span> : null;
 }
 
 function Facts({ chat, isMine }: { chat: Chat; isMine: boolean }) {

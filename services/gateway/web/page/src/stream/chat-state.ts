@@ -120,7 +120,7 @@ export function withOlder(state: ChatState, older: readonly Message[], hasOlder:
 }
 
 /** Return where the messages begin from which on none is missing. */
-export function afterGap(state: ChatState): number {
+export function afterGap(state: Pick<ChatState, "messages" | "gapAfter">): number {
   const { gapAfter, messages } = state;
   if (gapAfter === null) return 0;
   const at = messages.findIndex((each) => each.id > gapAfter);

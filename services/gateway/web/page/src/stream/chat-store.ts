@@ -19,10 +19,13 @@ import {
   withOlder,
 } from "./chat-state.ts";
 import { connect, type Connection, type Link } from "./connection.ts";
+import { lastWords, liveLine } from "./live-line.ts";
+import { ProcessOutputs } from "./process-outputs.ts";
 
 const PAGE = 50;
 const HIDDEN_MS = 3_000;
 const SETTLED_MS = 150;
+const LINE_MS = 400;
 
 interface Bounds {
   before_id?: number;
@@ -51,8 +54,12 @@ const BEGUN: ChatView = {
 export class ChatStore {
   readonly view: Store<ChatView> = createStore(BEGUN);
   readonly chatId: string;
+  /** Processes whose output is shown, which the same stream tells. */
+  readonly outputs = new ProcessOutputs(() => this.#reopen());
   #connection: Connection | null = null;
   #cursor: string | null = null;
+  /** Where the stream begins without a cursor. */
+  #begin = "";
   #pending: ChatEvent[] = [];
   #scheduled = false;
   #isClosed = false;
@@ -60,6 +67,8 @@ export class ChatStore {
   #filling: Promise<void> | null = null;
   #settling = 0;
   #hiding = 0;
+  #reopening = 0;
+  #telling = 0;
 
   constructor(chatId: string) {
     this.chatId = chatId;
@@ -78,6 +87,9 @@ export class ChatStore {
     removeEventListener("online", this.#onOnline);
     clearTimeout(this.#hiding);
     clearTimeout(this.#settling);
+    clearTimeout(this.#reopening);
+    clearTimeout(this.#telling);
+    liveLine.update((was) => (was?.chatId === this.chatId ? null : was));
     this.#connection?.close();
   }
 
@@ -156,24 +168,23 @@ export class ChatStore {
   #connect(page: ListMessagesResponse): void {
     const newest = page.messages.reduce((last, each) => Math.max(last, each.id), 0);
     this.#cursor = (page as { cursor?: string | null }).cursor ?? null;
-    const begin = newest ? `after_id=${newest}` : "";
+    this.#begin = newest ? `after_id=${newest}` : "";
     this.#connection?.close();
-    this.#connection = this.#connected(begin);
+    this.#connection = this.#connected();
   }
 
-  #connected(begin: string): Connection {
-    const base = `/api/v1/chats/${this.chatId}/events`;
+  #connected(): Connection {
     return connect<ChatEvent>({
       address: (cursor) => {
-        const query = cursor ? `cursor=${encodeURIComponent(cursor)}` : begin;
-        return query ? `${base}?${query}` : base;
+        const place = cursor ? `cursor=${encodeURIComponent(cursor)}` : this.#begin;
+        const { query } = this.outputs;
+        const asked = [place, query && `processes=${query}`].filter(Boolean).join("&");
+        return `/api/v1/chats/${this.chatId}/events${asked && `?${asked}`}`;
       },
       cursor: this.#cursor,
       onEvents: (events) => {
-        for (const { event, cursor } of events) {
-          this.#pending.push(event);
-          if (cursor) this.#cursor = cursor;
-        }
+        for (const { cursor } of events) if (cursor) this.#cursor = cursor;
+        this.#pending.push(...this.outputs.take(events.map(({ event }) => event)));
         if (events.some(({ event }) => event.type === "resync")) return this.#resync();
         this.#schedule();
       },
@@ -187,6 +198,16 @@ export class ChatStore {
           problem: problem ?? view.problem,
         }));
       },
+    });
+  }
+
+  /** Open the stream again, where it is and with other processes; several changes are one. */
+  #reopen(): void {
+    clearTimeout(this.#reopening);
+    this.#reopening = setTimeout(() => {
+      if (this.#isClosed || !this.#connection) return;
+      this.#connection.close();
+      this.#connection = this.#connected();
     });
   }
 
@@ -218,6 +239,7 @@ export class ChatStore {
     this.#pending = [];
     if (this.#isClosed || events.length === 0) return;
     this.#change((view) => ({ ...view, chat: applyAll(view.chat, events) }));
+    this.#tellLine();
     clearTimeout(this.#settling);
     if (this.view.get().chat.replacement) {
       this.#settling = setTimeout(
@@ -225,6 +247,16 @@ export class ChatStore {
         SETTLED_MS,
       );
     }
+  }
+
+  /** Tell the list the last words of the answer, now and then. */
+  #tellLine(): void {
+    if (this.#telling) return;
+    this.#telling = setTimeout(() => {
+      this.#telling = 0;
+      const line = lastWords(this.view.get().chat.tail);
+      liveLine.set(line ? { chatId: this.chatId, line } : null);
+    }, LINE_MS);
   }
 
   async #readOlder(): Promise<void> {
@@ -260,7 +292,7 @@ export class ChatStore {
   #onVisibility = (): void => {
     clearTimeout(this.#hiding);
     if (!document.hidden) {
-      if (!this.#connection && this.view.get().isLoaded) this.#connection = this.#connected("");
+      if (!this.#connection && this.view.get().isLoaded) this.#connection = this.#connected();
       return;
     }
     this.#hiding = setTimeout(() => {

@@ -3,7 +3,8 @@ import { useEffect } from "react";
 import type { InfiniteData } from "@tanstack/react-query";
 import { queryClient } from "../api/queries.ts";
 import type { ChatFilter } from "../api/queries.ts";
-import type { Chat, FeedEvent, ListChatsResponse } from "../api/types.ts";
+import type { Chat, ChatStatus, FeedEvent, ListChatsResponse } from "../api/types.ts";
+import { chimeFor } from "../shell/chime.ts";
 import { connect } from "./connection.ts";
 import { share } from "./leader.ts";
 
@@ -16,7 +17,10 @@ export function useFeed(userId: string | undefined): void {
     const shared = share<FeedEvent>({
       // Another user of the same browser has another feed.
       name: `parley.feed.${userId}`,
-      onEvent: apply,
+      onEvent: (event) => {
+        if (event.type === "updated") chimeFor(event.chat, knownStatus(event.chat_id), userId);
+        apply(event);
+      },
       lead: (publish) => {
         const connection = connect<FeedEvent>({
           address: (cursor) =>
@@ -33,6 +37,12 @@ export function useFeed(userId: string | undefined): void {
     });
     return shared.close;
   }, [userId]);
+}
+
+/** Return the status of a chat as this tab knows it. */
+function knownStatus(chatId: string): ChatStatus | null | undefined {
+  const lists = queryClient.getQueriesData<Pages>({ queryKey: ["chats"] }).flatMap(([, pages]) => pages?.pages ?? []);
+  return lists.flatMap((page) => page.items).find((each) => each.id === chatId)?.status;
 }
 
 function apply(event: FeedEvent): void {

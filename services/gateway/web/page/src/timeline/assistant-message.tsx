@@ -11,6 +11,7 @@ import { CopyButton } from "./code.tsx";
 import type { Call, Item, Piece } from "./items.ts";
 import { FallbackNote } from "./fallback-note.tsx";
 import { Markdown } from "./markdown.tsx";
+import { useSmoothed } from "./smooth.ts";
 import { Thinking } from "./thinking.tsx";
 import { Attachments, textOf } from "./user-message.tsx";
 import { safeLink } from "./links.ts";
@@ -97,7 +98,7 @@ function PieceView({ piece, chatId, isRunning, isLive, actions }: PieceProps) {
 function PartView({ part, isLive }: { part: Part; isLive: boolean }) {
   switch (part.type) {
     case "text":
-      return part.text.trim() ? <Markdown text={part.text} /> : null;
+      return part.text.trim() ? <Prose text={part.text} isLive={isLive} /> : null;
     case "reasoning":
       return <Thinking part={part} isLive={isLive} />;
     case "notice":
@@ -111,6 +112,10 @@ function PartView({ part, isLive }: { part: Part; isLive: boolean }) {
     default:
       return null;
   }
+}
+
+function Prose({ text, isLive }: { text: string; isLive: boolean }) {
+  return <Markdown text={useSmoothed(text, isLive)} />;
 }
 
 const ENDINGS: Record<string, string> = {

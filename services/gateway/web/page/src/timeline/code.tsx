@@ -17,7 +17,17 @@ export function CopyButton({ text, label = "Copy" }: { text: () => string; label
   return <IconButton icon={isDone ? "check" : "copy"} label={isDone ? "Copied" : label} onClick={() => void copy()} />;
 }
 
-export const Code = memo(function Code({ code, language }: { code: string; language: string }) {
+/** Code that still grows has colours up to this length: colouring all of it takes too long for each piece. */
+const GROWING_CHARACTERS_MAX = 4_000;
+
+interface CodeProps {
+  code: string;
+  language: string;
+  isGrowing?: boolean;
+}
+
+export const Code = memo(function Code({ code, language, isGrowing = false }: CodeProps) {
+  const coloured = isGrowing && code.length > GROWING_CHARACTERS_MAX ? "plain" : language.toLowerCase();
   return (
     <figure className="code">
       <figcaption className="code-head">
@@ -26,7 +36,7 @@ export const Code = memo(function Code({ code, language }: { code: string; langu
       </figcaption>
       <pre tabIndex={0} aria-label={`Code, ${language || "text"}`}>
         <code>
-          {tokensOf(code, language.toLowerCase()).map((token, index) =>
+          {tokensOf(code, coloured).map((token, index) =>
             token.kind === "plain" ? token.text : <span key={index} className={`code-${token.kind}`}>{token.text}</span>,
           )}
         </code>

@@ -2,18 +2,20 @@
  * Markdown as React elements. The text is only ever split into tokens; HTML in it stays text, images
  * are not loaded, and links lead to the web or to mail.
  */
-import { lexer, type Token, type Tokens } from "marked";
-import { type MouseEvent, memo, type ReactNode } from "react";
+import type { Token, Tokens } from "marked";
+import { type MouseEvent, memo, type ReactNode, useRef } from "react";
+import { isOpenFence, type Lexed, lexed } from "./blocks.ts";
 import { Code } from "./code.tsx";
 import { safeLink } from "./links.ts";
 
 const ROWS_MAX = 500;
 
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  const blocks = lexer(text, { gfm: true });
+  const before = useRef<Lexed | null>(null);
+  before.current = lexed(text, before.current);
   return (
     <div className="prose" dir="auto">
-      {blocks.map((token, index) => (
+      {before.current.blocks.map((token, index) => (
         // The last block changes while text comes; all before it stay as they are.
         <Block key={index} raw={token.raw} token={token} />
       ))}
@@ -41,7 +43,14 @@ function block(token: Token, key: number): ReactNode {
       return <Heading key={key}>{inlines(token.tokens)}</Heading>;
     }
     case "code":
-      return <Code key={key} code={token.text as string} language={((token.lang as string | undefined) ?? "").split(/\s/)[0] ?? ""} />;
+      return (
+        <Code
+          key={key}
+          code={token.text as string}
+          language={((token.lang as string | undefined) ?? "").split(/\s/)[0] ?? ""}
+          isGrowing={isOpenFence(token.raw)}
+        />
+      );
     case "blockquote":
       return <blockquote key={key}>{(token.tokens ?? []).map(block)}</blockquote>;
     case "list":

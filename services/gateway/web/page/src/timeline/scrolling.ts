@@ -2,10 +2,13 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { afterGap, type ChatState } from "../stream/chat-state.ts";
 import type { ChatStore, ChatView } from "../stream/chat-store.ts";
+import { JUMP } from "../shell/keys.ts";
 import { complain } from "../ui/toasts.tsx";
 
 const NEAR_BOTTOM = 48;
 const NEAR_EDGE = 400;
+/** Messages that are jumped to begin so far below the edge. */
+const JUMP_MARGIN = 16;
 
 type Place = RefObject<HTMLDivElement | null>;
 
@@ -23,6 +26,8 @@ export interface Scrolling {
   loadOlder: () => void;
   fillGap: (side: "older" | "newer") => void;
   toLatest: () => void;
+  /** Go to the person's own message before what is shown, or to the one after. */
+  jump: (by: 1 | -1) => void;
 }
 
 export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, content: Place): Scrolling {
@@ -78,7 +83,40 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
     element.scrollTo({ top: element.scrollHeight, behavior: "smooth" });
   }
 
-  return { isAtEnd, onScroll, loadOlder, fillGap, toLatest };
+  function jump(by: 1 | -1): void {
+    const element = scroller.current;
+    if (!element) return;
+    const edge = element.getBoundingClientRect().top + JUMP_MARGIN;
+    const rows = [...(content.current?.querySelectorAll<HTMLElement>(".user-message") ?? [])];
+    const found = jumpTarget(rows.map((row) => row.getBoundingClientRect().top - edge), by);
+    const row = rows[found ?? -1];
+    if (row) {
+      following.current = { isOn: false, top: element.scrollTop, isSeeking: false };
+      element.scrollTo({ top: element.scrollTop + row.getBoundingClientRect().top - edge });
+      row.classList.remove("is-target");
+      requestAnimationFrame(() => row.classList.add("is-target"));
+    } else if (by > 0) toLatest();
+    else {
+      element.scrollTo({ top: 0 });
+      loadOlder();
+    }
+  }
+
+  const jumping = useRef(jump);
+  jumping.current = jump;
+  useEffect(() => {
+    const onJump = (event: Event): void => jumping.current((event as CustomEvent<1 | -1>).detail);
+    addEventListener(JUMP, onJump);
+    return () => removeEventListener(JUMP, onJump);
+  }, []);
+
+  return { isAtEnd, onScroll, loadOlder, fillGap, toLatest, jump };
+}
+
+/** Return which of some rows is the next from the edge, by their distances below it; null for none. */
+export function jumpTarget(distances: readonly number[], by: 1 | -1): number | null {
+  const found = by > 0 ? distances.findIndex((each) => each > 1) : distances.findLastIndex((each) => each < -1);
+  return found === -1 ? null : found;
 }
 
 function leftBelow(element: HTMLElement): number {

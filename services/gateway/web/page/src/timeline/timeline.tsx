@@ -8,7 +8,7 @@ import { lazy, memo, Suspense, useCallback, useMemo, useRef, useState } from "re
 import type { Action, Message } from "../api/types.ts";
 import { afterGap } from "../stream/chat-state.ts";
 import type { ChatStore, ChatView } from "../stream/chat-store.ts";
-import { Button } from "../ui/button.tsx";
+import { Button, IconButton } from "../ui/button.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { AssistantMessage, NO_ACTIONS } from "./assistant-message.tsx";
 import { grouped, type Item, itemsOf } from "./items.ts";
@@ -35,8 +35,10 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   // Earlier turns stay as they are while the last one grows.
   const start = afterGap(chat);
   const turn = Math.max(start, chat.messages.findLastIndex((each) => each.role === "user"));
-  const linked = useMemo(() => grouped(itemsOf(chat.messages.slice(0, start), null)), [chat.messages, start]);
-  const settled = useMemo(() => grouped(itemsOf(chat.messages.slice(start, turn), null)), [chat.messages, start, turn]);
+  const before = useSame(chat.messages.slice(0, start));
+  const after = useSame(chat.messages.slice(start, turn));
+  const linked = useMemo(() => grouped(itemsOf(before, null)), [before]);
+  const settled = useMemo(() => grouped(itemsOf(after, null)), [after]);
   const items = useMemo(
     () => grouped(itemsOf(chat.messages.slice(turn), chat.tail)),
     [chat.messages, turn, chat.tail],
@@ -74,6 +76,12 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
           {chat.tail?.isTruncated && <p className="card-note">Parts of this preview were left out; the whole message follows.</p>}
         </div>
       </div>
+      {chat.messages.length > 2 && (
+        <div className="timeline-jumps">
+          <IconButton icon="arrowUp" label="Your message before this" onClick={() => scrolling.jump(-1)} />
+          <IconButton icon="arrowDown" label="Your message after this" onClick={() => scrolling.jump(1)} />
+        </div>
+      )}
       {!scrolling.isAtEnd && (
         <Button className="timeline-latest" small icon="arrowDown" onClick={scrolling.toLatest}>Latest</Button>
       )}
@@ -85,6 +93,14 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   );
 }
 
+/** Return the list of the last time as long as its entries are the same. */
+function useSame<T>(list: readonly T[]): readonly T[] {
+  const last = useRef(list);
+  const isSame = last.current.length === list.length && list.every((each, index) => each === last.current[index]);
+  if (!isSame) last.current = list;
+  return last.current;
+}
+
 type Shared = Pick<RowProps, "chatId" | "isMine" | "onEdit" | "onRevert" | "onTurn">;
 interface SettledProps extends Shared {
   /** The rows before the gap. */
@@ -94,7 +110,8 @@ interface SettledProps extends Shared {
   onFillGap: (side: "older" | "newer") => void;
 }
 
-// One list of both sides of the gap, so that rows stay the same elements when it closes.
+// One list of both sides of the gap, so that rows stay the same elements when it closes. They have a
+// box of their own, whose layout stays as it is while the last turn grows.
 const Settled = memo(function Settled({ linked, items, hasGap, onFillGap, ...shared }: SettledProps) {
   const row = (item: Item, next: Item | undefined) => (
     <Row key={item.key} item={item} isRunning={false} isLastOfTurn={next?.kind !== "assistant"} actions={NO_ACTIONS} {...shared} />
@@ -104,11 +121,15 @@ const Settled = memo(function Settled({ linked, items, hasGap, onFillGap, ...sha
       <Button look="quiet" small onClick={() => onFillGap("older")}>Messages in between</Button>
     </div>
   );
-  return [
-    ...linked.map((item, index) => row(item, linked[index + 1])),
-    ...(hasGap ? [gap] : []),
-    ...items.map((item, index) => row(item, items[index + 1])),
-  ];
+  return (
+    <div className="timeline-settled">
+      {[
+        ...linked.map((item, index) => row(item, linked[index + 1])),
+        ...(hasGap ? [gap] : []),
+        ...items.map((item, index) => row(item, items[index + 1])),
+      ]}
+    </div>
+  );
 });
 
 interface RowProps {

@@ -1,0 +1,74 @@
+import { lexer } from "marked";
+import { expect, test } from "vitest";
+import { isOpenFence, type Lexed, lexed } from "./blocks.ts";
+
+const TEXT = `# Title
+
+A paragraph with **bold** text
+that goes on.
+
+- one
+- two
+
+  with a paragraph
+
+1. first
+2. second
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+\`\`\`python
+def f():
+
+    return "# no heading"
+\`\`\`
+
+> quoted
+lazily
+
+Setext
+======
+
+<div>
+html
+</div>
+
+The end & <b>more</b>.
+
+***
+`;
+
+test("a text that grows by any pieces is split as the whole is", () => {
+  for (const step of [1, 3, 7, 40]) {
+    let state: Lexed | null = null;
+    for (let end = 0; end <= TEXT.length; end += step) {
+      const text = TEXT.slice(0, end);
+      state = lexed(text, state);
+      expect(state.blocks).toEqual([...lexer(text, { gfm: true })]);
+    }
+  }
+});
+
+test("what is settled is not split again", () => {
+  const before = lexed(TEXT, null);
+  const after = lexed(`${TEXT}\nand more`, before);
+  expect(after.blocks[0]).toBe(before.blocks[0]);
+});
+
+test("a definition changes the links before it", () => {
+  const begun = lexed("See [this].\n\nOne.\n\nTwo.\n\nThree.\n", null);
+  const whole = lexed(`${begun.text}\n[this]: https://example.com\n`, begun);
+  expect(whole.blocks).toEqual([...lexer(whole.text, { gfm: true })]);
+});
+
+test("another text is split anew", () => {
+  expect(lexed("b", lexed("a\n\nb\n\nc", null)).blocks).toEqual([...lexer("b", { gfm: true })]);
+});
+
+test("a fence is open until it is closed", () => {
+  expect(isOpenFence("```py\nx = 1")).toBe(true);
+  expect(isOpenFence("```py\nx = 1\n```")).toBe(false);
+  expect(isOpenFence("    indented")).toBe(false);
+});

@@ -1,0 +1,35 @@
+/** Text that grows, split into blocks of Markdown: what cannot change any more is not split again. */
+import { lexer, type Token } from "marked";
+
+export interface Lexed {
+  text: string;
+  blocks: readonly Token[];
+}
+
+/** So many blocks at the end may still become others: a paragraph a table, a list a longer one. */
+const UNSETTLED = 2;
+
+/** Split a text; of the one before, if this one continues it, the settled blocks are kept. */
+export function lexed(text: string, before: Lexed | null): Lexed {
+  if (before?.text === text) return before;
+  const kept = before && text.startsWith(before.text) && !text.includes("\r") ? settled(before.blocks) : [];
+  const at = kept.reduce((length, token) => length + token.raw.length, 0);
+  const rest = lexer(text.slice(at), { gfm: true });
+  // A definition changes the links of all blocks.
+  if (at > 0 && [...kept, ...rest].some((token) => token.type === "def")) return lexed(text, null);
+  return { text, blocks: [...kept, ...rest] };
+}
+
+function settled(blocks: readonly Token[]): readonly Token[] {
+  let end = blocks.length;
+  for (let left = UNSETTLED; left > 0 && end > 0; ) {
+    end -= 1;
+    if (blocks[end]?.type !== "space") left -= 1;
+  }
+  return blocks.slice(0, end);
+}
+
+/** Return whether a block of code has a fence that nothing closed yet. */
+export function isOpenFence(raw: string): boolean {
+  return /^ {0,3}(`{3,}|~{3,})/.test(raw) && !/\n {0,3}(`{3,}|~{3,})$/.test(raw.trimEnd());
+}
