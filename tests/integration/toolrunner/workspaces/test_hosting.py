@@ -447,3 +447,19 @@ async def test_what_is_no_fork_of_a_parent_is_not_merged_into_it(placer: Placer)
     one, other = await placer.ready(), await placer.ready()
     refused = await reason_of(placer.merge(one, other))
     assert refused == (grpc.StatusCode.FAILED_PRECONDITION, "NOT_A_FORK")
+
+
+async def test_a_directory_that_a_removed_workspace_has_again_is_removed_at_the_next_start(
+    house: House,
+) -> None:
+    async with node(house), connected(house) as client:
+        placer = Placer(client, house.data)
+        workspace_id = await placer.ready()
+        await placer.remove(workspace_id)
+    # As the adoption of a process that ended with its workspace does.
+    placer.logs(workspace_id).mkdir(parents=True)
+    async with node(house), connected(house):
+        directory = placer.root(workspace_id).parent
+        await asyncio.to_thread(
+            until, lambda: not directory.exists(), "the removal", within_s=WITHIN_S
+        )
