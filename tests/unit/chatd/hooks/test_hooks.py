@@ -135,7 +135,7 @@ class Unreachable:
 
 
 async def test_a_secret_that_cannot_be_opened_is_a_failed_delivery() -> None:
-    async def damaged(hook_id: str) -> Secret:
+    async def damaged(hook_id: str) -> tuple[Secret, ...]:
         raise KeyMissing("k1")
 
     sender = WebhookSender(Unreachable(), damaged, FakeClock())
@@ -144,7 +144,7 @@ async def test_a_secret_that_cannot_be_opened_is_a_failed_delivery() -> None:
 
 
 async def test_a_database_that_is_away_is_no_failure_of_a_hook() -> None:
-    async def away(hook_id: str) -> Secret:
+    async def away(hook_id: str) -> tuple[Secret, ...]:
         raise DatabaseUnavailable("it restarts")
 
     sender = WebhookSender(Unreachable(), away, FakeClock())
