@@ -77,8 +77,10 @@ def verdict_of(event: HookEvent, status: int, content: bytes) -> Verdict:
     rewrite = answer.get("rewrite")
     if decision not in ("allow", "deny", "ask") or not isinstance(reason, str):
         raise BadAnswer("its decision is not allow, deny or ask, or its reason is no text")
-    if (decision != "allow" or rewrite is not None) and event not in INPUTS:
-        raise BadAnswer(f"it decides on {event}, which is only a notification")
+    is_refused_stop = event is HookEvent.STOP and decision == "deny"
+    is_decided = decision != "allow" or rewrite is not None
+    if is_decided and event not in INPUTS and not is_refused_stop:
+        raise BadAnswer(f"it decides on {event} as only messages and calls are decided on")
     if rewrite is not None and decision != "allow":
         raise BadAnswer("it replaces the input of something that it does not allow")
     if decision == "deny":

@@ -33,8 +33,8 @@ class FailPolicy(StrEnum):
     OPEN = "open"  # It goes on.
 
 
-#: Events that a hook may refuse, with the name of the input that it may replace. All others are
-#: notifications.
+#: Events that a hook may refuse, with the name of the input that it may replace. Beside them it may
+#: refuse `stop`, which has no input; all others are notifications.
 INPUTS = {HookEvent.USER_PROMPT_SUBMIT: "prompt", HookEvent.PRE_TOOL_USE: "tool_input"}
 TOOL_EVENTS = frozenset({HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE})
 
@@ -144,7 +144,7 @@ def sample_occurrence(event: HookEvent, key: str) -> Occurrence:
         HookEvent.POST_TOOL_USE: {**tool, "outcome": "done", "tool_response": "{}"},
         HookEvent.PRE_COMPACT: {"source": "manual"},
         HookEvent.POST_COMPACT: {"source": "manual"},
-        HookEvent.STOP: {},
+        HookEvent.STOP: {"continued": False},
     }
     return Occurrence(event, "", "", key, data[event])
 

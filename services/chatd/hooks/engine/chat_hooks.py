@@ -87,6 +87,18 @@ class ChatHooks:
             for occurrence, task in zip(occurrences, asked, strict=True)
         }
 
+    async def stop(self, context: TurnContext, notice: HookNotice) -> str | None:
+        """Send that a turn ends; return why it is not to end yet, None if it may.
+
+        Raises:
+            HookFailed: One that fails closed failed.
+        """
+        if not await self._dispatcher.has_hooks(notice.event):
+            return None
+        occurrence = _of_turn(context, notice.event, notice.key, notice.data, "")
+        verdict = await self._dispatcher.dispatch(occurrence)
+        return verdict.reason if isinstance(verdict, Denied) else None
+
     async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
         """Send events that hooks do not decide on, together within the time of one.
 

@@ -76,6 +76,14 @@ class Hooks(Protocol):
         """
         ...
 
+    async def stop(self, context: TurnContext, notice: HookNotice) -> str | None:
+        """Send that a turn ends; return why it is not to end yet, None if it may.
+
+        Raises:
+            HookFailed: One that fails closed failed.
+        """
+        ...
+
     async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
         """Send events that hooks do not decide on, together within the time of one.
 
@@ -93,6 +101,10 @@ class NoHooks:
     ) -> Mapping[str, Verdict]:
         """Return no verdicts."""
         return {}
+
+    async def stop(self, context: TurnContext, notice: HookNotice) -> str | None:
+        """Let the turn end."""
+        return None
 
     async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
         """Do nothing."""

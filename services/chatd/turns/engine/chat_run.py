@@ -277,7 +277,7 @@ class ChatRun:
             case Broken(error=broken):
                 await self._broken(broken)
             case Done(messages):
-                await self._finish(messages)
+                await self._finish(messages, may_go_on=bool(messages))
             case Stepped(dispatches):
                 self._dispatched.just_committed(dispatches)
                 if isinstance(action, Compact):
@@ -285,14 +285,18 @@ class ChatRun:
             case _:
                 assert_never(end)
 
-    async def _finish(self, messages: tuple[NewMessage, ...]) -> None:
+    async def _finish(self, messages: tuple[NewMessage, ...], *, may_go_on: bool = False) -> None:
         session = self._session
         try:
-            await self._events.stopping(self._prepared)
+            going_on = await self._events.stopping(self._prepared)
         except HookFailed as failure:
             await self._fail_answered(messages, failure)
             return
         bill = session.billed(CallOutcome.DONE)
+        if may_go_on and going_on is not None:
+            messages = (*messages, going_on)
+            await session.apply(CommitStep(session.fence, messages, bill=bill), messages)
+            return
         if await session.apply(FinishTurn(session.fence, messages, bill), messages):
             self._tell(Ending.FINISHED, messages)
 

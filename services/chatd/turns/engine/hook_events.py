@@ -1,17 +1,21 @@
 """Sends what the turns of a chat do to its hooks."""
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
 
-from chatd.chats.domain.chat import ChatState, Message
+from chatd.chats.domain.chat import ChatState, Message, NewMessage
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolResult
 from chatd.hooks.domain.hooks import HookEvent, HookNotice
 from chatd.turns.domain.ports import Hooks
 from chatd.turns.domain.steps import CallModel, Compact
+from chatd.turns.domain.stop_hooks import continuation, went_on
 from chatd.turns.engine.preparation import PreparedTurn
 from chatd.turns.engine.session import Session
 from parley.tasks import Overtaken, run_unless
+
+T = TypeVar("T")
 
 
 class EventSuperseded(Exception):
@@ -39,6 +43,7 @@ class HookEvents:
         self._hooks = hooks
         self._session = session
         self._sent: set[tuple[HookEvent, str]] = set()
+        self._stops: dict[str, str | None] = {}  # Why turns go on, by the keys of their events.
 
     async def before(self, prepared: PreparedTurn, action: Compact | CallModel) -> None:
         """Send that a chat begins, or that its history will be summarised."""
@@ -62,10 +67,17 @@ class HookEvents:
         newest = _newest_results(self._session.history.messages)
         await self._send(prepared, *(_notice_of(message, result) for message, result in newest))
 
-    async def stopping(self, prepared: PreparedTurn | None) -> None:
-        """Send that a turn ends with an answer."""
-        if prepared is not None:
-            await self._send(prepared, HookNotice(HookEvent.STOP, str(prepared.turn_id), {}))
+    async def stopping(self, prepared: PreparedTurn | None) -> NewMessage | None:
+        """Send that a turn ends; return the message with which a hook lets it go on, once."""
+        if prepared is None:
+            return None
+        is_continued = went_on(self._session.history.messages, prepared.turn_id)
+        key = f"{prepared.turn_id} continued" if is_continued else str(prepared.turn_id)
+        if key not in self._stops:
+            notice = HookNotice(HookEvent.STOP, key, {"continued": is_continued})
+            self._stops[key] = await self._sent_first(self._hooks.stop(prepared.context, notice))
+        reason = self._stops[key]
+        return None if reason is None or is_continued else continuation(reason)
 
     async def _compaction(self, event: HookEvent, prepared: PreparedTurn, action: Compact) -> None:
         key = f"{prepared.turn_id} {self._session.state.history_version}"
@@ -75,12 +87,16 @@ class HookEvents:
         unsent = [each for each in notices if (each.event, each.key) not in self._sent]
         if not unsent:
             return
+        await self._sent_first(self._hooks.notify(prepared.context, unsent))
+        self._sent.update((each.event, each.key) for each in unsent)
+
+    async def _sent_first(self, sending: Coroutine[Any, Any, T]) -> T:
+        """Return what a delivery gives, unless the chat changes before it ends."""
         session = self._session
         try:
-            await run_unless(self._hooks.notify(prepared.context, unsent), session.superseded())
+            return await run_unless(sending, session.superseded())
         except Overtaken:
             raise EventSuperseded(await session.superseded()) from None
-        self._sent.update((each.event, each.key) for each in unsent)
 
 
 def _notice_of(message: Message, result: ToolResult) -> HookNotice:

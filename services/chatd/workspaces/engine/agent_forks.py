@@ -97,8 +97,10 @@ class AgentForks:
             self._driver.driver_id,
             self._driver.timing.lease_s,
         )
+        # An earlier request failed, or its copy is removed because nothing used it.
+        if fork.state is State.STOPPING:
+            fork = await self._waits.settled(fork.id)
         if fork.state in ENDED and not _has_files(fork):
-            # An earlier request failed, or its copy was removed because nothing used it.
             fork = await self._workspaces.restart_scratch(fork.id)
         self._driver.poke(fork)
         made = await self._waits.settled(fork.id)

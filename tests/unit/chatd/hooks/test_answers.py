@@ -23,6 +23,7 @@ PROMPT = HookEvent.USER_PROMPT_SUBMIT
         (TOOL, b"", Allowed()),
         (HookEvent.STOP, b"", Allowed()),
         (HookEvent.STOP, b"{}", Allowed()),
+        (HookEvent.STOP, b'{"decision": "deny", "reason": "not yet"}', Denied("not yet")),
         (TOOL, b'{"decision": "allow"}', Allowed()),
         (TOOL, b'{"rewrite": {"path": "/ok"}}', Allowed({"path": "/ok"})),
         (PROMPT, b'{"decision": "allow", "rewrite": "hello"}', Allowed("hello")),
@@ -59,7 +60,9 @@ def test_an_answer_decides(event: HookEvent, content: bytes, verdict: Verdict) -
         (TOOL, 200, b'{"rewrite": "x"}', "its rewrite is no object of arguments"),
         (PROMPT, 200, b'{"rewrite": " "}', "its rewrite is no text"),
         (PROMPT, 200, b'{"decision": "ask"}', "which only calls of tools can wait for"),
-        (HookEvent.STOP, 200, b'{"decision": "deny"}', "which is only a notification"),
+        (HookEvent.STOP, 200, b'{"decision": "ask"}', "as only messages and calls are"),
+        (HookEvent.STOP, 200, b'{"rewrite": {}}', "as only messages and calls are"),
+        (HookEvent.PRE_COMPACT, 200, b'{"decision": "deny"}', "as only messages and calls are"),
     ],
 )
 def test_an_answer_that_is_not_valid_is_a_failure(

@@ -11,7 +11,7 @@ from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import AnswerAction, Approved, RequestCompaction
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import ARGUMENTS_DEPTH_MAX
-from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.messages import ErrorKind, Visibility
 from chatd.content.domain.parts import (
     File,
     FileReference,
@@ -124,6 +124,40 @@ async def test_ambiguous_arguments_are_refused_before_hooks_see_them() -> None:
     assert "differ only in case" in results(stage)["a"].result_json
 
 
+def saying_done(request: ModelRequest) -> Iterable[ModelEvent]:
+    yield TextDelta("done")
+    yield Finished()
+
+
+async def test_a_hook_lets_a_turn_go_on_once() -> None:
+    denial = {"decision": "deny", "reason": "The tests were not run."}
+    hooks = hook_stage(lambda _: denial, hook(HookEvent.STOP))
+    stage = Stage(saying_done, hooks=hooks.chats)
+    await stage.ask()
+    assert hooks.consumer.seen() == [("stop", {"continued": False}), ("stop", {"continued": True})]
+    assert len({each["dispatch_id"] for each in hooks.consumer.got}) == 2
+    assert stage.status is Status.WAITING
+    _, answer, told, last = stage.messages
+    assert [each.role.value for each in (answer, told, last)] == ["assistant", "user", "assistant"]
+    assert told.visibility is Visibility.MODEL
+    assert "The tests were not run." in str(told.content)
+
+
+async def test_a_turn_goes_on_once_though_its_owner_dies_after_the_hook_refused_its_end() -> None:
+    denial = {"decision": "deny", "reason": "Not yet."}
+    hooks = hook_stage(lambda _: denial, hook(HookEvent.STOP))
+    stage = Stage(saying_done, hooks=hooks.chats)
+    stage.commits.dies_after = 0
+    stage.send()
+    with pytest.raises(Crash):
+        await stage.run()
+    await stage.take_over()
+    assert stage.status is Status.WAITING
+    assert [data["continued"] for _, data in hooks.consumer.seen()] == [False, True]
+    kept = [each for each in stage.messages if each.visibility is Visibility.MODEL]
+    assert len(kept) == 1
+
+
 @pytest.mark.parametrize("decision", ["deny", "ask"])
 async def test_a_call_for_the_client_can_be_denied_and_a_question_about_it_refuses_it(
     decision: str,
@@ -204,7 +238,7 @@ async def test_a_turn_sends_its_events_in_order() -> None:
         "outcome": "done",
         "tool_response": results(stage)["b"].result_json,
     }
-    assert others[2:] == [("stop", {})]
+    assert others[2:] == [("stop", {"continued": False})]
     await stage.ask("again")
     assert [each["type"] for each in hooks.consumer.got[4:]] == [
         "pre_tool_use",

@@ -41,7 +41,7 @@ class _HookEventEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HookEvent.V
     HOOK_EVENT_POST_COMPACT: _HookEvent.ValueType  # 6
     """The history of a chat was summarised."""
     HOOK_EVENT_STOP: _HookEvent.ValueType  # 7
-    """A turn ends with an answer."""
+    """A turn ends with an answer; a hook may deny it once, and the turn goes on."""
 
 class HookEvent(_HookEvent, metaclass=_HookEventEnumTypeWrapper):
     """An event that hooks get."""
@@ -61,7 +61,7 @@ HOOK_EVENT_PRE_COMPACT: HookEvent.ValueType  # 5
 HOOK_EVENT_POST_COMPACT: HookEvent.ValueType  # 6
 """The history of a chat was summarised."""
 HOOK_EVENT_STOP: HookEvent.ValueType  # 7
-"""A turn ends with an answer."""
+"""A turn ends with an answer; a hook may deny it once, and the turn goes on."""
 Global___HookEvent: _TypeAlias = HookEvent  # noqa: Y015
 
 class _HookFailPolicy:
