@@ -12,6 +12,7 @@ import click
 from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.events import follow
 from parley.cli.api.server import find_server
+from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -121,6 +122,20 @@ def stop(name: str, as_json: bool) -> None:
     api = _api()
     begun = api.call("POST", f"{_path(api, name)}/stop", {}, _key(), needs="state")
     _tell(_settled(api, begun), "stopped", as_json=as_json)
+
+
+@workspace.command()
+@click.argument("name", required=False)
+@click.option("--chat", required=True, metavar="CHAT", help="The chat that shall work in it.")
+@click.option("--own-files", is_flag=True, help="Instead of NAME: the directory of the chat.")
+def use(name: str | None, chat: str, own_files: bool) -> None:
+    """Let a chat work in the workspace NAME from its next turn on; no files are copied."""
+    if (name is None) == (not own_files):
+        raise click.UsageError("Give NAME or --own-files.")
+    api = _api()
+    workspace_id = None if name is None else _found(api, PATH, "workspace", name)["id"]
+    api.call("PATCH", chat_path(chat), {"workspace_id": workspace_id}, _key(), needs="id")
+    click.echo(f"The chat works in {name or 'its own files'}.")
 
 
 @workspace.command()

@@ -7,6 +7,7 @@ import { bytes } from "../ui/format.ts";
 import { lifetimeOf } from "../workspaces/lifetime-words.ts";
 import { WorkspaceTable } from "../workspaces/table.tsx";
 import type { TabProps } from "./panel.tsx";
+import { SwitchWorkspace } from "./switch-workspace.tsx";
 
 export default function WorkspaceTab({ chat }: TabProps) {
   const id = chat.workspace_id;
@@ -22,38 +23,46 @@ export default function WorkspaceTab({ chat }: TabProps) {
     }),
   );
   if (!id) {
-    return <p className="panel-note">No workspace was chosen. The agent works in a directory of this chat's own.</p>;
+    return (
+      <>
+        <p className="panel-note">No workspace was chosen. The agent works in a directory of this chat's own.</p>
+        <SwitchWorkspace chat={chat} name={undefined} />
+      </>
+    );
   }
   return (
-    <Loaded query={workspace} what="workspace">
-      {(data) => (
-        <div className="panel-part">
-          <WorkspaceTable
-            rows={[data]}
-            empty=""
-            onChanged={() => queryClient.invalidateQueries({ queryKey: ["workspace", id] })}
-          />
-          {data.failure && <p className="field-problem">{data.failure.message}</p>}
-          <dl className="facts">
-            <dt>Lifetime</dt>
-            <dd>{lifetimeOf(data)}</dd>
-            <dt>Sandbox</dt>
-            <dd>{data.sandbox_level ?? "unknown"}</dd>
-            <dt>Network</dt>
-            <dd>{[data.network.access, ...data.network.allowed_hosts].join(", ")}</dd>
-            <dt>Memory</dt>
-            <dd>
-              {data.usage ? bytes(data.usage.memory_bytes) : "unknown"} of {bytes(data.limits.memory_bytes)}
-            </dd>
-            <dt>Processes</dt>
-            <dd>
-              {data.usage?.pids ?? "unknown"} of {data.limits.pids}
-            </dd>
-            <dt>Directory</dt>
-            <dd>{data.root_path ?? ""}</dd>
-          </dl>
-        </div>
-      )}
-    </Loaded>
+    <>
+      <Loaded query={workspace} what="workspace">
+        {(data) => (
+          <div className="panel-part">
+            <WorkspaceTable
+              rows={[data]}
+              empty=""
+              onChanged={() => queryClient.invalidateQueries({ queryKey: ["workspace", id] })}
+            />
+            {data.failure && <p className="field-problem">{data.failure.message}</p>}
+            <dl className="facts">
+              <dt>Lifetime</dt>
+              <dd>{lifetimeOf(data)}</dd>
+              <dt>Sandbox</dt>
+              <dd>{data.sandbox_level ?? "unknown"}</dd>
+              <dt>Network</dt>
+              <dd>{[data.network.access, ...data.network.allowed_hosts].join(", ")}</dd>
+              <dt>Memory</dt>
+              <dd>
+                {data.usage ? bytes(data.usage.memory_bytes) : "unknown"} of {bytes(data.limits.memory_bytes)}
+              </dd>
+              <dt>Processes</dt>
+              <dd>
+                {data.usage?.pids ?? "unknown"} of {data.limits.pids}
+              </dd>
+              <dt>Directory</dt>
+              <dd>{data.root_path ?? ""}</dd>
+            </dl>
+          </div>
+        )}
+      </Loaded>
+      <SwitchWorkspace chat={chat} name={workspace.data?.name} />
+    </>
   );
 }

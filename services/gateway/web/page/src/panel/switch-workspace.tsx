@@ -1,0 +1,84 @@
+/** Another workspace for the chat: what stays behind is said first. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { answered, api } from "../api/client.ts";
+import { me, queryClient } from "../api/queries.ts";
+import type { Chat } from "../api/types.ts";
+import { usableWorkspaces } from "../composer/workspace-picker.tsx";
+import { SelectField } from "../forms/fields.tsx";
+import { Form, useSaving } from "../forms/form.tsx";
+import { Loaded } from "../forms/loaded.tsx";
+import { upsert } from "../stream/feed.ts";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { leftBehind, OWN_FILES, switchProblem, workspaceOptions } from "./switch-words.ts";
+
+export function SwitchWorkspace({ chat, name }: { chat: Chat; name: string | undefined }) {
+  const [isOpen, open] = useState(false);
+  const who = useQuery(me).data;
+  if (!who || who.id !== chat.owner_id || chat.archived) return null;
+  const problem = switchProblem(chat);
+  return (
+    <div className="panel-part">
+      <Button small icon="folder" disabled={Boolean(problem)} title={problem || undefined} onClick={() => open(true)}>
+        Another workspace…
+      </Button>
+      {problem && <p className="panel-note">{problem}</p>}
+      {isOpen && <SwitchDialog chat={chat} name={name} onClose={() => open(false)} />}
+    </div>
+  );
+}
+
+interface DialogProps {
+  chat: Chat;
+  name: string | undefined;
+  onClose: () => void;
+}
+
+function SwitchDialog({ chat, name, onClose }: DialogProps) {
+  const present = chat.workspace_id ?? OWN_FILES;
+  const [chosen, setChosen] = useState(present);
+  const saving = useSaving();
+
+  async function save(): Promise<void> {
+    const params = { path: { chat_id: chat.id } };
+    const body = { workspace_id: chosen === OWN_FILES ? null : chosen };
+    const changed = await answered(api.PATCH("/api/v1/chats/{chat_id}", { params, body }));
+    upsert(changed);
+    queryClient.setQueryData(["chat", chat.id], changed);
+    // Files, changes and processes are those of the new one.
+    await queryClient.invalidateQueries({ queryKey: ["chat", chat.id] });
+    onClose();
+  }
+
+  return (
+    <Dialog title="Work in another workspace" onClose={onClose}>
+      <Loaded query={useQuery({ ...usableWorkspaces, staleTime: 0 })} what="list of workspaces">
+        {(data) => (
+          <Form
+            saving={saving}
+            label="Switch"
+            disabled={chosen === present}
+            onCancel={onClose}
+            onSubmit={() => void saving.save(save, "The next turn works in the other workspace.")}
+          >
+            <SelectField
+              label="Workspace"
+              value={chosen}
+              options={workspaceOptions(data.items, present)}
+              onChange={setChosen}
+              problem={saving.of("/workspace_id")}
+            />
+            {chosen !== present && (
+              <ul className="panel-note">
+                {leftBehind(name).map((each) => (
+                  <li key={each}>{each}</li>
+                ))}
+              </ul>
+            )}
+          </Form>
+        )}
+      </Loaded>
+    </Dialog>
+  );
+}
