@@ -9,6 +9,7 @@ server of the demo, a PostgreSQL and a mcpgateway itself. It prints one JSON obj
                   a whole mcpgateway with journal and limits
     listing       20 servers of which 3 are dead, in milliseconds: the first turn, a later turn of
                   the same chatd, and one whose chatd asks mcpgateway again
+    many_tools    the same for 500 tools on 20 servers, and the tokens of the search in a prompt
     calls_kept    resident MiB after a warm-up and after all calls, and the sessions that are open
     reconnects_kept   the same for a server that closes its stream after every call
 """
@@ -38,6 +39,7 @@ from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId
 from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
+from chatd.turns.domain.tool_search import index_of, tokens_of
 from mcpgateway.client.session import TaskSession
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Target, Transport
@@ -57,6 +59,7 @@ from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.closing_server import closing_server
 from support.mcpgateway.gateway import ADMIN, McpGateway, mcp_gateway
 from support.mcpgateway.servers import demo_process, until_listening
+from support.mcpgateway.team_server import team_server
 from support.mcpgateway.values import a_server, a_target
 
 TOOL, ARGUMENTS = "get_current_time", {"timezone": "UTC"}
@@ -65,6 +68,9 @@ PARALLEL = 200
 SERVERS, DEAD = 20, 3
 LISTINGS = 50
 WARM_UP = 300
+
+CONTEXT = TurnContext(ChatId("01900000-0000-7000-8000-0000000000cc"), ANN)
+CONTEXT_LIMIT_TOKENS = 200_000
 
 Call = Callable[[], Awaitable[object]]
 
@@ -216,25 +222,47 @@ async def through_gateway(url: str) -> tuple[float | str, dict[str, float]]:
             is_dead = number > SERVERS - DEAD
             place = f"http://127.0.0.1:{free_port()}/mcp" if is_dead else url
             await add(gateway, f"demo-{number}", place)
-        address = gateway.settings.listen
-        tools = McpTools(
-            Channels((address,), lambda _: gateway.chatd),
-            SystemClock(),
-            ResultFiles(InMemoryAttachmentStore()),
-        )
-        context = TurnContext(ChatId("01900000-0000-7000-8000-0000000000cc"), ANN)
-        first = await timed(lambda: tools.list_tools(context))
-        assert len(await tools.reports(context)) == SERVERS
-        warm = [await timed(lambda: tools.list_tools(context)) for _ in range(LISTINGS)]
-        again = []
-        for _ in range(LISTINGS):
-            tools.forget_catalogues()
-            again.append(await timed(lambda: tools.list_tools(context)))
-    return parallel, {
+        tools = tools_at(gateway)
+        found = await listings(tools)
+        assert len(await tools.reports(CONTEXT)) == SERVERS
+    return parallel, found
+
+
+def tools_at(gateway: McpGateway) -> McpTools:
+    """Return the tools of a mcpgateway as a chatd has them."""
+    return McpTools(
+        Channels((gateway.settings.listen,), lambda _: gateway.chatd),
+        SystemClock(),
+        ResultFiles(InMemoryAttachmentStore()),
+    )
+
+
+async def listings(tools: McpTools) -> dict[str, float]:
+    """Return the figures of listings of turns."""
+    first = await timed(lambda: tools.list_tools(CONTEXT))
+    warm = [await timed(lambda: tools.list_tools(CONTEXT)) for _ in range(LISTINGS)]
+    again = []
+    for _ in range(LISTINGS):
+        tools.forget_catalogues()
+        again.append(await timed(lambda: tools.list_tools(CONTEXT)))
+    return {
         "first_ms": round(first, 1),
         "warm_ms": round(statistics.median(warm), 3),
         "asked_again_ms": round(statistics.median(again), 1),
     }
+
+
+async def with_many_tools() -> dict[str, float]:
+    """Return the figures of listings with hundreds of tools."""
+    async with team_server(free_port()) as url, whole_gateway("127.0.0.0/8") as gateway:
+        for number in range(SERVERS):
+            await add(gateway, f"team-{number}", url)
+        tools = tools_at(gateway)
+        found = await listings(tools)
+        specs = await tools.list_tools(CONTEXT)
+        search = index_of(specs, await tools.reports(CONTEXT), CONTEXT_LIMIT_TOKENS)
+        tokens = sum(map(tokens_of, search.offered(specs, ())))
+    return {"tools": len(specs), **found, "prompt_tokens": tokens}
 
 
 async def reconnecting(times: int) -> dict[str, Any]:
@@ -268,6 +296,7 @@ async def main(given: argparse.Namespace) -> None:
         "one_call": one,
         "parallel": parallel,
         "listing": listing,
+        "many_tools": await with_many_tools(),
         "calls_kept": calls_kept,
         "reconnects_kept": await reconnecting(given.reconnects),
     }

@@ -62,3 +62,5 @@ class Notices:
                     await self._governance.grants.delete_of_user(notice.id)
                     await self._stored_catalogues.delete_of_user(notice.id)
                     self._executor.cancel_calls_of_user(notice.id)
+                    self._catalogues.forget_user(notice.id)
+                    self._sessions.forget_user(notice.id)

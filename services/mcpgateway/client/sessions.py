@@ -10,7 +10,6 @@ import contextvars
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
@@ -18,7 +17,7 @@ import msgspec
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import DiscoverResult, Implementation, ToolListChangedNotification
+from mcp_types import Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcpgateway.client import operations as asking
@@ -26,6 +25,7 @@ from mcpgateway.client import references as asking_references
 from mcpgateway.client.breaker import Breakers
 from mcpgateway.client.call import OnProgress
 from mcpgateway.client.content import Part, ToolAnswer
+from mcpgateway.client.endpoint import Endpoint, close_endpoint
 from mcpgateway.client.questions import Ask, Elicitations
 from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
 from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
@@ -42,39 +42,13 @@ SESSION_AGE_S: Final = 1800.0
 ENDPOINT_IDLE_S: Final = 900.0
 SESSIONS_MAX: Final = 500
 SWEEP_S: Final = 30.0
+#: Answers to one request, after which the session and the protocol are as they were.
+OF_REQUEST: Final = frozenset({Reason.REQUEST_REFUSED, Reason.RATE_LIMITED})
 CLIENT: Final = Implementation(name="parley", version="0.1.0")
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Endpoint:
-    """One server as configured: its connections, protocol version and sessions."""
-
-    http: httpx2.AsyncClient
-    used_at: float
-    mode: str = "auto"
-    discovered: DiscoverResult | None = None
-    operations: int = 0
-    listener: "asyncio.Task[None] | None" = None
-    sessions: dict[tuple[str, int, str, str, str], TaskSession] = field(default_factory=dict)
-
-    def record_protocol(self, client: Client) -> bool:
-        """Record the server's protocol version; return whether it has sessions."""
-        discovered = client.session.discover_result
-        if client.protocol_version in MODERN_PROTOCOL_VERSIONS and discovered is not None:
-            self.mode, self.discovered = client.protocol_version, discovered
-            return False
-        self.mode, self.discovered = "legacy", None
-        return True
-
-    def reset_protocol(self, session: TaskSession | None) -> None:
-        """Reset the detected protocol, and stop the session."""
-        self.mode, self.discovered = "auto", None
-        if session is not None:
-            session.stop()
 
 
 class Logins(Protocol):
@@ -121,8 +95,8 @@ class Sessions:
         self._tasks = tasks
         self._tools_changed = tools_changed
         self._breakers = Breakers(clock)
-        self._endpoints: dict[tuple[str, int], _Endpoint] = {}
-        self._retired: list[_Endpoint] = []
+        self._endpoints: dict[tuple[str, int], Endpoint] = {}
+        self._retired: list[Endpoint] = []
 
     @classmethod
     @asynccontextmanager
@@ -271,12 +245,13 @@ class Sessions:
         """Listen to a server without sessions that announces changes; the others are heard."""
         endpoint = self._endpoint(target)
         if protocol_version in MODERN_PROTOCOL_VERSIONS and endpoint.listener is None:
+            endpoint.listens_for = target.user_id
             # In a new context: it outlives the listing.
             endpoint.listener = self._tasks.create_task(
                 self._listen(endpoint, target), context=contextvars.Context()
             )
 
-    async def _listen(self, endpoint: _Endpoint, target: Target) -> None:
+    async def _listen(self, endpoint: Endpoint, target: Target) -> None:
         """Announce changes until the stream ends; the next listing begins another."""
 
         async def hear_all(client: Client) -> None:
@@ -297,16 +272,25 @@ class Sessions:
         for key in old:
             endpoint = self._endpoints.pop(key)
             if endpoint.operations == 0:
-                await _close(endpoint)
+                await close_endpoint(endpoint)
             else:
                 # Its calls end on their own; the sweep closes it afterwards.
                 self._retired.append(endpoint)
+
+    def forget_user(self, user_id: str) -> None:
+        """Stop the sessions of a user who is gone, and what listens with their credentials."""
+        for endpoint in (*self._endpoints.values(), *self._retired):
+            for (_, _, owner, _, _), session in endpoint.sessions.items():
+                if owner == user_id:
+                    session.stop()
+            if endpoint.listener is not None and endpoint.listens_for == user_id:
+                endpoint.listener.cancel()
 
     async def close(self) -> None:
         """Close all sessions and connections."""
         endpoints, self._endpoints = self._endpoints, {}
         for endpoint in (*endpoints.values(), *self._retired):
-            await _close(endpoint)
+            await close_endpoint(endpoint)
 
     async def _with_client(self, target: Target, work: Work[T]) -> T:
         """Run `work` with a client, and retry once with a new login if the old one is refused."""
@@ -338,7 +322,8 @@ class Sessions:
                         return await short_lived(connecting, _identity(target), work)
                     return await session.run(work, self._clock)
                 except UpstreamFailed as error:
-                    endpoint.reset_protocol(session)
+                    if not _is_of_request(error):
+                        endpoint.reset_protocol(session)
                     if is_last or not _is_repeatable(error):
                         raise
             raise AssertionError("the last attempt returns or raises")
@@ -346,7 +331,7 @@ class Sessions:
             endpoint.operations -= 1
             endpoint.used_at = self._clock.monotonic()
 
-    async def _session(self, endpoint: _Endpoint, target: Target) -> TaskSession | None:
+    async def _session(self, endpoint: Endpoint, target: Target) -> TaskSession | None:
         """Return the user's session, or None if the server has no sessions."""
         session = endpoint.sessions.get(target.session_key)
         if session is None or session.is_over:
@@ -365,11 +350,11 @@ class Sessions:
         endpoint.sessions.pop(target.session_key, None)
         return None
 
-    def _endpoint(self, target: Target) -> _Endpoint:
+    def _endpoint(self, target: Target) -> Endpoint:
         key = (target.server.id, target.server.version)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
-            endpoint = _Endpoint(self._http(target), self._clock.monotonic())
+            endpoint = Endpoint(self._http(target), self._clock.monotonic())
             self._endpoints[key] = endpoint
         return endpoint
 
@@ -383,7 +368,7 @@ class Sessions:
             timeout=httpx2.Timeout(limits.connect_timeout_ms / 1000, read=None),
         )
 
-    def _connecting(self, endpoint: _Endpoint, target: Target) -> Connecting:
+    def _connecting(self, endpoint: Endpoint, target: Target) -> Connecting:
         settings = target.server.settings
 
         def fresh_http(
@@ -439,7 +424,7 @@ class Sessions:
         for endpoint in tuple(self._retired):
             if endpoint.operations == 0:
                 self._retired.remove(endpoint)
-                await _close(endpoint)
+                await close_endpoint(endpoint)
         for key, endpoint in tuple(self._endpoints.items()):
             for owner, session in tuple(endpoint.sessions.items()):
                 if session.operations == 0 and (
@@ -452,7 +437,7 @@ class Sessions:
             is_idle = not endpoint.sessions and not endpoint.operations
             if is_idle and now - endpoint.used_at > ENDPOINT_IDLE_S:
                 del self._endpoints[key]
-                await _close(endpoint)
+                await close_endpoint(endpoint)
 
 
 def _identity(target: Target) -> Identity:
@@ -464,17 +449,6 @@ def _is_repeatable(error: UpstreamFailed) -> bool:
     return error.reason is Reason.SESSION_LOST and not error.may_have_executed
 
 
-async def _close(endpoint: _Endpoint) -> None:
-    """Stop the sessions, wait a short time for their end, then close their connections."""
-    if endpoint.listener is not None:
-        endpoint.listener.cancel()
-    for session in endpoint.sessions.values():
-        session.stop()
-    ending = [session.ended.wait() for session in endpoint.sessions.values()]
-    try:
-        async with asyncio.timeout(2), asyncio.TaskGroup() as tasks:
-            for each in ending:
-                tasks.create_task(each)
-    except TimeoutError:
-        pass
-    await endpoint.http.aclose()
+def _is_of_request(error: UpstreamFailed) -> bool:
+    """Return whether a request was refused that others of the same session need not be."""
+    return isinstance(error, CredentialsRefused) or error.reason in OF_REQUEST

@@ -11,7 +11,7 @@ from mcpgateway.client.call import Upstream
 from mcpgateway.runtime.listing_failures import ListingFailures
 from mcpgateway.runtime.stored_catalogues import StoredCatalogues
 from mcpgateway.servers.definitions import Definitions
-from mcpgateway.servers.domain import Catalogue, Target, Tool
+from mcpgateway.servers.domain import Catalogue, Server, Target, Tool
 from mcpgateway.servers.errors import UpstreamFailed
 from mcpgateway.servers.health import ServerHealth
 from parley.cache import BoundedCache
@@ -23,6 +23,8 @@ TTL_S: Final = 300.0
 # detected by its digest when the tool is called.
 TTL_MIN_S: Final = 5.0
 CATALOGUES_MAX: Final = 2000
+#: Counted for each user, also where users share one.
+CATALOGUES_BYTES_MAX: Final = 256 * 1024 * 1024
 ASKED_AT_ONCE_MAX: Final = 16
 
 logger = logging.getLogger(__name__)
@@ -75,7 +77,12 @@ class CatalogueCache:
         self._changed = changed
         self._failures = ListingFailures(clock)
         self._known: BoundedCache[tuple[str, int, str, str], CachedCatalogue] = BoundedCache(
-            CATALOGUES_MAX
+            CATALOGUES_MAX,
+            size_max=CATALOGUES_BYTES_MAX,
+            size_of=lambda known: known.catalogue.size_bytes,
+        )
+        self._shared: BoundedCache[tuple[str, int], Catalogue] = BoundedCache(
+            CATALOGUES_MAX, size_max=CATALOGUES_BYTES_MAX, size_of=lambda each: each.size_bytes
         )
 
     def known(self, target: Target) -> CachedCatalogue | None:
@@ -145,7 +152,8 @@ class CatalogueCache:
             return False
         quarantined = await self._definitions.quarantined(target.server, stored.catalogue.tools)
         fresh_until = self._clock.monotonic() + TTL_MIN_S
-        restored = CachedCatalogue(stored.catalogue, stored.fetched_at, fresh_until, quarantined)
+        catalogue = self._shared_with_others(target.server, stored.catalogue)
+        restored = CachedCatalogue(catalogue, stored.fetched_at, fresh_until, quarantined)
         if self.known(target) is None:
             self._known.put(target.catalogue_key, restored)
         return True
@@ -164,6 +172,7 @@ class CatalogueCache:
             raise
         quarantined = await self._definitions.quarantined(server, catalogue.tools)
         ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
+        catalogue = self._shared_with_others(server, catalogue)
         fetched = CachedCatalogue(
             catalogue, self._clock.now(), self._clock.monotonic() + ttl_s, quarantined
         )
@@ -178,6 +187,22 @@ class CatalogueCache:
         await self._stored.put(target, catalogue, fetched.fetched_at)
         await self._health.is_well(server.id, len(catalogue.tools))
         return fetched
+
+    def _shared_with_others(self, server: Server, catalogue: Catalogue) -> Catalogue:
+        """Return the catalogue that another user has, if it is the same: most servers have one."""
+        key = (server.id, server.version)
+        shared = self._shared.get(key)
+        if shared is not None and shared == catalogue:
+            return shared
+        self._shared.put(key, catalogue)
+        return catalogue
+
+    def forget_user(self, user_id: str) -> None:
+        """Drop what a user who is gone was offered."""
+        for key, _ in tuple(self._known.items()):
+            _, _, owner, _ = key
+            if owner == user_id:
+                self._known.pop(key)
 
     def expire(self, server_id: str | None = None) -> None:
         """Have the catalogues of a server, or all, requested again at their next use."""

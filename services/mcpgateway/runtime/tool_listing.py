@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from mcpgateway.client.tool_names import combined_digest, model_names
-from mcpgateway.runtime.catalogues import CATALOGUES_MAX, CachedCatalogue, CatalogueCache
+from mcpgateway.runtime.catalogues import CachedCatalogue, CatalogueCache
 from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
@@ -32,6 +32,8 @@ from mcpgateway.servers.known_servers import KnownServers
 from parley.cache import BoundedCache
 
 LISTED_AT_ONCE_MAX: Final = 32
+#: Tools whose offers are kept in memory.
+OFFERS_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,9 @@ class ToolListing:
         self._access = access
         self._catalogues = catalogues
         self._turns = asyncio.Semaphore(LISTED_AT_ONCE_MAX)
-        # Names and offers are made once for a catalogue, not for each turn.
-        self._made: BoundedCache[tuple[str, int, str, str], tuple[CachedCatalogue, ListedServer]]
-        self._made = BoundedCache(CATALOGUES_MAX)
+        # Names and offers are made once for a catalogue, not for each turn and user.
+        self._made: BoundedCache[tuple[str, int, int], tuple[CachedCatalogue, ListedServer]]
+        self._made = BoundedCache(size_max=OFFERS_MAX, size_of=lambda made: 1 + len(made[1][0]))
 
     async def list(
         self,
@@ -179,11 +181,15 @@ class ToolListing:
 
     def _ready(self, target: Target, known: CachedCatalogue) -> ListedServer:
         """Return what a server offers, as long as its catalogue is the same."""
-        made = self._made.get(target.catalogue_key)
-        if made is None or made[0] is not known:
-            made = (known, _ready(target.server, known))
-            self._made.put(target.catalogue_key, made)
-        return made[1]
+        server = target.server
+        # What is cached holds the catalogue, so that no other one gets its identity.
+        key = (server.id, server.version, id(known.catalogue))
+        made = self._made.get(key)
+        if made is None or made[0].quarantined != known.quarantined:
+            made = (known, _ready(server, known))
+            self._made.put(key, made)
+        offered, outcome = made[1]
+        return offered, replace(outcome, fetched_at=known.fetched_at)
 
 
 def _ready(server: Server, known: CachedCatalogue) -> ListedServer:

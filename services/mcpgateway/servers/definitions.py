@@ -12,6 +12,7 @@ from parley.cache import BoundedCache
 from parley.postgres import Database
 
 SERVERS_MAX: Final = 2000
+DEFINITIONS_MAX: Final = 20_000
 
 # May run: user, service.
 _READ = "SELECT tool, digest, is_approved FROM mcp.tool_definitions WHERE server_id = $1"
@@ -65,10 +66,16 @@ class ApprovedDefinition:
 
 
 class Definitions:
-    """Decides which tools of a server are quarantined."""
+    """Decides which tools of a server are quarantined.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: Where definitions are stored.
+        definitions_max: How many are stored of one server.
+    """
+
+    def __init__(self, database: Database, definitions_max: int = DEFINITIONS_MAX) -> None:
         self._database = database
+        self._definitions_max = definitions_max
         self._known: BoundedCache[str, dict[tuple[str, str], bool]] = BoundedCache(SERVERS_MAX)
 
     async def quarantined(self, server: Server, tools: Mapping[str, Tool]) -> frozenset[str]:
@@ -77,6 +84,8 @@ class Definitions:
             return frozenset()
         known = await self._known.get_or_read(server.id, lambda: self._read(server.id))
         new = [tool for tool in tools.values() if (tool.name, tool.digest) not in known]
+        # A server that invents tools for ever is not stored for ever: the rest stays quarantined.
+        new = new[: max(0, self._definitions_max - len(known))]
         if new:
             await self._database.pool.execute(
                 _ADD,

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 ServerId = NewType("ServerId", str)
+
+#: Of a tool without its texts.
+TOOL_BYTES: Final = 1024
 
 
 class Transport(StrEnum):
@@ -279,3 +282,14 @@ class Catalogue:
     dropped: int
     instructions: str
     ttl_s: float | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Return about how much memory it takes."""
+        return len(self.instructions) + sum(
+            TOOL_BYTES
+            + len(tool.description)
+            + len(tool.input_schema_json)
+            + len(tool.output_schema_json)
+            for tool in self.tools.values()
+        )

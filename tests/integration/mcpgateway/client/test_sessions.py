@@ -149,6 +149,44 @@ async def test_progress_arrives_and_cancelling_reaches_the_server(transport: str
     assert (seen.all, answer) == ([Progress(1, 2, "half")], ADDED)
 
 
+async def test_a_refused_request_ends_no_other_call_of_its_session() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    seen = Seen()
+    async with session_server(port), sessions_to(url) as sessions:
+        target = target_of(url)
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(
+                sessions.call_tool(target, "wait", b"{}", seen.note, nobody)
+            )
+            await seen.first.wait()
+            opened = await counted(sessions, target, "sessions")
+            with pytest.raises(UpstreamFailed) as refused:
+                await sessions.read_resource(target, "memo://nothing")
+            # The same session answers, and the other call goes on in it.
+            answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            left = [await counted(sessions, target, what) for what in ("sessions", "cancelled")]
+            assert not running.done()
+            running.cancel()
+
+    assert (refused.value.reason, answer, left) == (Reason.REQUEST_REFUSED, ADDED, [opened, 0])
+
+
+async def test_the_sessions_of_a_user_who_is_gone_are_closed() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with session_server(port), sessions_to(url) as sessions:
+        for user_id in ("ann", "bob"):
+            await sessions.call_tool(target_of(url, user_id=user_id), "add", SUM, nothing, nobody)
+        sessions.forget_user("ann")
+        bob = target_of(url, user_id="bob")
+        while await counted(sessions, bob, "deleted") == 0:
+            continue
+        left = [await counted(sessions, bob, what) for what in ("sessions", "deleted")]
+
+    assert left == [2, 1]
+
+
 async def test_a_server_that_forgot_its_sessions_is_met_again() -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"

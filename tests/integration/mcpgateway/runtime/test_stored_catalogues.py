@@ -56,6 +56,39 @@ async def test_the_first_listing_after_a_restart_asks_no_server(
     assert restarted.known(target) == after
 
 
+async def test_users_with_the_same_tools_share_one_catalogue_in_memory(
+    database: Database, target: Target
+) -> None:
+    others = Catalogue({"other": a_tool("other")}, 1, "", None)
+    catalogues = {SERVER_ID: TOOLS}
+    cache = started(database, ScriptedUpstream(catalogues), FakeClock())
+    ann = await cache.current(target)
+    catalogues[SERVER_ID] = replace(TOOLS)
+    bob = await cache.current(a_target(target.server, user_id="bob"))
+    catalogues[SERVER_ID] = others
+    cid = await cache.current(a_target(target.server, user_id="cid"))
+
+    assert bob.catalogue is ann.catalogue
+    assert cid.catalogue == others
+    cache.forget_user("ann")
+    assert (cache.known(target), cache.known(a_target(target.server, user_id="bob"))) == (None, bob)
+
+
+async def test_a_server_that_invents_tools_is_stored_up_to_a_bound(
+    database: Database, target: Target
+) -> None:
+    definitions = Definitions(database, definitions_max=3)
+    for round_number in range(3):
+        names = [f"tool-{round_number}-{number}" for number in range(2)]
+        quarantined = await definitions.quarantined(
+            target.server, {name: a_tool(name) for name in names}
+        )
+        # Beyond the bound nothing is approved by itself.
+        assert len(quarantined) == (0, 1, 2)[round_number]
+    assert await database.pool.fetchval("SELECT count(*) FROM mcp.tool_definitions") == 3
+    assert await definitions.quarantined(target.server, {"tool-0-0": a_tool("tool-0-0")}) == set()
+
+
 async def test_a_stored_catalogue_serves_only_its_user_and_version(
     database: Database, target: Target
 ) -> None:
