@@ -212,6 +212,10 @@ def test_every_kind_of_event_has_a_value() -> None:
         event_pb2.ChatEvent(cursor="9", preview_truncated=event_pb2.PreviewTruncatedEvent()),
         event_pb2.ChatEvent(cursor="10", history_reset=event_pb2.HistoryResetEvent(truncated=True)),
     )
+    only_over_http = (
+        event_pb2.ChatEvent(process_output=event_pb2.ProcessOutputEvent()),
+        event_pb2.ChatEvent(process_ended=event_pb2.ProcessEndedEvent()),
+    )
     no_key = TurnError(ErrorKind.MISSING_KEY, "no key")
     expected: list[ChatEvent] = [
         PartStreamed("1", Role.ASSISTANT, Text("he"), 1, 4, 2, 9),
@@ -227,7 +231,8 @@ def test_every_kind_of_event_has_a_value() -> None:
     ]
 
     assert [event_of(proto) for proto in protos] == expected
-    assert {proto.WhichOneof("kind") for proto in protos} == {
+    assert [event_of(proto) for proto in only_over_http] == [None, None]
+    assert {proto.WhichOneof("kind") for proto in (*protos, *only_over_http)} == {
         field.name for field in event_pb2.ChatEvent.DESCRIPTOR.oneofs_by_name["kind"].fields
     }
 
