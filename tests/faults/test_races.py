@@ -12,7 +12,7 @@ from parley.clock import SystemClock
 from parley.testing.faultpoints import Action
 from parley.testing.llm_mock import MockModels
 from support.faults.lab import FaultLab
-from support.faults.trials import Fault, faults
+from support.faults.trials import RETRYABLE, Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -53,10 +53,16 @@ class Request:
         return status, document
 
     async def answer(self, lab: FaultLab) -> Any:
-        """Send it, and require that it succeeds."""
-        status, document = await self.sent(lab)
-        assert 200 <= status < 300, document
-        return document
+        """Send it until it succeeds; a refusal that cannot be repeated is a failure."""
+
+        async def answered() -> Any:
+            status, document = await self.sent(lab)
+            if status in (0, *RETRYABLE):
+                return None
+            assert 200 <= status < 300, document
+            return document
+
+        return await lab.until(answered, f"an answer of {self.path}")
 
 
 def plain(word: str) -> str:
