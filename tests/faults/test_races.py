@@ -12,7 +12,7 @@ from parley.clock import SystemClock
 from parley.testing.faultpoints import Action
 from parley.testing.llm_mock import MockModels
 from support.faults.lab import FaultLab
-from support.faults.trials import Fault, faults
+from support.faults.trials import RETRYABLE, Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +20,7 @@ DEMO = "scripted"
 OTHER = "mock:deltas=2"
 TASK = "run: echo child > made"
 HELD_S = 60.0
+KNOWN_AFTER_S = 1.0  # Every process is notified of a new model.
 RACES_PER_FAULT = 2
 CANDIDATES = "SELECT chat_id::text FROM chat.race_candidates WHERE race_id = $1 ORDER BY position"
 STARTED = "SELECT id::text FROM chat.chats WHERE parent_chat_id = $1::uuid ORDER BY id"
@@ -52,23 +53,35 @@ class Request:
         return status, document
 
     async def answer(self, lab: FaultLab) -> Any:
-        """Send it, and require that it succeeds."""
-        status, document = await self.sent(lab)
-        assert 200 <= status < 300, document
-        return document
+        """Send it until it succeeds; a refusal that cannot be repeated is a failure."""
+
+        async def answered() -> Any:
+            status, document = await self.sent(lab)
+            if status in (0, *RETRYABLE):
+                return None
+            assert 200 <= status < 300, document
+            return document
+
+        return await lab.until(answered, f"an answer of {self.path}")
+
+
+def plain(word: str) -> str:
+    """Return a word as names are written."""
+    return "".join(filter(str.isalnum, word)).lower()
 
 
 @asynccontextmanager
 async def other_model(lab: FaultLab) -> AsyncIterator[None]:
     """Add a model that says something and changes nothing, until the end."""
     async with MockModels.serving(clock=SystemClock()) as mock:
-        body = {"name": lab.unique()[:32].lower(), "type": "anthropic", "base_url": mock.url}
+        body = {"name": plain(lab.unique()), "type": "anthropic", "base_url": mock.url}
         made = await Request("/providers", body, lab.unique()).answer(lab)
         try:
             key = {"provider_id": made["id"], "key": "sk-of-a-test-0123456789"}
             await Request("/provider-keys", key, lab.unique()).answer(lab)
             model = {"provider_id": made["id"], "name": OTHER}
             await Request("/models", model, lab.unique()).answer(lab)
+            await lab.sleep(KNOWN_AFTER_S)
             yield
         finally:
             await lab.http("DELETE", f"/providers/{made['id']}", None, lab.unique())
@@ -77,7 +90,7 @@ async def other_model(lab: FaultLab) -> AsyncIterator[None]:
 async def workspaces(fault: Fault) -> list[str]:
     """Return ready workspaces, one for each race, so that nodes prepare forks only."""
     lab = fault.lab
-    template = {"name": lab.unique()[:60], "kind": "scratch"}
+    template = {"name": plain(lab.unique()), "kind": "scratch"}
     made = await Request("/templates", template, lab.unique()).answer(lab)
     body = {"template_id": made["id"]}
     found = [

@@ -111,6 +111,14 @@ class NodeSkillFiles:
 
         return await in_workspace(self._channels, self._locator, chat_id, owner, read, absent=None)
 
+    async def root_path(self, chat_id: ChatId) -> str:
+        """Return the directory of a chat's files as its tools name it; empty if not known.
+
+        Raises:
+            ChatError: The workspace cannot be found now.
+        """
+        return (await self._locator.last_known(chat_id)).root_path
+
     async def paths(self, chat_id: ChatId, owner: Owner, directory: str) -> tuple[str, ...]:
         """Return the paths of the files in a directory, relative to it.
 

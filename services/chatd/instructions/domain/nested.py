@@ -1,8 +1,8 @@
 """Instruction files of subdirectories: which ones a call of a tool makes a model read."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.prompts import PromptMessage
@@ -20,22 +20,28 @@ NOTE: Final = (
 _OF_DIRECTORIES: Final = frozenset({"list_files", "find_files", "execute"})
 
 
-def entered_directories(tool_name: str, args_json: str) -> tuple[str, ...]:
-    """Return the subdirectories that a call works in, the outer ones first, without the root."""
-    try:
-        given = json.loads(args_json)
-    except ValueError:
-        return ()
-    if not isinstance(given, dict):
-        return ()
+def entered_directories(tool_name: str, args_json: str, root_path: str = "") -> tuple[str, ...]:
+    """Return the subdirectories that a call works in, the outer ones first, without the root.
+
+    Args:
+        tool_name: The tool.
+        args_json: The arguments of the call.
+        root_path: What absolute paths of the workspace begin with; empty if that is not known.
+    """
     found: dict[str, None] = {}
-    for path in _paths(given):
+    for named in _paths(args_json):
+        path = named.removeprefix(f"{root_path.rstrip('/')}/") if root_path else named
         parts = [part for part in path.split("/") if part not in ("", ".")]
         if path.startswith(("/", "~")) or ".." in parts:
             continue  # It may lead out of the workspace.
         kept = parts if tool_name in _OF_DIRECTORIES else parts[:-1]
         found |= dict.fromkeys("/".join(kept[:depth]) for depth in range(1, len(kept) + 1))
     return tuple(found)[:DIRECTORIES_MAX]
+
+
+def names_absolute_path(args_json: str) -> bool:
+    """Return whether a call names an absolute path."""
+    return any(path.startswith("/") for path in _paths(args_json))
 
 
 def with_instructions(
@@ -68,7 +74,13 @@ def is_in_prompt(prompt: Iterable[PromptMessage], path: str) -> bool:
     )
 
 
-def _paths(given: Mapping[str, Any]) -> Iterator[str]:
+def _paths(args_json: str) -> Iterator[str]:
+    try:
+        given = json.loads(args_json)
+    except ValueError:
+        return
+    if not isinstance(given, dict):
+        return
     for name in ("path", "workdir"):
         if isinstance(given.get(name), str):
             yield given[name]

@@ -26,6 +26,7 @@ from chatd.instructions.domain.nested import (
     NESTED_FILE,
     entered_directories,
     is_in_prompt,
+    names_absolute_path,
     with_instructions,
 )
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -38,6 +39,14 @@ logger = logging.getLogger(__name__)
 
 class TextFiles(Protocol):
     """The files of workspaces."""
+
+    async def root_path(self, chat_id: ChatId) -> str:
+        """Return the directory of a chat's files as its tools name it; empty if not known.
+
+        Raises:
+            ChatError: The workspace cannot be found now.
+        """
+        ...
 
     async def text(self, chat_id: ChatId, owner: Owner, path: str) -> str | None:
         """Return the text of a file; None if there is none.
@@ -78,10 +87,11 @@ class NestedInstructionTools:
             or outcome.outcome is not ToolOutcome.DONE
         ):
             return outcome
-        entered = entered_directories(dispatch.call.tool_name, dispatch.call.args_json)
-        if not entered:
-            return outcome
         try:
+            call, root_path = dispatch.call, ""
+            if names_absolute_path(call.args_json):
+                root_path = await self._files.root_path(execution.chat_id)
+            entered = entered_directories(call.tool_name, call.args_json, root_path)
             files = [each for name in entered if (each := await self._unread(execution, name))]
             if not files:
                 return outcome

@@ -1,7 +1,7 @@
 """The ports of the control plane of workspaces."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -139,12 +139,14 @@ class WorkspaceLocation:
 
     Attributes:
         is_made: Whether it has files; one that is being created for the first time has none.
+        root_path: The directory of its files as its processes see it; empty if not known yet.
     """
 
     address: str
     workspace_id: str
     epoch: int = 0
     is_made: bool = True
+    root_path: str = field(default="", compare=False)
 
 
 class WorkspaceLocator(Protocol):

@@ -187,7 +187,10 @@ class ChatWorkspaceLocator:
         if found.is_node_lost and workspace is found.workspace:
             raise NodeLost(workspace.node_id or "")
         location = WorkspaceLocation(
-            await self._address(workspace, found), workspace.id, workspace.epoch
+            await self._address(workspace, found),
+            workspace.id,
+            workspace.epoch,
+            root_path=workspace.root_path,
         )
         known = self._keep(chat_id, location, found)
         known.is_looked_up = True
@@ -292,7 +295,9 @@ class ChatWorkspaceLocator:
         if workspace is None or workspace.node_id is None:
             return WorkspaceLocation(self._nodes.likely().address, found.scratch_id)
         address = await self._address(workspace, found)
-        return WorkspaceLocation(address, workspace.id, workspace.epoch)
+        return WorkspaceLocation(
+            address, workspace.id, workspace.epoch, root_path=workspace.root_path
+        )
 
     async def _address(self, workspace: Workspace, found: ChatWorkspace) -> str:
         is_status_sent = (
