@@ -176,3 +176,5 @@ def check_archive(data: bytes, chat_id: str) -> None:
     assert any(name.startswith("files/") for name in with_canary)
     assert json.loads(contents["problems.json"]) == []
     assert {"api-keys.json", "usage.json", "sessions.json", "secrets.json"} <= contents.keys()
+    own_models = json.loads(contents["model-overrides.json"])["items"]
+    assert [each["purpose"] for each in own_models] == ["root", "general", "explore"]
