@@ -157,6 +157,7 @@ class Collection:
                 "approval-rules.json",
                 lambda: self._all(lambda stubs: stubs.approvals.ListApprovalRules, rules),
             ),
+            ("model-overrides.json", self._model_overrides),
             ("schedules.json", self._schedules),
             ("skills.json", lambda: skills_of(self._ask)),
             ("secrets.json", lambda: self._all(lambda stubs: stubs.secrets.ListSecrets, secrets)),
@@ -194,6 +195,12 @@ class Collection:
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+    async def _model_overrides(self) -> Content:
+        request = settings_service_pb2.ListOwnModelOverridesRequest()
+        return await self._one(
+            lambda stubs: stubs.settings.ListOwnModelOverrides(request, timeout=CALL_S)
+        )
 
     async def _schedules(self) -> Content:
         request = schedule_service_pb2.ListSchedulesRequest()

@@ -4,9 +4,7 @@ import { models } from "../api/queries.ts";
 import type { Message } from "../api/types.ts";
 import { count } from "../ui/format.ts";
 import { Menu, MenuHeading } from "../ui/menu.tsx";
-
-const RADIUS = 8;
-const ROUND = 2 * Math.PI * RADIUS;
+import { Ring } from "../ui/ring.tsx";
 
 export function ContextRing({ messages, modelId }: { messages: readonly Message[]; modelId: string | null }) {
   const all = useQuery(models).data?.items ?? [];
@@ -33,10 +31,7 @@ export function ContextRing({ messages, modelId }: { messages: readonly Message[
       label="Window of the model"
       button={(attributes) => (
         <button type="button" className="icon-button" aria-label={words} title={words} {...attributes}>
-          <svg className={`ring${isNear ? " is-near" : ""}`} viewBox="0 0 20 20" aria-hidden="true">
-            <circle className="ring-whole" cx="10" cy="10" r={RADIUS} />
-            <circle className="ring-used" cx="10" cy="10" r={RADIUS} strokeDasharray={`${share * ROUND} ${ROUND}`} />
-          </svg>
+          <Ring share={share} look={isNear ? "near" : "ok"} />
         </button>
       )}
     >

@@ -5,12 +5,8 @@ import { answered, api } from "../api/client.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { money } from "../ui/format.ts";
 import { PERIODS, type Period, PeriodField, startOf } from "../usage/period.tsx";
+import { spend } from "../usage/queries.ts";
 import { UsageRows, UsageTotals } from "../usage/totals.tsx";
-
-const spend = queryOptions({
-  queryKey: ["me", "spend"],
-  queryFn: ({ signal }) => answered(api.GET("/api/v1/me/spend", { signal })),
-});
 
 function usage(period: Period) {
   return queryOptions({

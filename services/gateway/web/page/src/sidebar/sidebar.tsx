@@ -16,6 +16,7 @@ import mark from "../ui/mark.svg";
 import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
+import { UsageRing } from "../usage/usage-ring.tsx";
 import { FindField } from "./find-field.tsx";
 import { searchOf, useFilters } from "./filters.ts";
 import { groupsOf } from "./groups.ts";
@@ -52,6 +53,7 @@ export function Sidebar({ pane }: { pane: Pane }) {
       <ChatList />
       <div className="side-foot">
         <UserMenu />
+        <UsageRing />
       </div>
     </nav>
   );

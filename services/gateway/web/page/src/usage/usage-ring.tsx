@@ -1,0 +1,48 @@
+/** How much of one's limits is used: the spending and the workspaces. */
+import { useQuery } from "@tanstack/react-query";
+import { useLocation } from "wouter";
+import { me } from "../api/queries.ts";
+import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
+import { Ring } from "../ui/ring.tsx";
+import { limitedOf, lookOf, sentenceOf } from "./limits.ts";
+import { quota, spend } from "./queries.ts";
+
+const REFRESH_MS = 60_000;
+
+export function UsageRing() {
+  const [, navigate] = useLocation();
+  const role = useQuery(me).data?.role;
+  // Auditors have no chats, and nothing of theirs is limited.
+  const options = { refetchInterval: REFRESH_MS, enabled: role !== undefined && role !== "auditor" };
+  const spent = useQuery({ ...spend, ...options }).data;
+  const has = useQuery({ ...quota, ...options }).data?.items ?? [];
+  const limited = limitedOf(spent, has);
+  const [first, ...others] = limited;
+  if (!first) return null;
+  const most = others.reduce((one, other) => (other.share > one.share ? other : one), first);
+  const words = sentenceOf(most, spent?.resets_at ?? null);
+  return (
+    <Menu
+      label="Your limits"
+      button={(attributes) => (
+        <button type="button" className="icon-button" aria-label={words} title={words} {...attributes}>
+          <Ring share={most.share} look={lookOf(most.share)} />
+        </button>
+      )}
+    >
+      <MenuHeading>{words}</MenuHeading>
+      <table className="side-limits">
+        <tbody>
+          {limited.map((each) => (
+            <tr key={each.name}>
+              <th scope="row">{each.name}</th>
+              <td>{each.words}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <MenuLine />
+      <MenuItem onChoose={() => navigate("/settings/usage")}>Usage</MenuItem>
+    </Menu>
+  );
+}
