@@ -107,11 +107,12 @@ def guarded_client(
     response_bytes_max: int,
     timeout: httpx2.Timeout,
     resolve: Resolve = resolved,
+    connections_max: int = CONNECTIONS_MAX,
 ) -> httpx2.AsyncClient:
     """Return a client for one server, without credentials, cookies and proxy settings."""
     return httpx2.AsyncClient(
         timeout=timeout,
-        transport=GuardedTransport(policy, response_bytes_max, resolve),
+        transport=GuardedTransport(policy, response_bytes_max, resolve, connections_max),
         # One client serves many users, whose cookies must not be shared.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         trust_env=False,
@@ -121,12 +122,14 @@ def guarded_client(
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Sends requests that the policy allows, and records their outcome."""
 
-    def __init__(self, policy: Policy, response_bytes_max: int, resolve: Resolve) -> None:
+    def __init__(
+        self, policy: Policy, response_bytes_max: int, resolve: Resolve, connections_max: int
+    ) -> None:
         self._policy = policy
         self._response_bytes_max = response_bytes_max
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=httpx2.create_ssl_context(trust_env=False),
-            max_connections=CONNECTIONS_MAX,
+            max_connections=connections_max,
             max_keepalive_connections=CONNECTIONS_MAX,
             keepalive_expiry=KEEPALIVE_S,
             network_backend=_GuardedBackend(policy, resolve),

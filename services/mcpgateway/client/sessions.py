@@ -42,6 +42,8 @@ SESSION_AGE_S: Final = 1800.0
 ENDPOINT_IDLE_S: Final = 900.0
 SESSIONS_MAX: Final = 500
 SWEEP_S: Final = 30.0
+#: For listings, probes and what listens to changes.
+SPARE_CONNECTIONS: Final = 100
 #: Answers to one request, after which the session and the protocol are as they were.
 OF_REQUEST: Final = frozenset({Reason.REQUEST_REFUSED, Reason.RATE_LIMITED})
 CLIENT: Final = Implementation(name="parley", version="0.1.0")
@@ -366,6 +368,8 @@ class Sessions:
             response_bytes_max=max(LISTING_BYTES_MAX, 2 * limits.result_bytes_max + 65536),
             # Read timeouts are handled by the caller of the operation.
             timeout=httpx2.Timeout(limits.connect_timeout_ms / 1000, read=None),
+            # Each session keeps a stream open, and each call one more.
+            connections_max=SESSIONS_MAX + limits.calls_max + SPARE_CONNECTIONS,
         )
 
     def _connecting(self, endpoint: Endpoint, target: Target) -> Connecting:

@@ -28,6 +28,8 @@ from support.mcpgateway.servers import (
 from support.mcpgateway.values import a_server, a_target
 
 SUM = b'{"a":1,"b":2}'
+#: More than the connections that one client had.
+USERS = 110
 ADDED = ToolAnswer(False, (TextPart("3"),))
 
 
@@ -170,6 +172,27 @@ async def test_a_refused_request_ends_no_other_call_of_its_session() -> None:
             running.cancel()
 
     assert (refused.value.reason, answer, left) == (Reason.REQUEST_REFUSED, ADDED, [opened, 0])
+
+
+@pytest.mark.slow
+async def test_more_users_than_connections_are_kept_idle_have_sessions_at_once() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    targets = [target_of(url, user_id=f"user-{number}") for number in range(USERS)]
+    async with session_server(port), sessions_to(url) as sessions:
+
+        async def add(target: Target) -> ToolAnswer:
+            return await sessions.call_tool(target, "add", SUM, nothing, nobody)
+
+        # Each session keeps a stream open, which must not take the place of calls.
+        for first in range(0, USERS, 20):
+            async with asyncio.TaskGroup() as tasks:
+                for target in targets[first : first + 20]:
+                    tasks.create_task(add(target))
+        answers = [await add(target) for target in targets]
+        met = await counted(sessions, targets[0], "sessions")
+
+    assert (answers, met) == ([ADDED] * USERS, USERS)
 
 
 async def test_the_sessions_of_a_user_who_is_gone_are_closed() -> None:
