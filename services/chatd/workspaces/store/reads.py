@@ -60,7 +60,7 @@ SELECT_DUE = f"""
     ORDER BY coalesce(w.deadline_at, w.delete_at) LIMIT $2 FOR UPDATE OF w SKIP LOCKED
 """
 
-# Whether a workspace w is the scratch workspace of a deleted chat, and no other chat is bound to it.
+# Whether a workspace w is the scratch one of a deleted chat, and no other chat is bound to it.
 IS_ORPHANED = """w.is_scratch_of_chat
     AND EXISTS (SELECT 1 FROM chat.deleted_chats d WHERE d.chat_id = w.id)
     AND NOT EXISTS (SELECT 1 FROM chat.chats c
