@@ -120,11 +120,12 @@ async def kill_all_while_held(
     lab = fault.lab
     lab.points.arm(point, Action.HOLD, subjects=tuple(subjects))
     async with asyncio.TaskGroup() as tasks:
-        for request in requests:
-            tasks.create_task(request.sent(lab))
+        sending = [tasks.create_task(request.answer(lab)) for request in requests]
         await fault.until_many_held(point, len(requests), HELD_S)
         for process in lab.processes():
             process.kill()
+        for each in sending:
+            each.cancel()
     fault.trial(len(requests))
     lab.points.disarm()
     await lab.until_whole()
