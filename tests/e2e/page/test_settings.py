@@ -11,6 +11,7 @@ pytestmark = pytest.mark.slow
 SETTINGS = (
     "Profile",
     "Instructions",
+    "Models",
     "Skills",
     "Schedules",
     "Display",

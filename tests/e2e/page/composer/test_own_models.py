@@ -32,6 +32,7 @@ async def ready(page: Page) -> None:
     """Wait until the section shows models."""
     await page.find("tbody tr", "Scripted demo")
     await page.find("tbody tr", "owned-2")
+    await page.find(".field", "New chats")
 
 
 async def test_own_models_are_chosen_in_the_settings_and_shown_in_the_composer(

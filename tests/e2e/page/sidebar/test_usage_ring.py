@@ -19,16 +19,16 @@ async def test_a_ring_shows_how_much_of_ones_limits_is_used(
     await sign_in(page, stack, "ringa")
     await page.visit(f"http://{stack.http}/")
     await page.click(".side-foot button[aria-label^='Live workspaces']")
-    await page.find(".side-limits tr", "Live workspaces")
+    await page.find("[role=menuitem]", "Live workspaces")
     await page.press("Escape")
     body = {"limit_micros": 1, "period": "month"}
     path = f"/api/v1/spend-limits/users/{user_id}"
     call(stack, "PUT", path, body)
     await page.visit(f"http://{stack.http}/")
     await page.click(".side-foot button[aria-label^='Spent this month']")
-    await page.find(".side-limits tr", "$0 of")
+    await page.find("[role=menuitem]", "$0 of")
     shown = await problems_in_all_looks(page)
-    await page.click("[role=menuitem]", "Usage")
+    await page.click("[role=menuitem]", "Spent this month")
     await page.until("location.pathname === '/settings/usage'")
     call(stack, "DELETE", path)
 

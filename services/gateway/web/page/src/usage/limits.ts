@@ -18,19 +18,21 @@ export interface Limited {
   /** How much of how much. */
   words: string;
   share: number;
+  /** Where more is said about it. */
+  href: string;
 }
 
 /** Return what is limited, the spending first. */
 export function limitedOf(spend: Spend | undefined, quota: readonly Quota[]): Limited[] {
   const limit = spend?.limit;
   const spending = limit
-    ? [{ name: `Spent this ${limit.period}`, words: `${money(spend.spent_micros)} of ${money(limit.limit_micros)}`, share: shareOf(spend.spent_micros, limit.limit_micros) }]
+    ? [{ name: `Spent this ${limit.period}`, words: `${money(spend.spent_micros)} of ${money(limit.limit_micros)}`, share: shareOf(spend.spent_micros, limit.limit_micros), href: "/settings/usage" }]
     : [];
   const quotas = quota.flatMap(({ dimension, used, limit: most }) => {
     const name = dimension && DIMENSIONS[dimension];
     if (!name || !most) return [];
     const text = dimension === "disk_bytes" ? bytes : String;
-    return [{ name, words: `${text(used)} of ${text(most)}`, share: shareOf(used, most) }];
+    return [{ name, words: `${text(used)} of ${text(most)}`, share: shareOf(used, most), href: "/settings/workspaces" }];
   });
   return [...spending, ...quotas];
 }

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useLocation } from "wouter";
 import { me } from "../api/queries.ts";
-import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
+import { Menu, MenuHeading, MenuItem } from "../ui/menu.tsx";
 import { Ring } from "../ui/ring.tsx";
 import { limitedOf, lookOf, sentenceOf } from "./limits.ts";
 import { quota, spend } from "./queries.ts";
@@ -31,18 +31,11 @@ export function UsageRing() {
       )}
     >
       <MenuHeading>{words}</MenuHeading>
-      <table className="side-limits">
-        <tbody>
-          {limited.map((each) => (
-            <tr key={each.name}>
-              <th scope="row">{each.name}</th>
-              <td>{each.words}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <MenuLine />
-      <MenuItem onChoose={() => navigate("/settings/usage")}>Usage</MenuItem>
+      {limited.map((each) => (
+        <MenuItem key={each.name} hint={each.words} onChoose={() => navigate(each.href)}>
+          {each.name}
+        </MenuItem>
+      ))}
     </Menu>
   );
 }
