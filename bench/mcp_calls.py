@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import gc
 import json
+import logging
 import os
 import statistics
 import sys
@@ -285,6 +286,8 @@ async def calling_often(url: str, times: int) -> dict[str, Any]:
 
 async def main(given: argparse.Namespace) -> None:
     """Print the figures."""
+    # Servers of the SDK in this process would log every request.
+    logging.disable(logging.INFO)
     port = free_port()
     with demo_process(port):
         await until_listening(port)

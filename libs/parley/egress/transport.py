@@ -21,7 +21,9 @@ import httpx2
 from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
 
 CONNECTIONS_MAX: Final = 100
-KEEPALIVE_S: Final = 60.0
+#: Shorter than the 5 s after which common servers close an idle connection: what is sent on one
+#: that its server is closing may have been executed or not.
+KEEPALIVE_S: Final = 4.0
 HEADERS_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 64 * 1024
 

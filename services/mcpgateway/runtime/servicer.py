@@ -36,10 +36,11 @@ from mcpgateway.servers.selection import select
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceServicer
-from parley.rpc import current_caller
+from parley.rpc import current_caller, remaining_s
 
 WAIT_MS: Final = 10_000
 WAIT_MS_MAX: Final = 60_000
+SHARE_OF_DEADLINE: Final = 0.7
 SERVERS_MAX: Final = 200
 TOOLS_PER_PAGE: Final = 500
 TOOLS_PER_PAGE_MAX: Final = 2_000
@@ -119,7 +120,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         listing = await self._listing.list(
             _caller_context(request.context),
             tuple(request.server_ids),
-            wait_s=(request.wait_ms or WAIT_MS) / 1000,
+            wait_s=_wait_s(request.wait_ms, remaining_s()),
             allow_stale=request.allow_stale,
         )
         digest = listing.digest
@@ -309,6 +310,12 @@ def _answer(given: tool_pb2.InputAnswer) -> tuple[str, Answer]:
         raise InvalidRequest({"answer.content_json": f"give at most {ANSWER_BYTES_MAX} bytes"})
     content = check_arguments(given.content_json) if given.content_json else b""
     return given.request_id, Answer(ACTIONS[given.action], content)
+
+
+def _wait_s(wait_ms: int, caller_waits_s: float | None) -> float:
+    """Return how long to wait for a server: never until the caller's deadline, which fails all."""
+    wait_s = (wait_ms or WAIT_MS) / 1000
+    return wait_s if caller_waits_s is None else min(wait_s, SHARE_OF_DEADLINE * caller_waits_s)
 
 
 def _check_listing(request: api.ListToolsRequest) -> None:

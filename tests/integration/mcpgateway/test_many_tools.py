@@ -23,6 +23,7 @@ from chatd.turns.domain.tool_search import SHARE_OF_CONTEXT, index_of, tokens_of
 from mcpgateway.runtime.catalogues import TTL_S
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
+from parley.api.mcp.v1 import tool_service_pb2 as tools_api
 from parley.clock import FakeClock
 from parley.rpc import Channels, acting_for
 from support.chatd.tools.kept_files import KeptFiles
@@ -50,6 +51,7 @@ class NoTools:
 
 
 async def create(gateway: McpGateway, slug: str, url: str) -> None:
+    """Add a server, and have its tools listed for the user of the turn."""
     settings = server_pb2.McpServerSettings(
         slug=slug,
         url=url,
@@ -58,8 +60,13 @@ async def create(gateway: McpGateway, slug: str, url: str) -> None:
         approval_policy=server_pb2.APPROVAL_POLICY_NEVER,
     )
     with acting_for(ADMIN):
-        await gateway.servers.CreateServer(
+        made = await gateway.servers.CreateServer(
             servers_api.CreateServerRequest(request_id=slug, settings=settings)
+        )
+    # One after the other, and with time: the machine may be busy.
+    with acting_for(MEMBER):
+        await gateway.tools.ListServerTools(
+            tools_api.ListServerToolsRequest(server_id=made.server.server_id), timeout=60
         )
 
 
