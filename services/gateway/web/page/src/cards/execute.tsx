@@ -1,7 +1,7 @@
-import { use, useEffect, useRef, useState } from "react";
+import { use, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { answered, api } from "../api/client.ts";
 import { isProcessId } from "../stream/output-state.ts";
-import { OutputsContext, useProcessOutput } from "../stream/process-outputs.ts";
+import { noSubscription, OutputsContext, useProcessOutput } from "../stream/process-outputs.ts";
 import { Button } from "../ui/button.tsx";
 import { duration } from "../ui/format.ts";
 import { complain } from "../ui/toasts.tsx";
@@ -26,7 +26,7 @@ export function ExecuteCard({ call, result, standing, chatId }: CardProps & { ch
     <Card
       icon="terminal"
       standing={standing}
-      isOpen={standing !== "done" || output.length > 0}
+      isOpen={standing !== "done" || output.length > 0 || told.running === true}
       label={intent ? intent : <code><Visible>{first || "…"}</Visible></code>}
       facts={<ExecuteFacts told={told} />}
     >
@@ -60,15 +60,18 @@ interface BackgroundProps {
 
 /** The output of a command that went on in the background, followed on demand. */
 function BackgroundOutput({ chatId, processId, told }: BackgroundProps) {
-  const [isFollowed, setFollowed] = useState(false);
-  const canFollow = use(OutputsContext) !== null && isProcessId(processId);
-  if (isFollowed) return <FollowedOutput chatId={chatId} processId={processId} told={told} onEnd={() => setFollowed(false)} />;
+  const outputs = use(OutputsContext);
+  const chosen = useSyncExternalStore(outputs?.chosen.subscribe ?? noSubscription, () => outputs?.chosen.get());
+  const canFollow = outputs !== null && isProcessId(processId);
+  if (chosen?.has(processId)) {
+    return <FollowedOutput chatId={chatId} processId={processId} told={told} onEnd={() => outputs?.choose(processId, false)} />;
+  }
   return (
     <>
       <Output text={told} isRunning={false} />
       <p className="card-note">It went on in the background.</p>
       {canFollow && (
-        <Button small onClick={() => setFollowed(true)}>
+        <Button small onClick={() => outputs.choose(processId, true)}>
           Follow
         </Button>
       )}

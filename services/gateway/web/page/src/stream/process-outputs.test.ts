@@ -7,7 +7,7 @@ function output(processId: string, cursor: number, text: string): ChatEvent {
   return { type: "process_output", chat_id: "c", process_output: { process_id: processId, cursor, text, next_cursor, truncation: null } };
 }
 
-test("the address names what is followed with the place at which it continues", () => {
+test("the address names what is followed with the place at which it continues", async () => {
   let changes = 0;
   const outputs = new ProcessOutputs(() => {
     changes += 1;
@@ -24,6 +24,12 @@ test("the address names what is followed with the place at which it continues", 
   leave();
   expect([outputs.query, changes]).toEqual(["p:4,q:0", 2]);
   leaveAgain();
+  // It moved in the page.
+  const leaveAtLast = outputs.follow("p");
+  await Promise.resolve();
+  expect([outputs.query, changes]).toEqual(["p:4,q:0", 2]);
+  leaveAtLast();
+  await Promise.resolve();
   expect([outputs.query, changes]).toEqual(["q:0", 3]);
 });
 
@@ -44,7 +50,7 @@ test("of too many processes the next is followed when one has ended", () => {
   expect(changes).toBe(ids.length + 1);
 });
 
-test("a process that has ended is not followed again", () => {
+test("a process that has ended is not followed again", async () => {
   let changes = 0;
   const outputs = new ProcessOutputs(() => {
     changes += 1;
@@ -56,5 +62,6 @@ test("a process that has ended is not followed again", () => {
   ]);
   expect([outputs.query, outputs.states.get().p?.text]).toEqual(["", "all"]);
   leave();
+  await Promise.resolve();
   expect(changes).toBe(1);
 });

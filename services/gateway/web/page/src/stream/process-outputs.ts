@@ -13,6 +13,8 @@ export const FOLLOWED_MAX = 8;
 
 export class ProcessOutputs {
   readonly states: Store<Readonly<Record<string, OutputState>>> = createStore({});
+  /** Processes that were chosen to be followed in their cards, which are rendered anew with each turn. */
+  readonly chosen: Store<ReadonlySet<string>> = createStore<ReadonlySet<string>>(new Set());
   readonly #readers = new Map<string, number>();
   readonly #onChange: () => void;
 
@@ -23,9 +25,9 @@ export class ProcessOutputs {
 
   /** Follow a process; call what is returned to end that. */
   follow(processId: string): () => void {
-    const count = this.#readers.get(processId) ?? 0;
-    this.#readers.set(processId, count + 1);
-    if (count === 0) {
+    const count = this.#readers.get(processId);
+    this.#readers.set(processId, (count ?? 0) + 1);
+    if (count === undefined) {
       this.states.update((states) => ({ ...states, [processId]: UNREAD }));
       this.#onChange();
     }
@@ -34,14 +36,25 @@ export class ProcessOutputs {
 
   #leave(processId: string): void {
     const left = (this.#readers.get(processId) ?? 1) - 1;
-    if (left > 0) {
-      this.#readers.set(processId, left);
-      return;
-    }
+    this.#readers.set(processId, left);
+    // A component that moves in the page leaves and comes back at once.
+    if (left === 0) queueMicrotask(() => this.#forget(processId));
+  }
+
+  #forget(processId: string): void {
+    if (this.#readers.get(processId) !== 0) return;
     this.#readers.delete(processId);
     const { [processId]: last, ...others } = this.states.get();
     this.states.set(others);
     if (!last?.isOver) this.#onChange();
+  }
+
+  /** Choose whether a process is followed in its card. */
+  choose(processId: string, isChosen: boolean): void {
+    const next = new Set(this.chosen.get());
+    if (isChosen) next.add(processId);
+    else next.delete(processId);
+    this.chosen.set(next);
   }
 
   #active(): [string, OutputState][] {
@@ -85,6 +98,7 @@ export function useProcessOutput(processId: string): OutputState | null {
   return outputs ? (states[processId] ?? UNREAD) : null;
 }
 
-function noSubscription(): () => void {
+/** For components outside of a chat. */
+export function noSubscription(): () => void {
   return () => {};
 }
