@@ -1,7 +1,8 @@
 """Sends events to hooks, one after the other, and returns what they decide together.
 
 The first refusal decides; an input that a hook replaces is what the next one gets. A delivery that
-fails ends the operation, unless the hook fails open.
+fails ends the operation, unless the hook fails open. The end of a turn is sent to all hooks, even
+if one refuses it: it may end all the same, and then no other event says so.
 """
 
 import asyncio
@@ -120,7 +121,7 @@ class HookDispatcher:
             left_ms = round((until_s - self._clock.monotonic()) * 1000)
             given = await self._ask(hook, occurrence, left_ms)
             verdict = merged(verdict, given)
-            if isinstance(verdict, Denied):
+            if isinstance(verdict, Denied) and occurrence.event is not HookEvent.STOP:
                 return verdict
             if isinstance(given, Allowed) and given.rewrite is not None:
                 data = {**occurrence.data, INPUTS[occurrence.event]: given.rewrite}

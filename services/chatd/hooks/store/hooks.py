@@ -3,6 +3,7 @@
 Only administrators change hooks, which is checked before.
 """
 
+import logging
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,8 +16,10 @@ from chatd.primitives.domain.errors import RequestIdReused, ResourceNotFound, Ve
 from chatd.primitives.store.audit_outbox import record_event
 from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Pool
-from parley.secrets import Sealed, SecretBox
+from parley.secrets import Sealed, SecretBox, SecretsError
 from parley.settings import Secret
+
+logger = logging.getLogger(__name__)
 
 RESOURCE = "hook"
 TABLE = "chat.hooks"
@@ -185,6 +188,8 @@ class PostgresHooks:
     ) -> tuple[Hook, Secret]:
         """Replace the secret of a hook, or return the one that the same request stored.
 
+        One that cannot be decrypted is replaced as well, without an overlap.
+
         Raises:
             ResourceNotFound: There is no such hook.
         """
@@ -192,11 +197,11 @@ class PostgresHooks:
             row = await connection.fetchrow(LOCK_SECRET, hook_id)
             if row is None:
                 raise ResourceNotFound(RESOURCE, hook_id)
-            before = self._opened(row, hook_id)
             if row["rotation_hash"] == request_hash:
-                return _hook_of(row), before
+                return _hook_of(row), self._opened(row, hook_id)
             new = self._sealed(secret, hook_id, COLUMN)
-            old = self._sealed(before, hook_id, PREVIOUS_COLUMN) if overlap else None
+            old = self._resealed(row, hook_id) if overlap else None
+            overlap = timedelta() if old is None else overlap
             kept = (None, None) if old is None else (old.ciphertext, old.key_id)
             values = (new.ciphertext, new.key_id, *kept, overlap, request_hash)
             row = await connection.fetchrow(ROTATE_SECRET, hook_id, *values)
@@ -222,6 +227,14 @@ class PostgresHooks:
     def _sealed(self, secret: Secret, hook_id: str, column: str) -> Sealed:
         plain = secret.reveal().encode()
         return self._box.seal(plain, table=TABLE, column=column, row_id=hook_id)
+
+    def _resealed(self, row: asyncpg.Record, hook_id: str) -> Sealed | None:
+        """Return the secret as the previous one; None for one that cannot sign any more."""
+        try:
+            return self._sealed(self._opened(row, hook_id), hook_id, PREVIOUS_COLUMN)
+        except SecretsError as unreadable:
+            logger.warning("a hook's secret is replaced without an overlap: %s", unreadable)
+            return None
 
     def _opened(self, row: asyncpg.Record, hook_id: str, column: str = COLUMN) -> Secret:
         sealed = Sealed(row[column], row[f"{column}_key_id"])

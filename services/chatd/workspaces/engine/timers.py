@@ -16,6 +16,8 @@ from parley.postgres import DatabaseUnavailable
 
 EVERY_S = 4.0
 ROWS_MAX = 100
+#: How often all workspaces are searched for those without a chat, which takes longest.
+ALL_ORPHANS_EVERY_S: Final = 600.0
 #: A younger scratch workspace is not stopped as idle: the call it was created for may need it.
 IDLE: Final = timedelta(seconds=15)
 DRAINED: Final = frozenset({*USABLE, State.PREPARING})
@@ -32,6 +34,10 @@ class TimedWorkspaces(Protocol):
 
     async def due(self, rows_max: int) -> Sequence[Seen]:
         """Return workspaces with a due deadline."""
+        ...
+
+    async def just_orphaned(self, rows_max: int) -> Sequence[Seen]:
+        """Return scratch workspaces whose chats were deleted lately."""
         ...
 
     async def orphaned(self, rows_max: int) -> Sequence[Seen]:
@@ -130,6 +136,7 @@ class WorkspaceTimers:
         self._jitter = jitter
         self._known = known or _NoNodeUpdates()
         self._policies = policies or _NoNodeUpdates()
+        self._all_orphans_at_s = clock.monotonic()
 
     async def run(self) -> None:
         """Run rounds until cancelled."""
@@ -160,13 +167,21 @@ class WorkspaceTimers:
 
     async def remove_orphans(self) -> None:
         """Remove workspaces without a chat, and stop those of suspended users."""
-        left = await self._workspaces.orphaned(ROWS_MAX)
+        left = await self._orphans()
         await self._workspaces.apply_all((seen, Remove()) for seen in left)
         suspended = await self._workspaces.of_suspended(ROWS_MAX)
         await self._workspaces.apply_all(
             (seen, Remove() if is_gone else Stop(StopReason.OWNER_GONE))
             for seen, is_gone in suspended
         )
+
+    async def _orphans(self) -> Sequence[Seen]:
+        if self._clock.monotonic() < self._all_orphans_at_s:
+            return await self._workspaces.just_orphaned(ROWS_MAX)
+        left = await self._workspaces.orphaned(ROWS_MAX)
+        if len(left) < ROWS_MAX:
+            self._all_orphans_at_s = self._clock.monotonic() + ALL_ORPHANS_EVERY_S
+        return left
 
     async def expire_nodes(self) -> None:
         """Mark workspaces on lost nodes as failed, and stop those on drained nodes."""

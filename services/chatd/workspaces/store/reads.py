@@ -19,6 +19,8 @@ from parley.postgres import Pool
 
 #: A fork whose chat does not exist after this time since its last change is not being started.
 UNSTARTED: Final = timedelta(hours=1)
+#: For how long the workspace of a deleted chat is searched for without reading all workspaces.
+JUST_DELETED: Final = timedelta(minutes=30)
 
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
@@ -70,8 +72,20 @@ IS_ORPHANED = """w.is_scratch_of_chat
     AND NOT EXISTS (SELECT 1 FROM chat.chats c
         WHERE c.workspace_id = w.id AND c.owner_id = w.owner_id AND c.id <> w.id)"""
 
+# Scratch workspaces of chats that were just deleted. Each is found by its key, so the cost does not
+# grow with the number of all workspaces.
+# May run: process.
+SELECT_JUST_ORPHANED = f"""
+    SELECT {_SEEN} FROM chat.deleted_chats gone CROSS JOIN LATERAL (
+        SELECT w.* FROM chat.workspaces w
+        WHERE w.id = gone.chat_id AND w.state <> 'deleted' AND NOT w.is_removing AND {IS_ORPHANED}
+        LIMIT 1) w
+    WHERE gone.deleted_at > statement_timestamp() - $2::interval LIMIT $1
+"""
+
 # Scratch workspaces of deleted chats that are not removed yet, and forks of agents and candidates
-# whose chats were not created: the start of one may have been interrupted for ever.
+# whose chats were not created: the start of one may have been interrupted for ever. It reads all
+# workspaces, and may read all chats.
 # May run: process.
 SELECT_ORPHANED = f"""
     (SELECT {_SEEN} FROM chat.workspaces w
@@ -79,7 +93,7 @@ SELECT_ORPHANED = f"""
     UNION ALL
     (SELECT {_SEEN} FROM chat.workspaces w
     WHERE w.is_scratch_of_chat AND w.parent_id IS NOT NULL AND w.state <> 'deleted'
-        AND w.changed_at < clock_timestamp() - $2::interval AND NOT w.is_removing
+        AND w.changed_at < statement_timestamp() - $2::interval AND NOT w.is_removing
         AND NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.id = w.id)
         AND NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.workspace_id = w.id)
         AND NOT EXISTS (SELECT 1 FROM chat.deleted_chats d WHERE d.chat_id = w.id) LIMIT $1)
@@ -242,6 +256,10 @@ class WorkspaceReads:
     async def due(self, rows_max: int) -> tuple[Seen, ...]:
         """Return workspaces with a due deadline."""
         return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
+
+    async def just_orphaned(self, rows_max: int) -> tuple[Seen, ...]:
+        """Return scratch workspaces whose chats were deleted lately."""
+        return _seen(await self._pool.fetch(SELECT_JUST_ORPHANED, rows_max, JUST_DELETED))
 
     async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
         """Return scratch workspaces whose chats were deleted, or never created."""

@@ -77,7 +77,7 @@ class OwnSessions:
         await self._attempts.count(charges)
         await self._passwords.check(new, "new_password", known_of(user))
         stored = await self._sessions.find_hash(caller.id)
-        if stored is not None and not await self._passwords.matches(current, stored):
+        if stored is not None and not await self._passwords.matches(current, stored, is_known=True):
             raise SignInRefused
         await self._attempts.forgive(charges)
         await self._sessions.change_password(

@@ -2,7 +2,9 @@
 
 Hashing takes tens of milliseconds and megabytes on purpose, so it runs in a few processes of low
 priority, each with a thread that waits for it, and no more than some passwords wait for them: a
-burst of sign-ins costs bounded memory and takes the processors that turns of other users leave.
+burst of sign-ins costs bounded memory and takes the processors that turns of other users leave. A
+part of the places is left to people who are known, so that a burst of strangers does not lock out
+everyone.
 Estimates run one at a time in an ordinary thread, because they are rare.
 """
 
@@ -25,6 +27,8 @@ CHARACTERS_MIN: Final = 12
 CHARACTERS_MAX: Final = 256
 PROCESSES_MAX: Final = 2
 WAITING_MAX: Final = 64
+#: One in so many waiting places is for people who are known.
+RESERVED_EVERY: Final = 4
 #: Estimated guesses of 10^10 or more, the highest of the scale 0 to 4.
 SCORE_MIN: Final = 4
 #: Words that make a password easy to guess here, beside those of the estimate's own lists.
@@ -43,35 +47,44 @@ class Passwords:
             self._idle.put(process)
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="passwords")
         self._places = processes + waiting_max
+        self._reserved = waiting_max // RESERVED_EVERY
         self._estimating = asyncio.Semaphore(1)
         # Verified in place of the hash of a user who has none, which takes the same time.
         self._nobodys_hash = HASHER.hash("")
 
-    def require_place(self) -> None:
+    def require_place(self, *, is_known: bool) -> None:
         """Refuse a password before anything else is done for it, if it could not be hashed.
+
+        Args:
+            is_known: Whether it is of a person who signed in before, in the same browser.
 
         Raises:
             SignInBusy: Too many passwords wait.
         """
-        if not self._places:
+        if self._places <= (0 if is_known else self._reserved):
             raise SignInBusy
 
     async def hash(self, password: str) -> str:
-        """Return a new hash of a password.
+        """Return a new hash of a password of a person who is known.
 
         Raises:
             SignInBusy: Too many passwords wait, or no process can hash.
         """
-        return str(await self._answer(Hash(_normalized(password))))
+        return str(await self._answer(Hash(_normalized(password)), is_known=True))
 
-    async def matches(self, password: str, stored: str | None) -> bool:
+    async def matches(self, password: str, stored: str | None, *, is_known: bool) -> bool:
         """Return whether a password has the stored hash; without one it takes the same time.
+
+        Args:
+            password: The password.
+            stored: The hash.
+            is_known: As for `require_place`.
 
         Raises:
             SignInBusy: Too many passwords wait, or no process can hash.
         """
         verified = Verify(_normalized(password), stored or self._nobodys_hash)
-        return await self._answer(verified) is True and stored is not None
+        return await self._answer(verified, is_known=is_known) is True and stored is not None
 
     def is_outdated(self, stored: str) -> bool:
         """Return whether a hash was made with other parameters."""
@@ -90,7 +103,7 @@ class Passwords:
             SignInBusy: Too many passwords wait.
         """
         known = [*about, *GUESSED]
-        with self._place():
+        with self._place(is_known=True):
             async with self._estimating:
                 problem = await asyncio.to_thread(problem_of, password, known)
         if problem is not None:
@@ -102,8 +115,8 @@ class Passwords:
         for process in self._processes:
             process.close()
 
-    async def _answer(self, request: Request) -> Answer:
-        with self._place():
+    async def _answer(self, request: Request, *, is_known: bool) -> Answer:
+        with self._place(is_known=is_known):
             asked = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, request)
             try:
                 return await asked
@@ -119,8 +132,8 @@ class Passwords:
             self._idle.put(process)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        self.require_place()
+    def _place(self, *, is_known: bool) -> Iterator[None]:
+        self.require_place(is_known=is_known)
         self._places -= 1
         try:
             yield

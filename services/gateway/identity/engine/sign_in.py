@@ -21,6 +21,7 @@ from gateway.identity.errors import (
     LinkState,
     PasskeyRefused,
     SecondFactorRefused,
+    SignInBusy,
     SignInNotBegun,
     SignInRefused,
 )
@@ -138,18 +139,23 @@ class SignIns:
             TooManyAttempts: The attempt has to wait.
             SignInBusy: Too many passwords wait to be checked.
         """
+        login, token = login.strip().lower(), origin.device_token
         # First, so that it costs next to nothing and does not count as an attempt.
-        self._passwords.require_place()
-        login = login.strip().lower()
-        token = origin.device_token
+        self._passwords.require_place(is_known=bool(token))
         found = None
         if "\0" not in login:
             found = await self._sessions.find_by_login(login, digest_of(token) if token else None)
         known_device = token if found is not None and found.is_known_device else None
+        is_known = known_device is not None
+        self._passwords.require_place(is_known=is_known)
         charges = sign_in_charges(login, origin.address, known_device)
         await self._attempts.count(charges)
         stored = None if found is None else found.hash
-        is_right = await self._passwords.matches(password, stored)
+        try:
+            is_right = await self._passwords.matches(password, stored, is_known=is_known)
+        except SignInBusy:
+            await self._attempts.forgive(charges)
+            raise
         if found is None or stored is None or not is_right or not _may_sign_in(found.user):
             user_id = None if found is None else found.user.id
             await self._sessions.record_refusal(SignInMethod.PASSWORD, WRONG_PASSWORD, user_id)

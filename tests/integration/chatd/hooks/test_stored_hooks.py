@@ -15,7 +15,7 @@ from chatd.hooks.store.hooks import PostgresHooks
 from chatd.primitives.domain.errors import RequestIdReused, ResourceNotFound, VersionConflict
 from chatd.resources import STORED_KEYS
 from parley.postgres import Pool
-from parley.secrets import Keyring, SecretBox
+from parley.secrets import Keyring, SecretBox, SecretsError
 from parley.settings import Secret
 from support.chatd.hooks.in_memory_hooks import HOOK_ID, InMemoryDeliveries, InMemoryHooks, hook
 
@@ -163,6 +163,16 @@ async def test_a_previous_secret_follows_the_master_key(pool: Pool) -> None:
     await STORED_KEYS.adopt(pool, new)
     after = PostgresHooks(pool, SecretBox(Keyring(new.keys[:1])))
     assert await revealed(after) == ["whsec_Mg==", SECRET.reveal()]
+
+
+async def test_a_secret_that_cannot_be_decrypted_is_replaced(pool: Pool) -> None:
+    await PostgresHooks(pool, SecretBox(Keyring.generate())).create(hook(), SECRET, b"1")
+    stored = PostgresHooks(pool, SecretBox(Keyring.generate()))
+    with pytest.raises(SecretsError):
+        await stored.secrets(HOOK_ID)
+    rotated, _ = await stored.rotate_secret(HOOK_ID, Secret("whsec_Mg=="), HOUR, b"2")
+    assert rotated.previous_secret_until is None
+    assert await revealed(stored) == ["whsec_Mg=="]
 
 
 async def test_the_secret_is_sealed(pool: Pool, stored: PostgresHooks) -> None:

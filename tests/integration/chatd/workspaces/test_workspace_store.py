@@ -38,7 +38,7 @@ from chatd.workspaces.domain.workspace import (
 )
 from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.store.nodes import PostgresNodes
-from chatd.workspaces.store.reads import WorkspacePlace
+from chatd.workspaces.store.reads import JUST_DELETED, SELECT_JUST_ORPHANED, WorkspacePlace
 from chatd.workspaces.store.workspaces import LOCK_OWNER, PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
@@ -356,8 +356,23 @@ async def test_what_another_chat_is_bound_to_outlives_the_chat_that_it_was_made_
     await workspace_timers.remove_orphans()
     assert (await store.get(chat_id)).state is State.PENDING
     await pool.execute("UPDATE chat.chats SET workspace_id = NULL WHERE id = $1", other)
+    # The chat was deleted long before the other one let go of its workspace.
+    await pool.execute("UPDATE chat.deleted_chats SET deleted_at = deleted_at - interval '1 day'")
+    await workspace_timers.remove_orphans()
+    assert (await store.get(chat_id)).state is State.PENDING
+    workspace_timers = WorkspaceTimers(DRIVER, store, nodes, SystemClock(), jitter=lambda: 0.5)
     await workspace_timers.remove_orphans()
     assert (await store.get(chat_id)).state is State.DELETED
+
+
+async def test_the_frequent_search_for_deleted_chats_reads_no_other_workspaces(pool: Pool) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        # Tables as small as those of tests are read whole otherwise.
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        rows = await connection.fetch(f"EXPLAIN {SELECT_JUST_ORPHANED}", 100, JUST_DELETED)
+    plan = "\n".join(row[0] for row in rows)
+    assert "Index Scan using workspaces_pkey" in plan
+    assert "Index Cond: (id = gone.chat_id)" in plan
 
 
 async def test_lists_go_on_where_they_stopped_live_ones_first(store: PostgresWorkspaces) -> None:

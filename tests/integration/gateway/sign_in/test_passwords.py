@@ -339,12 +339,49 @@ async def test_only_so_many_passwords_wait() -> None:
     assert len({task.result() for task in waiting}) == 3
 
 
+async def test_a_burst_of_strangers_leaves_places_to_people_who_are_known() -> None:
+    passwords = Passwords(processes=1, waiting_max=4)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        strangers = [
+            tasks.create_task(passwords.matches(PASSWORD, None, is_known=False)) for _ in range(4)
+        ]
+        await asyncio.wait(strangers, timeout=0)
+        with pytest.raises(SignInBusy):
+            await passwords.matches(PASSWORD, None, is_known=False)
+        known = tasks.create_task(passwords.matches(PASSWORD, None, is_known=True))
+        await asyncio.wait([known], timeout=0)
+        with pytest.raises(SignInBusy):
+            await passwords.matches(PASSWORD, None, is_known=True)
+    passwords.close()
+
+    assert not any(task.result() for task in (*strangers, known))
+
+
+async def test_a_password_that_no_process_can_check_is_no_attempt(
+    stack: GatewayStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await invited(stack)
+
+    async def fail(passwords: Passwords, password: str, stored: str, *, is_known: bool) -> bool:
+        raise SignInBusy
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Passwords, "matches", fail)
+        refused = {
+            (await sign_in(stack, "ada", PASSWORD)).status
+            for _ in range(LOGIN_AND_ADDRESS.attempts + 1)
+        }
+
+    assert refused == {503}
+    assert (await sign_in(stack, "ada", PASSWORD)).status == 200
+
+
 async def test_a_sign_in_that_is_refused_because_many_wait_is_no_attempt(
     stack: GatewayStack, identity_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await invited(stack)
 
-    def refuse(passwords: Passwords) -> None:
+    def refuse(passwords: Passwords, *, is_known: bool) -> None:
         raise SignInBusy
 
     with monkeypatch.context() as full:

@@ -160,6 +160,9 @@ class InMemoryWorkspaces:
             )
         )
 
+    async def just_orphaned(self, rows_max: int) -> tuple[Seen, ...]:
+        return ()
+
     async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
         return ()
 

@@ -88,6 +88,16 @@ async def test_after_a_refusal_no_further_hook_is_asked() -> None:
     assert len(stage.consumer.got) == 1
 
 
+async def test_every_hook_gets_the_end_of_a_turn_that_another_refuses() -> None:
+    stage = hook_stage(
+        lambda _: {"decision": "deny", "reason": "not yet"}, hook(STOP), hook(STOP, id=OTHER_ID)
+    )
+    for is_continued in (False, True):
+        ending = Occurrence(STOP, CHAT, ANN.id, f"1 {is_continued}", {"continued": is_continued})
+        assert await stage.dispatcher.dispatch(ending) == Denied("not yet")
+    assert [each["data"]["continued"] for each in stage.consumer.got] == [False, False, True, True]
+
+
 async def test_a_failure_is_ignored_only_by_hooks_that_fail_open() -> None:
     open_ = hook(PRE, fail_policy=FailPolicy.OPEN)
     assert await hook_stage(lambda _: None, open_).dispatcher.dispatch(CALL) == Allowed()
