@@ -224,7 +224,8 @@ class ToolServicer(McpToolServiceServicer):
         )
 
     async def _target(self, server_id: str) -> Target:
-        return await self._access.target_for(server_id, _caller())
+        # These requests have no journal, which would refuse a server that changed.
+        return await self._access.stored_target_for(server_id, _caller())
 
     async def _quarantined(self, server_id: str, caller: CallerContext) -> list[api.ServerTool]:
         known = self._catalogues.known(await self._access.target_for(server_id, caller))
