@@ -8,7 +8,7 @@ its caller does. A place is free again when the call is journaled: calls that ru
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -45,8 +45,10 @@ class StartQueue:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
-    async def place(self, user_id: str, wait_s: float | None) -> AsyncIterator[None]:
-        """Hold a place as long as the context is open.
+    async def place(
+        self, user_id: str, wait_s: float | None
+    ) -> AsyncIterator[Callable[[], None]]:
+        """Hold a place as long as the context is open; yields what gives it back earlier.
 
         Args:
             user_id: The user whose call starts.
@@ -56,17 +58,25 @@ class StartQueue:
             Overloaded: None became free in time, or too many calls wait already.
         """
         await self._take(user_id, WAIT_S_MAX if wait_s is None else min(wait_s, WAIT_S_MAX))
+        is_held = True
+
+        def give_back() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                self._release(user_id)
+
         try:
-            yield
+            yield give_back
         finally:
-            self._release(user_id)
+            give_back()
 
     async def _take(self, user_id: str, wait_s: float) -> None:
         if user_id not in self._waiting and self._has_place_for(user_id):
             self._held[user_id] += 1
             return
         if self._waiting_count >= self._waiting_max:
-            raise Overloaded(self._places_max)
+            self._make_room(user_id)
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(user_id, deque()).append(granted)
         self._waiting_count += 1
@@ -74,13 +84,30 @@ class StartQueue:
             await asyncio.wait({granted}, timeout=wait_s)
         except asyncio.CancelledError:
             if granted.done():
-                self._release(user_id)
+                # A refused one holds no place.
+                if granted.exception() is None:
+                    self._release(user_id)
             else:
                 self._leave(user_id, granted)
             raise
         if not granted.done():
             self._leave(user_id, granted)
             raise Overloaded(self._places_max)
+        granted.result()
+
+    def _make_room(self, user_id: str) -> None:
+        """Refuse the last call of the user who waits with most, so that no user fills the queue.
+
+        Raises:
+            Overloaded: The user who needs the room waits with as many.
+        """
+        longest = max(self._waiting, key=lambda each: len(self._waiting[each]), default=user_id)
+        own_count = len(self._waiting.get(user_id, ()))
+        if own_count + 1 >= len(self._waiting.get(longest, ())):
+            raise Overloaded(self._places_max)
+        refused = self._waiting[longest][-1]
+        self._leave(longest, refused)
+        refused.set_exception(Overloaded(self._places_max))
 
     def _has_place_for(self, user_id: str) -> bool:
         is_free = self._held.total() < self._places_max
