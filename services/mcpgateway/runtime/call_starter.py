@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from mcpgateway.client.call import CallRequest
 from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
-from mcpgateway.runtime.running_call import Prepare
+from mcpgateway.runtime.running_call import Prepare, PreparedCall
 from mcpgateway.runtime.start_queue import StartQueue
 from mcpgateway.servers.domain import Server
 from mcpgateway.servers.errors import ServerChanged
@@ -51,11 +51,24 @@ class CallStarter:
                 prepared = await prepare()
                 call_request = request_for(prepared.target.server)
                 try:
+                    again = self._prepares_anew(call_request.server_id, prepare)
                     return await self._executor.start(
-                        call_request, prepared, prepare if may_ask else None
+                        call_request, prepared, again if may_ask else None
                     )
                 except ServerChanged:
                     self._servers.forget(call_request.server_id)
                     if is_last:
                         raise
         raise AssertionError("the last attempt returns or raises")
+
+    def _prepares_anew(self, server_id: str, prepare: Prepare) -> Prepare:
+        """Return what prepares a call after a login, with the stored server.
+
+        The call is journaled by then, so that no statement refuses a server that changed since.
+        """
+
+        async def prepare_anew() -> PreparedCall:
+            self._servers.forget(server_id)
+            return await prepare()
+
+        return prepare_anew
