@@ -125,7 +125,11 @@ class CallExecutor:
         return JournaledCall(record, is_attached=True)
 
     async def start(
-        self, call_request: CallRequest, prepared: PreparedCall, prepare: Prepare | None = None
+        self,
+        call_request: CallRequest,
+        prepared: PreparedCall,
+        prepare: Prepare | None = None,
+        on_waiting: Callable[[], None] = lambda: None,
     ) -> JournaledCall:
         """Journal the call and make it, unless the same one is in progress.
 
@@ -133,6 +137,7 @@ class CallExecutor:
             call_request: The call.
             prepared: The server; a call that cannot be made is journaled and ends with the reason.
             prepare: Prepares it again after a login; without it nobody is asked anything.
+            on_waiting: Is called when it has to wait until its server has room.
 
         Raises:
             TooManyCalls: The server's limit of running calls is reached.
@@ -143,7 +148,7 @@ class CallExecutor:
         running = self._running.get(call_request.key.execution_id)
         is_attached = running is not None
         if running is None:
-            running = RunningCall(call_request, prepared, prepare)
+            running = RunningCall(call_request, prepared, prepare, on_waiting)
             self._running[call_request.key.execution_id] = running
             self._tasks.create_task(self._run_call(running), context=detached())
         journaled = await asyncio.shield(running.journaled)
@@ -256,6 +261,7 @@ class CallExecutor:
             except TooManyCalls:
                 if self._clock.monotonic() >= waits_until or running.stopping.is_set():
                     raise
+                running.on_waiting()
             await self._clock.sleep(QUEUE_POLL_S)
 
     async def _run_call(self, running: RunningCall) -> None:

@@ -46,14 +46,15 @@ class CallStarter:
             Overloaded: Its turn did not come before the deadline of its caller.
             McpError: It may not be made.
         """
-        async with self._queue.place(user_id, remaining_s()):
+        async with self._queue.place(user_id, remaining_s()) as free_place:
             for is_last in (False, True):
                 prepared = await prepare()
                 call_request = request_for(prepared.target.server)
                 try:
                     again = self._prepares_anew(call_request.server_id, prepare)
+                    # While its server is full it keeps no place from calls of other servers.
                     return await self._executor.start(
-                        call_request, prepared, again if may_ask else None
+                        call_request, prepared, again if may_ask else None, free_place
                     )
                 except ServerChanged:
                     self._servers.forget(call_request.server_id)

@@ -3,7 +3,8 @@
 Starting a call takes several statements, and the process has few connections to the database.
 Without a queue many calls at once would wait for connections, each statement anew, and fail where
 they happen to wait too long. Here a call waits once, before its first statement, for as long as
-its caller does. A place is free again when the call is journaled: calls that run take none.
+its caller does. A place is free again when the call is journaled, or when it has to wait until its
+server has room: calls that run take none, and a full server does not keep out those of others.
 """
 
 import asyncio
@@ -40,6 +41,8 @@ class StartQueue:
         self._places_per_user_max = places_per_user_max
         self._waiting_max = waiting_max
         self._held: Counter[str] = Counter()
+        # Of those in `_held`, the ones that are free for other users.
+        self._freed_count = 0
         self._waiting_count = 0
         # The user whose turn is next comes first.
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -48,7 +51,9 @@ class StartQueue:
     async def place(
         self, user_id: str, wait_s: float | None
     ) -> AsyncIterator[Callable[[], None]]:
-        """Hold a place as long as the context is open; yields what gives it back earlier.
+        """Hold a place as long as the context is open; yields what frees it for others earlier.
+
+        A freed place still counts as one of the user's until the context is closed.
 
         Args:
             user_id: The user whose call starts.
@@ -58,18 +63,22 @@ class StartQueue:
             Overloaded: None became free in time, or too many calls wait already.
         """
         await self._take(user_id, WAIT_S_MAX if wait_s is None else min(wait_s, WAIT_S_MAX))
-        is_held = True
+        is_freed = False
 
-        def give_back() -> None:
-            nonlocal is_held
-            if is_held:
-                is_held = False
-                self._release(user_id)
+        def free() -> None:
+            nonlocal is_freed
+            if not is_freed:
+                is_freed = True
+                self._freed_count += 1
+                self._grant_next()
 
         try:
-            yield give_back
+            yield free
         finally:
-            give_back()
+            self._freed_count -= is_freed
+            # A call whose caller left goes on, and may want to free the place only now.
+            is_freed = True
+            self._release(user_id)
 
     async def _take(self, user_id: str, wait_s: float) -> None:
         if user_id not in self._waiting and self._has_place_for(user_id):
@@ -110,7 +119,7 @@ class StartQueue:
         refused.set_exception(Overloaded(self._places_max))
 
     def _has_place_for(self, user_id: str) -> bool:
-        is_free = self._held.total() < self._places_max
+        is_free = self._held.total() - self._freed_count < self._places_max
         return is_free and self._held[user_id] < self._places_per_user_max
 
     def _leave(self, user_id: str, granted: "asyncio.Future[None]") -> None:
@@ -124,6 +133,9 @@ class StartQueue:
         self._held[user_id] -= 1
         if not self._held[user_id]:
             del self._held[user_id]
+        self._grant_next()
+
+    def _grant_next(self) -> None:
         following = next((each for each in self._waiting if self._has_place_for(each)), None)
         if following is not None:
             granted = self._waiting[following][0]

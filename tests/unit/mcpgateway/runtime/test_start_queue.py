@@ -126,19 +126,24 @@ async def test_a_user_who_fills_the_queue_keeps_no_other_user_out() -> None:
             await starts.let_go(name)
 
 
-async def refused_in(queue: StartQueue, user_id: str) -> None:
+async def refused_in(queue: StartQueue, user_id: str, wait_s: float | None = None) -> None:
     """Wait until the queue refuses a call of a user."""
     with pytest.raises(Overloaded):
-        async with queue.place(user_id, None):
+        async with queue.place(user_id, wait_s):
             raise AssertionError
 
 
-async def test_a_place_that_is_given_back_early_is_given_back_once() -> None:
+async def test_a_freed_place_is_for_other_users_and_is_freed_once() -> None:
     queue = StartQueue(places_max=1, places_per_user_max=1)
-    async with asyncio.timeout(5), queue.place("a", None) as give_back:
-        give_back()
-        async with queue.place("b", None):
-            give_back()
-            with pytest.raises(Overloaded):
-                async with queue.place("c", 0.01):
-                    raise AssertionError
+    async with asyncio.timeout(5):
+        async with queue.place("a", None) as free:
+            free()
+            async with queue.place("b", None):
+                free()
+                await refused_in(queue, "c", 0.01)
+            await refused_in(queue, "a", 0.01)
+        async with queue.place("a", None) as free_late:
+            pass
+        free_late()
+        async with queue.place("a", None):
+            await refused_in(queue, "b", 0.01)
