@@ -126,7 +126,7 @@ class ToolServicer(McpToolServiceServicer):
                 return PreparedCall(target, blocked, target.server.version)
 
             opened = await self._starter.start(
-                caller.user_id,
+                call_request,
                 prepare,
                 lambda server: _within_limits(call_request, server),
                 may_ask=False,

@@ -32,7 +32,13 @@ from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.journal_rows import check_content
 from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, Prepare, PreparedCall, RunningCall
 from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import McpError, Overloaded, TooManyCalls, UpstreamFailed
+from mcpgateway.servers.errors import (
+    ExecutionIdReused,
+    McpError,
+    Overloaded,
+    TooManyCalls,
+    UpstreamFailed,
+)
 from mcpgateway.servers.health import OF_LOGIN
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable, PoolExhausted
@@ -145,16 +151,35 @@ class CallExecutor:
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
-        running = self._running.get(call_request.key.execution_id)
-        is_attached = running is not None
-        if running is None:
-            running = RunningCall(call_request, prepared, prepare, on_waiting)
-            self._running[call_request.key.execution_id] = running
-            self._tasks.create_task(self._run_call(running), context=detached())
+        if call_request.key.execution_id in self._running:
+            return await self._join(call_request, is_attached=True)
+        running = RunningCall(call_request, prepared, prepare, on_waiting)
+        self._running[call_request.key.execution_id] = running
+        self._tasks.create_task(self._run_call(running), context=detached())
+        return await self._join(call_request, is_attached=False)
+
+    async def attach_to_starting(self, call_request: CallRequest) -> JournaledCall | None:
+        """Return the call if it is journaled, or being journaled by this process.
+
+        Raises:
+            McpError: The one that is being journaled may not be made.
+        """
+        if call_request.key.execution_id in self._running:
+            return await self._join(call_request, is_attached=True)
+        return await self.attach(call_request)
+
+    async def _join(self, call_request: CallRequest, *, is_attached: bool) -> JournaledCall:
+        """Wait until a call that this process makes is journaled."""
+        running = self._running[call_request.key.execution_id]
         journaled = await asyncio.shield(running.journaled)
         if isinstance(journaled, Exception):
             raise journaled
         record, is_new = journaled
+        if (record.key.caller, record.key.chat_id) != (
+            call_request.key.caller,
+            call_request.key.chat_id,
+        ):
+            raise ExecutionIdReused(call_request.key.execution_id)
         check_content(record, call_request)
         return JournaledCall(record, is_attached=is_attached or not is_new)
 

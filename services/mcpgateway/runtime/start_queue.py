@@ -48,9 +48,7 @@ class StartQueue:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
-    async def place(
-        self, user_id: str, wait_s: float | None
-    ) -> AsyncIterator[Callable[[], None]]:
+    async def place(self, user_id: str, wait_s: float | None) -> AsyncIterator[Callable[[], None]]:
         """Hold a place as long as the context is open; yields what frees it for others earlier.
 
         A freed place still counts as one of the user's until the context is closed.

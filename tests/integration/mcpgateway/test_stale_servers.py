@@ -84,7 +84,7 @@ async def test_a_call_that_waited_for_a_login_is_not_made_to_a_server_that_was_s
         ) as executor,
     ):
         starter = CallStarter(executor, StartQueue(), known)
-        opened = await starter.start("ann", prepare, lambda _: an_order(), may_ask=True)
+        opened = await starter.start(an_order(), prepare, lambda _: an_order(), may_ask=True)
         asking = await last(opened.record)
         assert asking.question is not None
         await database.pool.execute(SWITCH_OFF)
