@@ -126,7 +126,7 @@ class ToolServicer(McpToolServiceServicer):
                 return PreparedCall(target, blocked, target.server.version)
 
             opened = await self._starter.start(
-                caller.user_id,
+                call_request,
                 prepare,
                 lambda server: _within_limits(call_request, server),
                 may_ask=False,
@@ -224,7 +224,8 @@ class ToolServicer(McpToolServiceServicer):
         )
 
     async def _target(self, server_id: str) -> Target:
-        return await self._access.target_for(server_id, _caller())
+        # These requests have no journal, which would refuse a server that changed.
+        return await self._access.stored_target_for(server_id, _caller())
 
     async def _quarantined(self, server_id: str, caller: CallerContext) -> list[api.ServerTool]:
         known = self._catalogues.known(await self._access.target_for(server_id, caller))

@@ -32,7 +32,13 @@ from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.journal_rows import check_content
 from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, Prepare, PreparedCall, RunningCall
 from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import McpError, Overloaded, TooManyCalls, UpstreamFailed
+from mcpgateway.servers.errors import (
+    ExecutionIdReused,
+    McpError,
+    Overloaded,
+    TooManyCalls,
+    UpstreamFailed,
+)
 from mcpgateway.servers.health import OF_LOGIN
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable, PoolExhausted
@@ -125,7 +131,11 @@ class CallExecutor:
         return JournaledCall(record, is_attached=True)
 
     async def start(
-        self, call_request: CallRequest, prepared: PreparedCall, prepare: Prepare | None = None
+        self,
+        call_request: CallRequest,
+        prepared: PreparedCall,
+        prepare: Prepare | None = None,
+        on_waiting: Callable[[], None] = lambda: None,
     ) -> JournaledCall:
         """Journal the call and make it, unless the same one is in progress.
 
@@ -133,6 +143,7 @@ class CallExecutor:
             call_request: The call.
             prepared: The server; a call that cannot be made is journaled and ends with the reason.
             prepare: Prepares it again after a login; without it nobody is asked anything.
+            on_waiting: Is called when it has to wait until its server has room.
 
         Raises:
             TooManyCalls: The server's limit of running calls is reached.
@@ -140,16 +151,35 @@ class CallExecutor:
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
-        running = self._running.get(call_request.key.execution_id)
-        is_attached = running is not None
-        if running is None:
-            running = RunningCall(call_request, prepared, prepare)
-            self._running[call_request.key.execution_id] = running
-            self._tasks.create_task(self._run_call(running), context=detached())
+        if call_request.key.execution_id in self._running:
+            return await self._join(call_request, is_attached=True)
+        running = RunningCall(call_request, prepared, prepare, on_waiting)
+        self._running[call_request.key.execution_id] = running
+        self._tasks.create_task(self._run_call(running), context=detached())
+        return await self._join(call_request, is_attached=False)
+
+    async def attach_to_starting(self, call_request: CallRequest) -> JournaledCall | None:
+        """Return the call if it is journaled, or being journaled by this process.
+
+        Raises:
+            McpError: The one that is being journaled may not be made.
+        """
+        if call_request.key.execution_id in self._running:
+            return await self._join(call_request, is_attached=True)
+        return await self.attach(call_request)
+
+    async def _join(self, call_request: CallRequest, *, is_attached: bool) -> JournaledCall:
+        """Wait until a call that this process makes is journaled."""
+        running = self._running[call_request.key.execution_id]
         journaled = await asyncio.shield(running.journaled)
         if isinstance(journaled, Exception):
             raise journaled
         record, is_new = journaled
+        if (record.key.caller, record.key.chat_id) != (
+            call_request.key.caller,
+            call_request.key.chat_id,
+        ):
+            raise ExecutionIdReused(call_request.key.execution_id)
         check_content(record, call_request)
         return JournaledCall(record, is_attached=is_attached or not is_new)
 
@@ -256,6 +286,7 @@ class CallExecutor:
             except TooManyCalls:
                 if self._clock.monotonic() >= waits_until or running.stopping.is_set():
                     raise
+                running.on_waiting()
             await self._clock.sleep(QUEUE_POLL_S)
 
     async def _run_call(self, running: RunningCall) -> None:

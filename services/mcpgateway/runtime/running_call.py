@@ -43,15 +43,21 @@ class RunningCall:
         call_request: The call.
         prepared: The server that it is made to.
         prepare: Prepares it again, after the user logged in; None if nobody is there to answer.
+        on_waiting: Is called when it has to wait until its server has room.
     """
 
     def __init__(
-        self, call_request: CallRequest, prepared: PreparedCall, prepare: Prepare | None
+        self,
+        call_request: CallRequest,
+        prepared: PreparedCall,
+        prepare: Prepare | None,
+        on_waiting: Callable[[], None] = lambda: None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.call_request = call_request
         self.prepared = prepared
         self.prepare = prepare
+        self.on_waiting = on_waiting
         self.question: Question | None = None
         self.question_count = 0
         self.asking = asyncio.Lock()

@@ -156,7 +156,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
                 )
 
             opened = await self._starter.start(
-                caller_context.user_id,
+                call_request,
                 prepare,
                 lambda server: _within_limits(call_request, server, request),
                 may_ask=True,

@@ -3,12 +3,13 @@
 Starting a call takes several statements, and the process has few connections to the database.
 Without a queue many calls at once would wait for connections, each statement anew, and fail where
 they happen to wait too long. Here a call waits once, before its first statement, for as long as
-its caller does. A place is free again when the call is journaled: calls that run take none.
+its caller does. A place is free again when the call is journaled, or when it has to wait until its
+server has room: calls that run take none, and a full server does not keep out those of others.
 """
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -40,13 +41,17 @@ class StartQueue:
         self._places_per_user_max = places_per_user_max
         self._waiting_max = waiting_max
         self._held: Counter[str] = Counter()
+        # Of those in `_held`, the ones that are free for other users.
+        self._freed_count = 0
         self._waiting_count = 0
         # The user whose turn is next comes first.
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
-    async def place(self, user_id: str, wait_s: float | None) -> AsyncIterator[None]:
-        """Hold a place as long as the context is open.
+    async def place(self, user_id: str, wait_s: float | None) -> AsyncIterator[Callable[[], None]]:
+        """Hold a place as long as the context is open; yields what frees it for others earlier.
+
+        A freed place still counts as one of the user's until the context is closed.
 
         Args:
             user_id: The user whose call starts.
@@ -56,9 +61,21 @@ class StartQueue:
             Overloaded: None became free in time, or too many calls wait already.
         """
         await self._take(user_id, WAIT_S_MAX if wait_s is None else min(wait_s, WAIT_S_MAX))
+        is_freed = False
+
+        def free() -> None:
+            nonlocal is_freed
+            if not is_freed:
+                is_freed = True
+                self._freed_count += 1
+                self._grant_next()
+
         try:
-            yield
+            yield free
         finally:
+            self._freed_count -= is_freed
+            # A call whose caller left goes on, and may want to free the place only now.
+            is_freed = True
             self._release(user_id)
 
     async def _take(self, user_id: str, wait_s: float) -> None:
@@ -66,7 +83,7 @@ class StartQueue:
             self._held[user_id] += 1
             return
         if self._waiting_count >= self._waiting_max:
-            raise Overloaded(self._places_max)
+            self._make_room(user_id)
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(user_id, deque()).append(granted)
         self._waiting_count += 1
@@ -74,16 +91,33 @@ class StartQueue:
             await asyncio.wait({granted}, timeout=wait_s)
         except asyncio.CancelledError:
             if granted.done():
-                self._release(user_id)
+                # A refused one holds no place.
+                if granted.exception() is None:
+                    self._release(user_id)
             else:
                 self._leave(user_id, granted)
             raise
         if not granted.done():
             self._leave(user_id, granted)
             raise Overloaded(self._places_max)
+        granted.result()
+
+    def _make_room(self, user_id: str) -> None:
+        """Refuse the last call of the user who waits with most, so that no user fills the queue.
+
+        Raises:
+            Overloaded: The user who needs the room waits with as many.
+        """
+        longest = max(self._waiting, key=lambda each: len(self._waiting[each]), default=user_id)
+        own_count = len(self._waiting.get(user_id, ()))
+        if own_count + 1 >= len(self._waiting.get(longest, ())):
+            raise Overloaded(self._places_max)
+        refused = self._waiting[longest][-1]
+        self._leave(longest, refused)
+        refused.set_exception(Overloaded(self._places_max))
 
     def _has_place_for(self, user_id: str) -> bool:
-        is_free = self._held.total() < self._places_max
+        is_free = self._held.total() - self._freed_count < self._places_max
         return is_free and self._held[user_id] < self._places_per_user_max
 
     def _leave(self, user_id: str, granted: "asyncio.Future[None]") -> None:
@@ -97,6 +131,9 @@ class StartQueue:
         self._held[user_id] -= 1
         if not self._held[user_id]:
             del self._held[user_id]
+        self._grant_next()
+
+    def _grant_next(self) -> None:
         following = next((each for each in self._waiting if self._has_place_for(each)), None)
         if following is not None:
             granted = self._waiting[following][0]

@@ -158,19 +158,21 @@ class ToolListing:
         problem = await self._access.error(server_id, server, caller_context)
         if problem is not None or server is None:
             return (), _excluded(server_id, server, problem)
-        target = None
+        target, is_asked = None, False
         try:
             async with asyncio.timeout(wait_s):
                 target = await self._access.open_target(server, caller_context)
                 known = self._catalogues.fresh(target)
                 if known is None:
                     async with self._turns:
+                        is_asked = True
                         known = await self._catalogues.current(target)
         except (NeedsConnect, MissingUserValues) as lacking:
             return (), _excluded(server_id, server, lacking)
         except (UpstreamFailed, TimeoutError) as error:
             failure = _failure(error, wait_s)
-            if target is not None and failure is not error:
+            # A listing that only waited for its turn says nothing about the server.
+            if target is not None and is_asked and failure is not error:
                 await self._catalogues.timed_out(target, failure)
             stale = None
             if target and allow_stale and failure.reason not in OF_LOGIN:

@@ -150,6 +150,15 @@ class Access:
         """
         return await self.open_target(await self.server_for(server_id, caller), caller)
 
+    async def stored_target_for(self, server_id: str, caller: CallerContext) -> Target:
+        """Return the same of the server as it is stored now, for requests without a journal.
+
+        Raises:
+            McpError: They may not, or its secrets cannot be decrypted.
+        """
+        server = await self._servers.stored(server_id)
+        return await self.open_target(await self._permitted(server_id, server, caller), caller)
+
     async def server_for(self, server_id: str, caller: CallerContext) -> Server:
         """Return a server, if a caller may use it.
 
@@ -157,7 +166,11 @@ class Access:
             McpError: They may not.
         """
         found = await self._servers.find([server_id])
-        server = found.get(server_id)
+        return await self._permitted(server_id, found.get(server_id), caller)
+
+    async def _permitted(
+        self, server_id: str, server: Server | None, caller: CallerContext
+    ) -> Server:
         problem = await self.error(server_id, server, caller)
         if problem is not None or server is None:
             raise problem or AssertionError("a missing server is refused")

@@ -2,7 +2,7 @@
 
 An entry is dropped when the process changes the server itself, or when the bus says that another
 one did. What is read from here may therefore be old for a moment: a call is journaled only if its
-server still has the version that was read.
+server still has the version that was read, and what is not journaled reads the stored server.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,6 +47,14 @@ class KnownServers:
                     self._by_id.put(server.id, server)
         found = {server_id: known[server_id] or read.get(server_id) for server_id in server_ids}
         return {server_id: server for server_id, server in found.items() if server is not None}
+
+    async def stored(self, server_id: str) -> Server | None:
+        """Return a server as it is stored now; drop what is cached of another version."""
+        found = (await self._servers.find([server_id])).get(server_id)
+        known = self._by_id.get(server_id)
+        if known is not None and (found is None or found.version != known.version):
+            self.forget(server_id)
+        return found
 
     async def enabled(self, availability: Availability) -> Mapping[str, Server]:
         """Return the enabled servers with an availability, ordered by slug."""

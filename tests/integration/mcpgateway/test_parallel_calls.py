@@ -9,12 +9,13 @@ import msgspec
 import pytest
 
 from mcpgateway.client.content import ToolAnswer
-from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
 from mcpgateway.runtime.call_starter import CallStarter
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.running_call import PreparedCall
 from mcpgateway.runtime.start_queue import StartQueue
-from mcpgateway.servers.errors import Overloaded
+from mcpgateway.servers.domain import Limits, Target
+from mcpgateway.servers.errors import ExecutionIdReused, Overloaded
 from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.problems import ERRORS
 from mcpgateway.servers.store import Servers
@@ -30,9 +31,10 @@ from parley.rpc.problem_table import Problems
 from support.host.supervised import supervision
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.scripted_upstream import ScriptedCall, ScriptedUpstream
-from support.mcpgateway.values import a_target, an_order
+from support.mcpgateway.values import a_server, a_target, an_order
 
 CALLS = 200
+OTHER_SERVER = "01900000-0000-7000-8000-000000000002"
 TOOL = "get_current_time"
 ARGUMENTS_JSON = msgspec.json.encode({"timezone": "UTC"})
 CONTEXT = api.ChatContext(chat_id="chat", root_chat_id="chat")
@@ -140,7 +142,7 @@ async def test_a_call_whose_turn_does_not_come_is_not_made(
         with serving(ANN, method="test", timeout_s=0.05):
             async with queue.place("bob", None):
                 with pytest.raises(Overloaded) as refused:
-                    await starter.start("ann", prepare, lambda _: an_order(), may_ask=False)
+                    await starter.start(an_order(), prepare, lambda _: an_order(), may_ask=False)
     assert (await journal.find(an_order().key), upstream.called) == (None, [])
     problem = Problems(ERRORS).of(refused.value)
     assert problem is not None
@@ -149,6 +151,74 @@ async def test_a_call_whose_turn_does_not_come_is_not_made(
         "TOO_MANY_CALLS",
     )
     assert problem.retry_after_s
+
+
+async def test_a_call_that_an_earlier_request_started_is_not_refused_as_not_made(
+    journal: Journal, servers: Servers
+) -> None:
+    released = asyncio.Event()
+    upstream = ScriptedUpstream(calls=[ScriptedCall(ToolAnswer(False, ()), released=released)])
+    queue = StartQueue(places_max=1, places_per_user_max=1, waiting_max=0)
+
+    async def prepare() -> PreparedCall:
+        return PreparedCall(a_target())
+
+    async with CallExecutor.open(journal, upstream, supervision(FakeClock())) as executor:
+        starter = CallStarter(executor, queue, KnownServers(servers, FakeClock()))
+
+        async def start(**values: str) -> JournaledCall:
+            order = an_order(**values)
+            return await starter.start(order, prepare, lambda _: order, may_ask=False)
+
+        async def start_of_another() -> None:
+            with pytest.raises(ExecutionIdReused):
+                await start(caller="token:1")
+
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            first, again = tasks.create_task(start()), tasks.create_task(start())
+            tasks.create_task(start_of_another())
+        async with queue.place("bob", None):
+            later = await start()
+        released.set()
+    assert [each.is_attached for each in (first.result(), again.result(), later)] == [
+        False,
+        True,
+        True,
+    ]
+    assert len(upstream.called) == 1
+
+
+async def test_calls_that_wait_for_a_full_server_keep_no_place_from_others(
+    journal: Journal, servers: Servers
+) -> None:
+    full = a_target(a_server(limits=Limits(calls_per_user_max=1)))
+    other = a_target(a_server(OTHER_SERVER))
+    answer = ToolAnswer(False, ())
+    upstream = ScriptedUpstream(
+        calls=[ScriptedCall(answer, released=asyncio.Event()), ScriptedCall(answer)]
+    )
+    clock, queue = FakeClock(), StartQueue(places_max=1, places_per_user_max=2)
+
+    async def start(name: str, target: Target) -> None:
+        async def prepare() -> PreparedCall:
+            return PreparedCall(target)
+
+        order = an_order(name, server_id=target.server.id, chat_id=name)
+        await starter.start(order, prepare, lambda _: order, may_ask=False)
+
+    async with (
+        asyncio.timeout(20),
+        CallExecutor.open(journal, upstream, supervision(clock)) as executor,
+        asyncio.TaskGroup() as tasks,
+    ):
+        starter = CallStarter(executor, queue, KnownServers(servers, clock))
+        await start("runs", full)
+        waiting = tasks.create_task(start("waits", full))
+        await clock.until_sleeping()
+        # The only place is free, although the clock stands still for the call that waits.
+        await start("other", other)
+        assert not waiting.done()
+        waiting.cancel()
 
 
 async def test_a_call_for_which_no_connection_is_free_is_refused_and_not_made(

@@ -10,6 +10,7 @@ import pytest
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.listing_failures import PAUSE_FIRST_S
 from mcpgateway.runtime.stored_catalogues import StoredCatalogues
+from mcpgateway.runtime.tool_listing import LISTED_AT_ONCE_MAX as TURNS
 from mcpgateway.runtime.tool_listing import Listing, ToolListing
 from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.definitions import Definitions
@@ -128,6 +129,25 @@ async def test_a_silent_server_is_waited_for_once(lab: Lab) -> None:
                 Reason.CONNECT_TIMEOUT,
             ]
     assert lab.asked[DEAD] == 1
+
+
+async def test_a_server_that_was_not_asked_is_not_known_as_failed(lab: Lab) -> None:
+    lab.answers[DEAD] = asyncio.Event()
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        callers = [CallerContext(f"user-{number}", ANN.context) for number in range(TURNS)]
+        silent = [
+            tasks.create_task(lab.listing.list(caller, [DEAD], wait_s=10, allow_stale=True))
+            for caller in callers
+        ]
+        while lab.asked[DEAD] < TURNS:
+            await asyncio.wait(silent, timeout=0.01)
+        # All turns are taken, and this listing gets none.
+        waited = await lab.listing.list(ANN, [WELL], wait_s=0.05, allow_stale=True)
+        assert (waited.outcomes[0].reason, lab.asked[WELL]) == (Reason.CONNECT_TIMEOUT, 0)
+        for task in silent:
+            task.cancel()
+    listed = await lab.listing.list(ANN, [WELL], wait_s=10, allow_stale=True)
+    assert listed.outcomes[0].state is ServerState.READY
 
 
 async def test_tools_that_are_known_stay_listed_while_their_server_fails(lab: Lab) -> None:

@@ -101,3 +101,49 @@ async def test_callers_that_leave_give_up_their_place_in_the_queue() -> None:
         async with queue.place("d", 1):
             pass
     assert starts.started == []
+
+
+async def test_a_user_who_fills_the_queue_keeps_no_other_user_out() -> None:
+    queue = StartQueue(places_max=1, places_per_user_max=1, waiting_max=3)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks, AsyncExitStack() as held:
+        await held.enter_async_context(queue.place("x", None))
+        starts = Starts(queue, tasks)
+        for name in ("a1", "a2"):
+            starts.begin(name)
+        await settled()
+        last = tasks.create_task(refused_in(queue, "a"))
+        await settled()
+        starts.begin("b1")
+        await settled()
+        assert last.done()
+        with pytest.raises(Overloaded):
+            async with queue.place("a", None):
+                raise AssertionError
+        await held.aclose()
+        await settled()
+        for name in ("a1", "b1", "a2"):
+            assert starts.started[-1] == name
+            await starts.let_go(name)
+
+
+async def refused_in(queue: StartQueue, user_id: str, wait_s: float | None = None) -> None:
+    """Wait until the queue refuses a call of a user."""
+    with pytest.raises(Overloaded):
+        async with queue.place(user_id, wait_s):
+            raise AssertionError
+
+
+async def test_a_freed_place_is_for_other_users_and_is_freed_once() -> None:
+    queue = StartQueue(places_max=1, places_per_user_max=1)
+    async with asyncio.timeout(5):
+        async with queue.place("a", None) as free:
+            free()
+            async with queue.place("b", None):
+                free()
+                await refused_in(queue, "c", 0.01)
+            await refused_in(queue, "a", 0.01)
+        async with queue.place("a", None) as free_late:
+            pass
+        free_late()
+        async with queue.place("a", None):
+            await refused_in(queue, "b", 0.01)
