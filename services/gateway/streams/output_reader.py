@@ -81,6 +81,9 @@ class OutputReader:
                 failures += 1
                 continue
             failures = 0
+            # During the wait the queue may have filled again; an output that no longer fits there
+            # would end the stream of the chat.
+            await self._client.wait_sent()
             self._send_output(asked, answer)
             if answer.process.state not in RUNNING:
                 ended = event_pb2.ProcessEndedEvent(process_id=process_id, process=answer.process)

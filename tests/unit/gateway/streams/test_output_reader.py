@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.message import Message
 
 from gateway.http.problems.errors import UpstreamProblem
+from gateway.streams.frame_queue import FrameQueue
 from gateway.streams.output_reader import EVENT_BYTES_MAX, PACE_S, RETRY_S, OutputReader
 from parley.api.chat.v1 import event_pb2
 from parley.api.workspace.v1 import process_pb2
@@ -128,6 +129,40 @@ async def test_between_two_reads_time_passes() -> None:
             assert len(process.asked) == reads
             clock.advance(PACE_S)
         await reading
+
+
+async def test_output_waits_while_other_events_fill_the_queue() -> None:
+    queue = FrameQueue(bytes_max=12)
+    took: list[str] = []
+
+    class Client:
+        def send(self, kind: str, event: Message) -> None:
+            took.append(kind)
+            assert queue.offer(b"output")
+
+        async def wait_sent(self) -> None:
+            await queue.wait_empty()
+
+    answering, came = asyncio.Event(), asyncio.Event()
+    process = ScriptedProcess(looks=len(PIECES))
+
+    async def wait(
+        request: api.WaitWorkspaceOutputRequest,
+    ) -> api.WaitWorkspaceOutputResponse:
+        came.set()
+        await answering.wait()
+        return await process.wait(request)
+
+    reader = OutputReader(wait, Client(), FakeClock())
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        reading = tasks.create_task(reader.read(CHAT, PROCESS, 0))
+        await came.wait()
+        assert queue.offer(b"message")
+        answering.set()
+        frames, _ = await queue.take()
+        assert (frames, took) == (b"message", [])
+        await reading
+    assert took == ["process_output", "process_ended"]
 
 
 async def test_what_may_work_later_is_tried_again() -> None:
