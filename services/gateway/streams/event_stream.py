@@ -122,7 +122,10 @@ class EventStream:
         self._finish(sse.bye(self._about))
 
     async def wait_sent(self) -> None:
-        """Wait until the client has taken what was queued so far, except for the last piece."""
+        """Wait until the client has taken what is queued, except for the last piece.
+
+        It does not return after the end of the stream, even while a slow client takes the rest.
+        """
         await self._queue.wait_empty()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -49,14 +49,18 @@ class FrameQueue:
         """Wait for frames; return all of them, and whether more can follow."""
         await self._filled.wait()
         frames, self._frames, self._bytes = b"".join(self._frames), [], 0
-        self._emptied.set()
         if not self._is_finished:
             self._filled.clear()
+            self._emptied.set()
         return frames, not self._is_finished
 
     async def wait_empty(self) -> None:
-        """Wait until all frames have been taken."""
-        await self._emptied.wait()
+        """Wait until all frames have been taken; without end once it accepts no more.
+
+        Of several callers that wait, one that queues a frame makes the others wait again.
+        """
+        while not self._emptied.is_set():
+            await self._emptied.wait()
 
     def _put(self, frame: bytes) -> None:
         self._frames.append(frame)

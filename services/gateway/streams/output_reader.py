@@ -2,7 +2,8 @@
 
 The output is read by waiting calls, one at a time. The next one is made after the client has got
 what the last one returned, and after a pause: a slow client delays only its own reading, and of a
-process that writes faster excerpts are sent, which contain what they leave out as a mark.
+process that writes faster excerpts are sent, which contain what they leave out as a mark. The node
+reads all that is left out, to count its lines, so after much of it the pause is longer.
 """
 
 import logging
@@ -20,6 +21,9 @@ from parley.clock import Clock
 WAIT_MS: Final = 20_000
 EVENT_BYTES_MAX: Final = 32 * 1024
 PACE_S: Final = 0.1
+#: After an excerpt that leaves out more than so many bytes.
+SLOW_PACE_S: Final = 1.0
+OMITTED_BYTES_MAX: Final = 1024 * 1024
 RETRY_S: Final = 0.5
 RETRY_S_MAX: Final = 8.0
 
@@ -81,13 +85,15 @@ class OutputReader:
                 failures += 1
                 continue
             failures = 0
+            # During the wait the queue may have filled again; an output that no longer fits there
+            # would end the stream of the chat.
+            await self._client.wait_sent()
             self._send_output(asked, answer)
             if answer.process.state not in RUNNING:
                 ended = event_pb2.ProcessEndedEvent(process_id=process_id, process=answer.process)
                 self._client.send("process_ended", ended)
                 return
-            is_leaving = answer.reason == process_pb2.WAIT_REASON_GOING_AWAY
-            await self._clock.sleep(RETRY_S if is_leaving else PACE_S)
+            await self._clock.sleep(_pause_s(answer))
 
     def refuse(self, process_id: str, problem: HttpProblem) -> None:
         """Send why a process is not followed any longer."""
@@ -118,6 +124,13 @@ class OutputReader:
         if output.HasField("truncation"):
             event.truncation.CopyFrom(output.truncation)
         self._client.send("process_output", event)
+
+
+def _pause_s(answer: api.WaitWorkspaceOutputResponse) -> float:
+    """Return how long after an answer the next wait begins."""
+    if answer.output.truncation.omitted_bytes > OMITTED_BYTES_MAX:
+        return SLOW_PACE_S
+    return RETRY_S if answer.reason == process_pb2.WAIT_REASON_GOING_AWAY else PACE_S
 
 
 def is_temporary(problem: HttpProblem) -> bool:

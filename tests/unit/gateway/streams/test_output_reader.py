@@ -9,7 +9,15 @@ import pytest
 from google.protobuf.message import Message
 
 from gateway.http.problems.errors import UpstreamProblem
-from gateway.streams.output_reader import EVENT_BYTES_MAX, PACE_S, RETRY_S, OutputReader
+from gateway.streams.frame_queue import FrameQueue
+from gateway.streams.output_reader import (
+    EVENT_BYTES_MAX,
+    OMITTED_BYTES_MAX,
+    PACE_S,
+    RETRY_S,
+    SLOW_PACE_S,
+    OutputReader,
+)
 from parley.api.chat.v1 import event_pb2
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
@@ -128,6 +136,62 @@ async def test_between_two_reads_time_passes() -> None:
             assert len(process.asked) == reads
             clock.advance(PACE_S)
         await reading
+
+
+async def test_a_process_that_writes_far_more_than_is_sent_is_read_less_often() -> None:
+    process, client, clock = ScriptedProcess(), CuttingClient(), FakeClock()
+
+    async def wait(
+        request: api.WaitWorkspaceOutputRequest,
+    ) -> api.WaitWorkspaceOutputResponse:
+        answer = await process.wait(request)
+        answer.output.truncation.omitted_bytes = OMITTED_BYTES_MAX + 1
+        return answer
+
+    reader = OutputReader(wait, client, clock)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        reading = tasks.create_task(reader.read(CHAT, PROCESS, 0))
+        for reads in range(1, len(PIECES)):
+            await clock.until_sleeping()
+            clock.advance(SLOW_PACE_S - PACE_S)
+            await clock.until_sleeping()
+            assert len(process.asked) == reads
+            clock.advance(PACE_S)
+        await reading
+
+
+async def test_output_waits_while_other_events_fill_the_queue() -> None:
+    queue = FrameQueue(bytes_max=12)
+    took: list[str] = []
+
+    class Client:
+        def send(self, kind: str, event: Message) -> None:
+            took.append(kind)
+            assert queue.offer(b"output")
+
+        async def wait_sent(self) -> None:
+            await queue.wait_empty()
+
+    answering, came = asyncio.Event(), asyncio.Event()
+    process = ScriptedProcess(looks=len(PIECES))
+
+    async def wait(
+        request: api.WaitWorkspaceOutputRequest,
+    ) -> api.WaitWorkspaceOutputResponse:
+        came.set()
+        await answering.wait()
+        return await process.wait(request)
+
+    reader = OutputReader(wait, Client(), FakeClock())
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        reading = tasks.create_task(reader.read(CHAT, PROCESS, 0))
+        await came.wait()
+        assert queue.offer(b"message")
+        answering.set()
+        frames, _ = await queue.take()
+        assert (frames, took) == (b"message", [])
+        await reading
+    assert took == ["process_output", "process_ended"]
 
 
 async def test_what_may_work_later_is_tried_again() -> None:

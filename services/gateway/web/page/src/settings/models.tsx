@@ -13,6 +13,7 @@ import { Table } from "../forms/table.tsx";
 import { modelOptions } from "../ui/model-label.ts";
 import { Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
+import { InOrder } from "./in-order.ts";
 import { bodyOf, OF_CHAT, OF_INSTALLATION, type OwnModel, type OwnPurpose, valueOf, withThreshold } from "./own-model.ts";
 import { ownModels, ownSettings } from "./queries.ts";
 
@@ -129,16 +130,23 @@ function Purpose({ purpose, label, defaults, own, offered, disabled }: PurposePr
   );
 }
 
-async function save(body: Partial<Settings>): Promise<void> {
-  const saved = await answered(api.PATCH("/api/v1/me/settings", { body }));
-  queryClient.setQueryData(ownSettings.queryKey, saved);
+/** Lists are stored whole: one that is changed again before the answer begins with the new one. */
+const changes = new InOrder();
+
+async function save(change: (was: Settings) => Partial<Settings>): Promise<void> {
+  await changes.run(async () => {
+    const body = change(await queryClient.ensureQueryData(ownSettings));
+    queryClient.setQueryData(ownSettings.queryKey, await answered(api.PATCH("/api/v1/me/settings", { body })));
+  });
   await queryClient.invalidateQueries({ queryKey: models.queryKey });
 }
 
 function ModelTable({ rows, settings }: { rows: readonly Model[]; settings: Settings }) {
   function listed(name: "favourite_model_ids" | "hidden_model_ids", id: string, isOn: boolean): void {
-    const others = settings[name].filter((each) => each !== id);
-    void save({ [name]: isOn ? [...others, id] : others }).catch(complain);
+    void save((was) => {
+      const others = was[name].filter((each) => each !== id);
+      return { [name]: isOn ? [...others, id] : others };
+    }).catch(complain);
   }
   return (
     <Table
@@ -189,7 +197,9 @@ function Threshold({ model, percents }: { model: Model; percents: Settings["comp
   const pointer = `/compaction_threshold_percents/${model.id}`;
 
   async function store(): Promise<void> {
-    await save({ compaction_threshold_percents: withThreshold(percents, model.id, text) });
+    await save((was) => ({
+      compaction_threshold_percents: withThreshold(was.compaction_threshold_percents, model.id, text),
+    }));
     say("Your threshold is saved.");
   }
 

@@ -47,6 +47,10 @@ test("output that comes twice is shown once", () => {
   expect(folded(UNREAD, [first, first]).text).toBe("one\n");
 });
 
+test("a reader that has just begun takes nothing of the stream that is being replaced", () => {
+  expect(folded(UNREAD, [output(4, "two\n"), ended(null)])).toBe(UNREAD);
+});
+
 test("of too much output the end is kept", () => {
   const long = folded(UNREAD, [output(0, "x".repeat(KEPT_CHARACTERS)), output(KEPT_CHARACTERS, "end")]);
   expect(long.text).toBe(`${"x".repeat(KEPT_CHARACTERS - 3)}end`);

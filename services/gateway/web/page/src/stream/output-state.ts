@@ -35,16 +35,21 @@ export function processOf(event: ChatEvent): string | null {
   return null;
 }
 
-/** Fold one event of the process; output that is known already changes nothing. */
+/**
+ * Fold one event of the process. Output that is known already changes nothing, nor do events of a
+ * stream that is being replaced, which is further than a reader that has just begun: the end of a
+ * process comes after output, be it empty.
+ */
 export function applyOutput(state: OutputState, event: ChatEvent): OutputState {
   if (state.isOver) return state;
   if (event.type === "process_output") {
     const { cursor, text, next_cursor } = event.process_output;
-    if (state.text !== null && cursor !== state.cursor) return state;
+    if (cursor !== state.cursor) return state;
     return { ...state, text: `${state.text ?? ""}${text}`.slice(-KEPT_CHARACTERS), cursor: next_cursor };
   }
   if (event.type === "process_ended") {
     const { process, error } = event.process_ended;
+    if (state.text === null && error === null) return state;
     return { ...state, process, problem: error?.message ?? null, isOver: true };
   }
   return state;

@@ -45,7 +45,7 @@ test("of too many processes the next is followed when one has ended", () => {
   const ids = Array.from({ length: FOLLOWED_MAX + 1 }, (_, index) => `p${index}`);
   for (const id of ids) outputs.follow(id);
   expect(outputs.query.split(",")).toEqual(ids.slice(0, -1).map((id) => `${id}:0`));
-  outputs.take([ended("p0")]);
+  outputs.take([output("p0", 0, ""), ended("p0")]);
   expect(outputs.query.split(",")).toEqual(ids.slice(1).map((id) => `${id}:0`));
   expect(changes).toBe(ids.length + 1);
 });

@@ -13,21 +13,23 @@ const ROWS_MAX = 500;
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   const before = useRef<Lexed | null>(null);
   before.current = lexed(text, before.current);
+  const { blocks } = before.current;
+  const definitions = blocks.flatMap((token) => (token.type === "def" ? token.raw : [])).join("");
   return (
     <div className="prose" dir="auto">
-      {before.current.blocks.map((token, index) => (
-        // The last block changes while text comes; all before it stay as they are.
-        <Block key={index} raw={token.raw} token={token} />
+      {blocks.map((token, index) => (
+        // The last block changes while text comes; all before it stay, unless a link is defined.
+        <Block key={index} raw={token.raw} definitions={definitions} token={token} />
       ))}
     </div>
   );
 });
 
 const Block = memo(
-  function Block({ token }: { raw: string; token: Token }): ReactNode {
+  function Block({ token }: { raw: string; definitions: string; token: Token }): ReactNode {
     return block(token, 0);
   },
-  (was, is) => was.raw === is.raw,
+  (was, is) => was.raw === is.raw && was.definitions === is.definitions,
 );
 
 function block(token: Token, key: number): ReactNode {
