@@ -5,6 +5,7 @@ holds the interpreter's lock would keep all requests of the gateway waiting.
 """
 
 import logging
+import select
 import subprocess
 import sys
 import threading
@@ -16,6 +17,8 @@ from gateway.identity.hashing.hasher import Answer, Request
 
 #: A process that dies of one request is not started for it again and again.
 ATTEMPTS_MAX: Final = 2
+#: One that does not answer for so long, even with the least of a busy processor, is stuck.
+ANSWER_S: Final = 60.0
 PROGRAM: Final = (sys.executable, "-I", "-m", "gateway.identity.hashing.program")
 
 _ANSWERS: Final = msgspec.json.Decoder[Answer](Answer)
@@ -30,7 +33,8 @@ class HashingFailed(Exception):
 class HashingProcess:
     """Hashes in a process of its own; `ask` is for one thread at a time, `close` for any."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answer_s: float = ANSWER_S) -> None:
+        self._answer_s = answer_s
         self._child: subprocess.Popen[bytes] | None = None
         self._is_closed = False
         # Held while the process is started, ended or closed, so that none is started after that.
@@ -48,13 +52,15 @@ class HashingProcess:
         with self._asking:
             for _ in range(ATTEMPTS_MAX):
                 child = self._running()
-                answer = _exchanged(child, line)
+                answer = _exchanged(child, line, self._answer_s)
                 if answer.endswith(b"\n"):
                     decoded: Answer = _ANSWERS.decode(answer)
                     return decoded
                 self._end()
                 if not self._is_closed:
-                    logger.warning("a hashing process died", extra={"exit_code": child.returncode})
+                    logger.warning(
+                        "a hashing process died or was stuck", extra={"exit_code": child.returncode}
+                    )
         raise HashingFailed
 
     def close(self) -> None:
@@ -100,14 +106,16 @@ class HashingProcess:
             _release(child)
 
 
-def _exchanged(child: "subprocess.Popen[bytes]", line: bytes) -> bytes:
-    """Send a request and return the answer; one without its end if the process died."""
+def _exchanged(child: "subprocess.Popen[bytes]", line: bytes, answer_s: float) -> bytes:
+    """Send a request and return the answer; one without its end if the process died or is stuck."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         child.stdin.write(line)
         child.stdin.flush()
-        return child.stdout.readline()
+        answered = select.poll()
+        answered.register(child.stdout, select.POLLIN)
+        return child.stdout.readline() if answered.poll(answer_s * 1000) else b""
     except BrokenPipeError:
         return b""
 

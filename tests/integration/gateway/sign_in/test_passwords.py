@@ -72,6 +72,20 @@ async def test_a_hashing_process_that_died_is_replaced() -> None:
         process.ask(Hash(PASSWORD))
 
 
+async def test_a_hashing_process_that_is_stuck_is_replaced() -> None:
+    process, own = HashingProcess(answer_s=10.0), psutil.Process()
+    before = set(own.children())
+    try:
+        stored = await asyncio.to_thread(process.ask, Hash(PASSWORD))
+        assert isinstance(stored, str)
+        (child,) = set(own.children()) - before
+        child.suspend()
+        assert await asyncio.to_thread(process.ask, Verify(PASSWORD, stored)) is True
+        assert not child.is_running()
+    finally:
+        process.close()
+
+
 async def test_a_hashing_process_ends_with_a_gateway_that_is_killed() -> None:
     program = (
         "import psutil\n"
