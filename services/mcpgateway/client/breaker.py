@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import UpstreamFailed
+from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 from parley.cache import BoundedCache
 from parley.clock import Clock
 
@@ -20,6 +20,17 @@ PAUSE_FIRST_S: Final = 5.0
 PAUSE_MAX_S: Final = 120.0
 SERVERS_MAX: Final = 2000
 COUNTED: Final = frozenset({Reason.CONNECT_FAILED, Reason.CONNECT_TIMEOUT, Reason.SESSION_LOST})
+#: Refusals, which only a server that is back can answer.
+ANSWERED: Final = frozenset(
+    {
+        Reason.NEEDS_CONNECT,
+        Reason.NEEDS_RECONNECT,
+        Reason.INSUFFICIENT_SCOPE,
+        Reason.RATE_LIMITED,
+        Reason.REQUEST_REFUSED,
+        Reason.RESULT_TOO_LARGE,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -60,8 +71,13 @@ class Breakers:
         self._states.pop(key)
 
     def failed(self, key: tuple[str, int], failure: UpstreamFailed) -> None:
-        """Count a failure; open the breaker after too many."""
+        """Count a failure; open the breaker after too many, and close it if the server answered."""
         if failure.reason not in COUNTED:
+            state = self._states.get(key)
+            # Otherwise one user whose requests are refused could use up every attempt.
+            is_answer = isinstance(failure, CredentialsRefused) or failure.reason in ANSWERED
+            if state is not None and state.pause_s and is_answer:
+                self._states.pop(key)
             return
         now = self._clock.monotonic()
         state = self._states.get(key) or _State()

@@ -1,7 +1,9 @@
 """Starts calls in their turn, with the server as it is configured now."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import Final
 
 from mcpgateway.client.call import CallRequest
 from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
@@ -12,6 +14,9 @@ from mcpgateway.servers.errors import Overloaded, ServerChanged
 from mcpgateway.servers.known_servers import KnownServers
 from parley.rpc import remaining_s
 
+#: Longer than statements take; preparing may also ask the server for its tools.
+PREPARE_S: Final = 1.0
+
 
 class CallStarter:
     """Starts the calls of this process.
@@ -20,9 +25,17 @@ class CallStarter:
         executor: Journals and makes them.
         queue: Where they wait for their turn.
         servers: Where their servers are read.
+        prepare_s: How long preparing a call may keep its place from calls of other users.
     """
 
-    def __init__(self, executor: CallExecutor, queue: StartQueue, servers: KnownServers) -> None:
+    def __init__(
+        self,
+        executor: CallExecutor,
+        queue: StartQueue,
+        servers: KnownServers,
+        prepare_s: float = PREPARE_S,
+    ) -> None:
+        self._prepare_s = prepare_s
         self._executor = executor
         self._queue = queue
         self._servers = servers
@@ -59,7 +72,11 @@ class CallStarter:
                     raise
                 return started
             for is_last in (False, True):
-                prepared = await prepare()
+                freeing = asyncio.get_running_loop().call_later(self._prepare_s, free_place)
+                try:
+                    prepared = await prepare()
+                finally:
+                    freeing.cancel()
                 limited = request_for(prepared.target.server)
                 try:
                     again = self._prepares_anew(limited.server_id, prepare)

@@ -15,7 +15,7 @@ from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.running_call import PreparedCall
 from mcpgateway.runtime.start_queue import StartQueue
 from mcpgateway.servers.domain import Limits, Target
-from mcpgateway.servers.errors import ExecutionIdReused, Overloaded
+from mcpgateway.servers.errors import ExecutionIdReused, Overloaded, ToolNotFound
 from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.problems import ERRORS
 from mcpgateway.servers.store import Servers
@@ -219,6 +219,33 @@ async def test_calls_that_wait_for_a_full_server_keep_no_place_from_others(
         await start("other", other)
         assert not waiting.done()
         waiting.cancel()
+
+
+async def test_calls_whose_server_is_slow_to_list_its_tools_keep_no_place_from_other_users(
+    journal: Journal, servers: Servers
+) -> None:
+    preparing, listed = asyncio.Event(), asyncio.Event()
+    queue = StartQueue(places_max=1, places_per_user_max=1)
+
+    async def prepare() -> PreparedCall:
+        preparing.set()
+        await listed.wait()
+        raise ToolNotFound(OTHER_SERVER, TOOL)
+
+    async def start() -> None:
+        with pytest.raises(ToolNotFound):
+            await starter.start(an_order(), prepare, lambda _: an_order(), may_ask=False)
+
+    async with (
+        asyncio.timeout(20),
+        CallExecutor.open(journal, ScriptedUpstream(), supervision(FakeClock())) as executor,
+        asyncio.TaskGroup() as tasks,
+    ):
+        starter = CallStarter(executor, queue, KnownServers(servers, FakeClock()), prepare_s=0.01)
+        tasks.create_task(start())
+        await preparing.wait()
+        async with queue.place("bob", None):
+            listed.set()
 
 
 async def test_a_call_for_which_no_connection_is_free_is_refused_and_not_made(

@@ -4,7 +4,7 @@ import pytest
 
 from mcpgateway.client.breaker import Breakers
 from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import UpstreamFailed
+from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 from parley.clock import FakeClock
 
 SERVER, OTHER = ("server", 1), ("other", 1)
@@ -53,3 +53,28 @@ def test_failures_far_apart_and_those_of_credentials_do_not_count() -> None:
     for _ in range(10):
         breakers.failed(SERVER, UpstreamFailed(Reason.MISCONFIGURED, "401"))
     breakers.check(SERVER)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        CredentialsRefused(401, ""),
+        UpstreamFailed(Reason.NEEDS_RECONNECT, "log in again"),
+        UpstreamFailed(Reason.RATE_LIMITED, "slow down"),
+    ],
+)
+def test_a_server_that_refuses_one_user_is_back_for_all(refusal: UpstreamFailed) -> None:
+    breakers, clock = opened()
+    clock.advance(5)
+    breakers.check(SERVER)
+    breakers.failed(SERVER, refusal)
+    breakers.check(SERVER)
+
+
+def test_a_server_that_was_not_reached_stays_left_alone() -> None:
+    breakers, clock = opened()
+    clock.advance(5)
+    breakers.check(SERVER)
+    breakers.failed(SERVER, UpstreamFailed(Reason.ADDRESS_BLOCKED, "blocked"))
+    with pytest.raises(UpstreamFailed):
+        breakers.check(SERVER)
