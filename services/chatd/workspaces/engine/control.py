@@ -183,7 +183,7 @@ class Control:
             owner_id=asked.owner_id,
             kind=Kind.FORK,
             spec=replace(source.spec, kind=Kind.FORK, source=copied, setup_script=""),
-            lifetime=source.lifetime,
+            lifetime=await self._lifetime_of_copy(source),
             created_at=now,
             last_used_at=now,
             template_id=source.template_id,
@@ -327,6 +327,18 @@ class Control:
             return await self.template(workspace.owner_id, workspace.template_id)
         except TemplateNotFound:
             raise InvalidRequest("parameters", "its template is gone") from None
+
+    async def _lifetime_of_copy(self, source: Workspace) -> Lifetime:
+        """Return the lifetime of a workspace, unless its template has fixed another one since."""
+        if not source.template_id:
+            return source.lifetime
+        try:
+            template = await self.template(source.owner_id, source.template_id, is_all_seen=True)
+        except TemplateNotFound:
+            return source.lifetime
+        if not template.lifetime.is_ttl_fixed:
+            return source.lifetime
+        return await self._lifetime(template.lifetime, None)
 
     async def _lifetime(self, template: Lifetime, asked_ms: int | None) -> Lifetime:
         if asked_ms is not None:

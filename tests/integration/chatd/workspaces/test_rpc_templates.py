@@ -133,3 +133,22 @@ async def test_a_template_that_fixes_its_lifetime_wins_over_the_installation_and
     )
     own = (await served.ann.ask(changed)).workspace
     assert own.ttl_source == workspace_pb2.TTL_SOURCE_REQUESTED
+
+
+async def test_a_fork_gets_the_lifetime_that_its_template_has_fixed_since(
+    served: ServedChats, catalogue: Catalogue, admin: Person
+) -> None:
+    request = api.CreateTemplateRequest(request_id="free", template=git_template())
+    template = (await admin.ask(request)).template
+    asked: dict[str, Any] = {"template_id": template.template_id, "parameters": {"repo": "one"}}
+    made = (await create(served.ann, ttl_ms=10_800_000, **asked)).workspace
+    await catalogue.drive()
+    update = api.UpdateTemplateRequest(
+        request_id="u", template=template, update_mask=FieldMask(paths=["is_ttl_fixed"])
+    )
+    update.template.is_ttl_fixed = True
+    await admin.ask(update)
+    fork = api.ForkWorkspaceRequest(request_id="f", source_workspace_id=made.workspace_id)
+    copy = (await served.ann.ask(fork)).workspace
+    assert (made.ttl_ms, made.is_ttl_fixed) == (10_800_000, False)
+    assert (copy.ttl_ms, copy.is_ttl_fixed) == (7_200_000, True)
