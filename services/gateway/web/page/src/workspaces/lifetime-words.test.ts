@@ -15,9 +15,9 @@ test("a workspace says where its lifetime comes from", () => {
   ]);
 });
 
-test("a fixed lifetime says that it cannot be extended", () => {
+test("a fixed lifetime says that only use extends it", () => {
   const fixed = { ttl_ms: HOUR / 2, ttl_source: "template", is_ttl_fixed: true } as const;
-  expect(lifetimeOf(fixed)).toBe("30 min, fixed by its template: it cannot be extended");
+  expect(lifetimeOf(fixed)).toBe("30 min, fixed by its template: only use extends it");
 });
 
 test("a template says how long its workspaces live", () => {

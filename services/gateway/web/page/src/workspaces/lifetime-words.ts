@@ -20,7 +20,7 @@ function span(ms: number): string {
 
 /** Return the lifetime of a workspace and what it comes from. */
 export function lifetimeOf({ ttl_ms, ttl_source, is_ttl_fixed }: Pick<Workspace, "ttl_ms" | "ttl_source" | "is_ttl_fixed">): string {
-  if (is_ttl_fixed) return `${span(ttl_ms)}, fixed by its template: it cannot be extended`;
+  if (is_ttl_fixed) return `${span(ttl_ms)}, fixed by its template: only use extends it`;
   return ttl_source ? `${span(ttl_ms)}, ${SOURCES[ttl_source]}` : span(ttl_ms);
 }
 
