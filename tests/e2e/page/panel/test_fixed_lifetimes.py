@@ -46,7 +46,7 @@ async def test_a_template_fixes_its_lifetime_and_its_workspace_says_so(
         await idle(page)
         await page.click("button", "Workspace of the chat")
         await page.click("[role=tab]", "Workspace")
-        await page.see("3 h, fixed by its template: it cannot be extended")
+        await page.see("3 h, fixed by its template: only use extends it")
         offered = await page.run(
             "[...document.querySelectorAll('.panel button')].map((each) => each.innerText)"
         )
