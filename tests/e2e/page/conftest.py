@@ -7,7 +7,7 @@ import pytest
 
 from support.net.browser import Browser, Page, browser
 from support.stack.local_stack import LocalStack
-from support.stack.page_report import PageReport
+from support.stack.page_report import ADVISOR, MAIN, PageReport, ReportDocument
 from support.stack.page_session import sign_in
 
 
@@ -30,8 +30,18 @@ async def page(stack: LocalStack, chromium: Browser) -> Page:
 
 @pytest.fixture(scope="session")
 def report(request: pytest.FixtureRequest) -> Iterator[PageReport]:
-    """Give the report of the run, which is written if a directory for it was named."""
-    report = PageReport()
+    """Give the report on the advisor and agents, which is written if a directory was named."""
+    yield from _report(request, ADVISOR)
+
+
+@pytest.fixture(scope="session")
+def page_report(request: pytest.FixtureRequest) -> Iterator[PageReport]:
+    """Give the report on what people do at the page, which is written if a directory was named."""
+    yield from _report(request, MAIN)
+
+
+def _report(request: pytest.FixtureRequest, document: ReportDocument) -> Iterator[PageReport]:
+    directory = request.config.getoption("--page-report")
+    report = PageReport(document, Path(directory) if directory else None)
     yield report
-    if directory := request.config.getoption("--page-report"):
-        report.write(Path(directory))
+    report.write()
