@@ -1,6 +1,7 @@
 """MCP servers at the page: administration, a login in a window of its own, and what chats show."""
 
 import asyncio
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -8,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.web.mcp_logins import CONTENT_POLICY
+from support.host.ports import free_port
 from support.mcpgateway.authorization_server import fake_authorization_server
 from support.mcpgateway.everything_server import everything_server
+from support.mcpgateway.servers import eliciting_process, until_listening
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
 from support.stack.page_session import call, new_user, sign_in, written
@@ -140,6 +143,30 @@ async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
             " each.querySelector('img') ? 'picture' : each.innerText.trim())"
         )
         assert parts == ["before", "picture", "after"]
+
+
+async def test_what_a_server_asks_is_answered_in_a_form(stack: LocalStack, page: Page) -> None:
+    port = free_port()
+    with eliciting_process(port, "modern"):
+        await until_listening(port)
+        url = f"http://127.0.0.1:{port}/mcp"
+        await added(stack, "asking", url, display_name="The House")
+        await page.visit(f"http://{stack.http}/")
+        await page.find("button", "1 server")
+        await written(page, "call: asking__paint {}")
+        await page.find(".action-head", "The server The House asks")
+        await page.see("Which colour?")
+        await page.see("The House receives what you write here.")
+        await page.click(".action button", "Accept")
+        await page.see("Fill this in.")
+        await page.click(".action input")
+        await page.type("red")
+        await page.click(".action button", "Accept")
+        await page.see("paint answered")
+        chat_id = str(await page.run("location.pathname.split('/')[2]"))
+    path = f"/api/v1/chats/{chat_id}/messages"
+    stored = await asyncio.to_thread(call, stack, "GET", path, login="paula")
+    assert "accept red house" in json.dumps(stored)
 
 
 async def test_prompts_are_slash_commands_and_resources_are_attached_by_an_at_sign(
