@@ -7,6 +7,7 @@ import { Icon } from "../ui/icon.tsx";
 import { countHidden, Visible } from "../ui/visible.tsx";
 import { Markdown } from "../timeline/markdown.tsx";
 import { ElicitationCard } from "../mcp/elicitation.tsx";
+import { LoginCard } from "../mcp/login-card.tsx";
 import { useAnswer } from "./answering.ts";
 import { record, string } from "./outcome.ts";
 import { Json } from "./tool-card.tsx";
@@ -22,6 +23,8 @@ export function ActionCard({ action }: { action: Action }) {
       return <ApprovalCard action={action} />;
     case "elicitation":
       return <ElicitationCard action={action} />;
+    case "login":
+      return <LoginCard action={action} />;
     case "agents":
       return <AgentsWait action={action} />;
     default:

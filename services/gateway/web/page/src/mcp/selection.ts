@@ -40,3 +40,9 @@ const STATES: Record<AuthorizationStatus, { words: string; action: "connect" | "
 export function stateOf(server: Server): { words: string; action: "connect" | "values" | null } {
   return STATES[server.authorization_status ?? "not_required"];
 }
+
+/** Return the id of the server at whose login an address is; empty if it is no such address. */
+export function serverIdOf(address: string): string {
+  const path = URL.canParse(address) ? new URL(address).pathname : "";
+  return /^\/mcp\/login\/([0-9a-zA-Z-]+)$/.exec(path)?.[1] ?? "";
+}
