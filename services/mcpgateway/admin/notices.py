@@ -12,7 +12,14 @@ from mcpgateway.servers.known_servers import KnownServers
 from parley.bus import Bus, Notice, Resync
 
 SERVERS_TOPIC: Final = "mcp.servers"
+#: Its ids name the server and the user whose login there was given up.
+LOGINS_TOPIC: Final = "mcp.logins"
 USERS_TOPIC: Final = "identity.users"
+
+
+def login_given_up(server_id: str, user_id: str) -> Notice:
+    """Return the notice that a user gave up their login at a server."""
+    return Notice(LOGINS_TOPIC, f"{server_id} {user_id}", 0)
 
 
 class Notices:
@@ -51,6 +58,19 @@ class Notices:
                         self._known_servers.forget()
                         self._governance.definitions.forget()
                         self._catalogues.expire()
+
+    async def follow_logins(self, bus: Bus) -> None:
+        """Close the sessions of logins that were given up.
+
+        A lost notice leaves a session that no request can use, until it has been idle too long.
+        """
+        async with bus.subscribe(LOGINS_TOPIC) as notices:
+            async for notice in notices:
+                if isinstance(notice, Notice):
+                    server_id, _, user_id = notice.id.partition(" ")
+                    self._executor.cancel_calls_of_user(user_id, server_id)
+                    self._catalogues.forget_user(user_id, server_id)
+                    self._sessions.forget_user(user_id, server_id)
 
     async def follow_users(self, bus: Bus) -> None:
         """Read groups again; of deleted users nothing is kept and no call goes on."""

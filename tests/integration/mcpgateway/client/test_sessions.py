@@ -211,6 +211,22 @@ async def test_the_sessions_of_a_user_who_is_gone_are_closed() -> None:
     assert left == [2, 1]
 
 
+async def test_the_session_of_a_login_that_was_given_up_is_closed_at_its_server_only() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with session_server(port), sessions_to(url) as sessions:
+        ann, bob = target_of(url), target_of(url, user_id="bob")
+        for target in (ann, bob):
+            await sessions.call_tool(target, "add", SUM, nothing, nobody)
+        sessions.forget_user("bob", "another server")
+        sessions.forget_user("ann", ann.server.id)
+        while await counted(sessions, bob, "deleted") == 0:
+            continue
+        left = [await counted(sessions, bob, what) for what in ("sessions", "deleted")]
+
+    assert left == [2, 1]
+
+
 async def test_a_server_that_forgot_its_sessions_is_met_again() -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"

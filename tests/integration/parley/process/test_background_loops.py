@@ -109,6 +109,7 @@ LOOPS = {
         "catalogues.ask_failed",
         "catalogues.expire",
         "lease.renew",
+        "logins.follow",
         "master_keys.follow",
         "recorded_calls.expire",
         "revocations.follow",
