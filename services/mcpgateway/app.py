@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from mcpgateway.admin.deleted_users import DeletedUsers
 from mcpgateway.admin.excluded_calls import ExcludedCalls
 from mcpgateway.admin.notices import SERVERS_TOPIC, Notices, login_given_up
 from mcpgateway.admin.probing import Probing
@@ -42,6 +43,7 @@ from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import STORED_KEYS, Servers
+from mcpgateway.servers.stored_users import StoredUsers
 from mcpgateway.servers.user_values import UserValues
 from mcpgateway.settings import Settings
 from parley.audit_log.delivery import AuditDelivery
@@ -83,6 +85,7 @@ class Components:
     sessions: Sessions
     policy: Policy
     logins: OpenLogins
+    stored_users: StoredUsers
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -137,7 +140,16 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
         calls = OpenCalls(journal, executor, recorded, instances)
         parts = Components(
-            servers, known, governance, catalogues, stored, calls, sessions, policy, logins
+            servers,
+            known,
+            governance,
+            catalogues,
+            stored,
+            calls,
+            sessions,
+            policy,
+            logins,
+            StoredUsers(database),
         )
         background = await enter(BackgroundTasks(supervision))
         delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
@@ -231,7 +243,9 @@ def _keep_loops(
     background.keep("recorded_calls.expire", lambda: parts.calls.recorded.expire(process.clock))
     background.keep("logins.follow", lambda: notices.follow_logins(bus))
     background.keep("servers.follow", lambda: notices.follow_servers(bus))
-    background.keep("users.follow", lambda: notices.follow_users(bus))
+    deleted = DeletedUsers(parts.stored_users, groups, notices.forget_user, process.clock)
+    background.keep("users.follow", lambda: notices.follow_users(bus, deleted))
+    background.keep("users.sweep", deleted.run)
 
 
 def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mcpgateway.admin.deleted_users import DeletedUsers
 from mcpgateway.admin.servicer import Governance
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.call_executor import CallExecutor
@@ -72,15 +73,22 @@ class Notices:
                     self._catalogues.forget_user(user_id, server_id)
                     self._sessions.forget_user(user_id, server_id)
 
-    async def follow_users(self, bus: Bus) -> None:
+    async def follow_users(self, bus: Bus, deleted_users: DeletedUsers) -> None:
         """Read groups again; of deleted users nothing is kept and no call goes on."""
         async with bus.subscribe(USERS_TOPIC) as notices:
             async for notice in notices:
                 self._groups.forget()
-                if isinstance(notice, Notice) and await self._groups.is_deleted(notice.id):
-                    await self._governance.values.delete_of_user(notice.id)
-                    await self._governance.grants.delete_of_user(notice.id)
-                    await self._stored_catalogues.delete_of_user(notice.id)
-                    self._executor.cancel_calls_of_user(notice.id)
-                    self._catalogues.forget_user(notice.id)
-                    self._sessions.forget_user(notice.id)
+                match notice:
+                    case Notice(_, user_id):
+                        await deleted_users.check(user_id)
+                    case Resync():
+                        deleted_users.ask()
+
+    async def forget_user(self, user_id: str) -> None:
+        """Delete all that is kept of a user who is gone, and end their calls of this process."""
+        await self._governance.values.delete_of_user(user_id)
+        await self._governance.grants.delete_of_user(user_id)
+        await self._stored_catalogues.delete_of_user(user_id)
+        self._executor.cancel_calls_of_user(user_id)
+        self._catalogues.forget_user(user_id)
+        self._sessions.forget_user(user_id)

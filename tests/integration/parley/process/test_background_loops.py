@@ -116,6 +116,7 @@ LOOPS = {
         "servers.follow",
         "sessions.expire",
         "users.follow",
+        "users.sweep",
     },
     "toolrunner": {
         "checkpoints.settle",
