@@ -205,15 +205,13 @@ class Page:
         await self.ask("Input.dispatchKeyEvent", type="keyDown", **shared, **typed)
         await self.ask("Input.dispatchKeyEvent", type="keyUp", **shared)
 
-    async def resize(
-        self, width: int, height: int, *, mobile: bool = False, scale: float = 1
-    ) -> None:
-        """Be a screen of this size; its pictures are so much larger."""
+    async def resize(self, width: int, height: int, *, mobile: bool = False) -> None:
+        """Be a screen of this size."""
         await self.ask(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
-            deviceScaleFactor=scale,
+            deviceScaleFactor=1,
             mobile=mobile,
         )
 

@@ -22,17 +22,11 @@ LAST_FRAME_MS = 3000
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The screen on which scenarios are shown, and how much smaller their pictures are."""
+    """The screen on which scenarios are shown."""
 
     width: int
     height: int
-    scale: float = 1
     is_mobile: bool = False
-
-    @property
-    def picture_size(self) -> tuple[int, int]:
-        """Width and height of its pictures."""
-        return round(self.width * self.scale), round(self.height * self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +115,7 @@ class PageReport:
         shown = Scenario(name, goal, page, screen)
         self.scenarios.append(shown)
         page.refusals.clear()
-        await page.resize(screen.width, screen.height, mobile=screen.is_mobile, scale=screen.scale)
+        await page.resize(screen.width, screen.height, mobile=screen.is_mobile)
         try:
             if is_recorded and self._directory is not None:
                 async with _recorded(shown, self._document.recording_bytes_max):
@@ -222,7 +216,8 @@ async def _recorded(scenario: Scenario, bytes_max: int) -> AsyncIterator[None]:
         frames = [Frame(picture, FRAME_MS_MAX) for _, picture in scenario.steps]
     if not frames:
         return
-    scenario.recording = animation(thinned(frames, bytes_max), *scenario.screen.picture_size)
+    screen = scenario.screen
+    scenario.recording = animation(thinned(frames, bytes_max), screen.width, screen.height)
 
 
 async def _keep_recording(page: Page, seen: list[tuple[bytes, float]]) -> None:

@@ -34,7 +34,7 @@ export function chimeFor(chat: Chat, was: ChatStatus | null | undefined, userId:
 
 /** Play it unless another tab does. */
 export async function playOnce(): Promise<void> {
-  // Browsers let no page sound that nobody has used since it was opened.
+  // Browsers play no sound on a page before the first click or key press.
   if (!navigator.userActivation.hasBeenActive) return;
   // Locks exist on secure origins only; elsewhere every tab plays.
   if (!("locks" in navigator)) return play();
