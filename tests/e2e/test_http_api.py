@@ -177,7 +177,11 @@ async def test_models_usage_and_settings_are_served(stack: LocalStack) -> None:
     assert used["root_chat_id"] == created["id"]
     assert used["totals"]["priced_calls"] + used["totals"]["unpriced_calls"] >= 1
     assert spent["limit"] is None
-    assert settings == body | {"compaction_threshold_percents": {}}
+    assert settings == body | {
+        "compaction_threshold_percents": {},
+        "favourite_model_ids": [],
+        "hidden_model_ids": [],
+    }
     await asked(client, 200, "PATCH", "/api/v1/me/settings", {"custom_prompt": None})
 
 
