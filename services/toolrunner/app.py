@@ -126,6 +126,7 @@ def _command_check(
         NodePrograms(resources.spawner.process, process.new_id),
         resources.spawner.process,
         resources.sandbox,
+        resources.journal,
         resources.directory,
         process.clock,
         on_change,

@@ -14,7 +14,7 @@ IdentityError
 ├── TooManyGroups            the user has reached the limit of groups
 ├── RoleExceedsCaller
 ├── UnknownScopes
-├── TokenForAnotherUser      a token for another user
+├── TokenForAnotherUser      a token for another person
 ├── TokenNotFound
 ├── TokenAlreadyIssued       a repeated request, whose token cannot be returned again
 ├── TooManyTokens
@@ -173,10 +173,10 @@ class UnknownScopes(IdentityError):
 
 
 class TokenForAnotherUser(IdentityError):
-    """A token for another user, whose chats the caller may not read."""
+    """A token for another person, whose chats the caller may not read."""
 
     def __init__(self, user_id: str) -> None:
-        super().__init__("you can issue service tokens for yourself only; leave out user_id")
+        super().__init__("you can issue service tokens for yourself and for service accounts only")
         self.user_id = user_id
 
 

@@ -171,6 +171,9 @@ class Journal:
         When the transaction fails on disk, each is tried by itself.
         """
         outcomes: list[Done | Failed] = []
+        if self._connection.in_transaction:
+            # Left by an unexpected failure: inside of it nothing would be committed.
+            self._connection.rollback()
         try:
             with transaction(self._connection):
                 for work in works:
@@ -184,6 +187,15 @@ class Journal:
                 empty_log(self._connection)
                 self._has_forgotten = False
         return outcomes
+
+    def try_write(self) -> None:
+        """Write without a change of the content, to learn whether entries can be written.
+
+        An update to the same value would write nothing: SQLite compares them.
+        """
+        with transaction(self._connection):
+            self._connection.execute("INSERT INTO journal VALUES ('', '')")
+            self._connection.execute("DELETE FROM journal WHERE generation = ''")
 
     def _outcome(self, work: Callable[["Journal"], Any]) -> Done | Failed:
         try:

@@ -5,6 +5,7 @@ during the last sync, executes them in one transaction, and answers when that is
 """
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ T = TypeVar("T")
 
 #: At most so many in one transaction; the rest waits for the next.
 TOGETHER_MAX: Final = 256
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,15 @@ class JournalThread:
     def serve(self) -> None:
         """Execute requests until `stop`; called in the thread."""
         while jobs := self._taken():
-            outcomes = self._journal.together([job.work for job in jobs])
-            self._loop.call_soon_threadsafe(_answer, jobs, outcomes)
+            self._loop.call_soon_threadsafe(_answer, jobs, self._outcomes(jobs))
+
+    def _outcomes(self, jobs: Sequence[_Job]) -> Sequence[Done | Failed]:
+        """Execute requests; an unexpected failure is their outcome, and does not end the thread."""
+        try:
+            return self._journal.together([job.work for job in jobs])
+        except Exception as error:
+            logger.exception("the journal failed unexpectedly; it goes on with the next requests")
+            return [Failed(JournalFailed(repr(error))) for _ in jobs]
 
     def stop(self) -> None:
         """Execute the earlier requests, and stop."""

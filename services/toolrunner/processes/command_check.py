@@ -2,8 +2,9 @@
 
 Theory: the service answers health checks by itself, while commands are run by the spawner, in
 namespaces and mount trees that it has to create. So a real command is run: with namespaces of its
-own, which are ended afterwards, so that the next check creates them again. A check that takes too
-long is a failure and is waited for, so that there is never a second one at the same time.
+own, which are ended afterwards, so that the next check creates them again. Before it the journal is
+written, without which no command of a user is begun. A check that takes too long is a failure and
+is waited for, so that there is never a second one at the same time.
 """
 
 import asyncio
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
+from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import WorkspaceId
-from toolrunner.primitives.errors import SpawnerGone
+from toolrunner.primitives.errors import JournalFailed, SpawnerGone
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.sandbox import Confinement, Layer, NotEnforceable, Profile, SandboxPaths, plan
 from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
@@ -49,6 +51,7 @@ class CommandCheck:
         programs: Runs the command.
         spawner: Ends the namespaces of the check.
         sandbox: Confines it.
+        journal: Has to be writable.
         directory: The data of the node; the command gets a directory below it.
         on_change: Called with whether commands can be run, and the reason if not.
     """
@@ -56,6 +59,7 @@ class CommandCheck:
     programs: NodePrograms
     spawner: Spawner
     sandbox: Sandbox
+    journal: JournalThread
     directory: Path
     clock: Clock
     on_change: OnChange
@@ -85,6 +89,7 @@ class CommandCheck:
 
     async def _tried(self) -> str:
         try:
+            await self.journal.run(lambda journal: journal.try_write())
             paths = self._place()
             await self.programs.run(
                 ("true",),
@@ -95,6 +100,8 @@ class CommandCheck:
                 confinement=self._confinement(paths),
             )
             await self.spawner.end_workspace(NAME, Path(paths.root), 0.0, first=signal.SIGKILL)
+        except JournalFailed as error:
+            return str(error)
         except ProgramFailed as error:
             return f"a command {error.cause}"
         except SpawnerGone:

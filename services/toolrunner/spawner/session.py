@@ -23,6 +23,8 @@ import selectors
 import socket
 import time
 import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +37,8 @@ from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel, Frames
 VERSION = 7
 #: Pause after an unexpected failure.
 FAILED_S = 0.1
+#: When something that is due is tried again after it failed unexpectedly.
+RETRY_S = 1.0
 
 
 @dataclass
@@ -49,6 +53,8 @@ class SpawnerSession:
     frames: Frames = field(default_factory=Frames)
     is_over: bool = False
     give_up_at: float | None = None
+    #: When each duty that failed is due again.
+    retry_at: dict[str, float] = field(default_factory=dict)
 
     def run(self, wakeup_fd: int) -> None:
         """Serve until `quit`, or until no service adopted the program in time."""
@@ -65,7 +71,7 @@ class SpawnerSession:
                     self.handle(key, wakeup_fd)
                 except Exception:
                     # All processes of the node would end with this program.
-                    traceback.print_exc()
+                    print_failure()
                     time.sleep(FAILED_S)  # noqa: TID251 (what failed may be ready again at once)
 
     def handle(self, key: selectors.SelectorKey, wakeup_fd: int) -> None:
@@ -81,19 +87,37 @@ class SpawnerSession:
             self.serve_adoption(self.adoption_socket, key.data)
 
     def left_s(self) -> float | None:
-        """Return the time until the next deadline; None if there is none."""
-        if self.adoption_socket is not None:
-            self.adoption_socket.send_late_away()
-        late_at = self.child_processes.end_late(time.monotonic())
-        rested_at = self.child_processes.process_index.namespace_sets.end_rested(time.monotonic())
+        """Do what is due, and return the time until the next deadline; None if there is none."""
+        namespace_sets = self.child_processes.process_index.namespace_sets
         times = (
             self.give_up_at,
-            late_at,
-            rested_at,
-            None if self.adoption_socket is None else self.adoption_socket.closes_at,
+            self.attempt("candidates", self.send_late_away),
+            self.attempt("starts", self.child_processes.end_late),
+            self.attempt("namespace sets", namespace_sets.end_rested),
         )
         next_at = min((each for each in times if each is not None), default=None)
         return None if next_at is None else max(0.0, next_at - time.monotonic())
+
+    def attempt(self, name: str, duty: Callable[[float], float | None]) -> float | None:
+        """Do what is due and return when the next is; after an unexpected failure, later again."""
+        now_s = time.monotonic()
+        if self.retry_at.get(name, now_s) > now_s:
+            return self.retry_at[name]
+        self.retry_at.pop(name, None)
+        try:
+            return duty(now_s)
+        except Exception:
+            # All processes of the node would end with this program.
+            print_failure()
+            self.retry_at[name] = now_s + RETRY_S
+            return self.retry_at[name]
+
+    def send_late_away(self, _now_s: float) -> float | None:
+        """Close the candidates whose time limit has passed; return when the next one expires."""
+        if self.adoption_socket is None:
+            return None
+        self.adoption_socket.send_late_away()
+        return self.adoption_socket.closes_at
 
     def listen(self) -> bool:
         """Process messages of the service; EOF begins the wait for the next service.
@@ -152,7 +176,7 @@ class SpawnerSession:
         try:
             self.do(message)
         except Exception as error:
-            traceback.print_exc()
+            print_failure()
             if "number" in message:
                 number = (isinstance(error, OSError) and error.errno) or 0
                 failure = {"stage": "spawner", "errno": number, "count": 0}
@@ -186,3 +210,9 @@ class SpawnerSession:
         """Send all kept processes to a new service."""
         self.child_processes.tell_kept()
         self.service.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})
+
+
+def print_failure() -> None:
+    """Print the exception that is being handled; a full disk or a closed pipe is ignored."""
+    with suppress(OSError, ValueError):
+        traceback.print_exc()

@@ -51,6 +51,33 @@ async def test_service_tokens_are_issued_for_oneself_only(
     assert [each["id"] for each in listed] == [own.json()["id"]]
 
 
+@pytest.mark.parametrize(
+    ("caller", "statuses"),
+    [
+        (Role.OWNER, {"member": 201, "auditor": 201, "admin": 201}),
+        (Role.ADMIN, {"member": 201, "auditor": 201, "admin": 403}),
+    ],
+)
+async def test_service_tokens_are_issued_for_service_accounts_within_the_callers_rank(
+    stack: GatewayStack, identity_database: str, caller: Role, statuses: dict[str, int]
+) -> None:
+    client = await client_with(stack, identity_database, caller)
+    answers = {}
+    for role in statuses:
+        body = {"login": f"bot-{role}", "display_name": "Bot", "role": role, "kind": "service"}
+        made = await stack.owner.request("POST", "/api/v1/users", body)
+        assert made.status == 201, made.body
+        answers[role] = await client.request(
+            "POST", "/api/v1/service-tokens", TOKEN | {"user_id": made.json()["id"]}
+        )
+        if answers[role].status == 201:
+            assert answers[role].json()["user_id"] == made.json()["id"]
+        else:
+            assert answers[role].json()["code"] == "ROLE_EXCEEDS_CALLER"
+
+    assert {role: reply.status for role, reply in answers.items()} == statuses
+
+
 async def test_an_expired_key_and_a_deactivated_user_are_refused(
     stack: GatewayStack, identity_database: str
 ) -> None:

@@ -66,6 +66,7 @@ class FakeLauncher:
         self.journal = Journal()
         self.children: dict[str, FakeChild] = {}
         self.refusals = 0
+        self.refusal: Exception = OSError("no memory")
         self.ignoring_terminate: set[str] = set()
         self._pids: Iterator[int] = itertools.count(1)
 
@@ -73,7 +74,7 @@ class FakeLauncher:
         if self.refusals > 0:
             self.refusals -= 1
             self.journal.write(f"refuse {spec.name}")
-            raise OSError("no memory")
+            raise self.refusal
         self.journal.write(f"launch {spec.name}")
         child = FakeChild(spec.name, next(self._pids), self.journal)
         child.ignores_terminate = spec.name in self.ignoring_terminate

@@ -129,6 +129,8 @@ async def follow(use: RandomUse) -> None:
     with suppress(OSError, EOFError, IndexError, ValueError):
         async with asyncio.timeout(None) as limit, use.client.stream(f"{path}/events") as events:
             use.answers["follow", events.reply.status] += 1
+            if events.reply.status >= 500:
+                use.failures.append(f"follow: GET {path}/events: {events.reply.status}")
             limit.reschedule(asyncio.get_running_loop().time() + use.rng.random())
             with suppress(TimeoutError):
                 for _ in range(READ_EVENTS_MAX):

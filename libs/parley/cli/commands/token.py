@@ -27,10 +27,16 @@ def token() -> None:
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, required=True, help="For example chat:read.")
 @click.option("--days", type=click.IntRange(min=1), default=DAYS_DEFAULT, show_default=True)
+@click.option("--user", "user_id", default="", help="Id of a service account; default: yourself.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def issue(name: str, scopes: tuple[str, ...], days: int, as_json: bool) -> None:
+def issue(name: str, scopes: tuple[str, ...], days: int, user_id: str, as_json: bool) -> None:
     """Issue a token called NAME and print it; it cannot be shown again."""
-    body = {"name": name, "scopes": list(scopes), "lifetime_s": days * SECONDS_PER_DAY}
+    body: dict[str, Any] = {
+        "name": name,
+        "scopes": list(scopes),
+        "lifetime_s": days * SECONDS_PER_DAY,
+        **({"user_id": user_id} if user_id else {}),
+    }
     key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
     issued = _api().call("POST", PATH, body, {"Idempotency-Key": f'"{key}"'}, needs="token")
     if as_json:

@@ -31,26 +31,29 @@ class ProcessTableWriter:
 
     def repeat(self) -> None:
         """Save the last reported services, and the current state of the database."""
+        path = self.stack.home.processes_file
+        # Whatever fails here, `repair` tries again.
+        was_saved, self._is_saved = self._is_saved, False
+        try:
+            process_table.save(self._table(), path)
+            self._is_saved = True
+        except (OSError, psutil.Error) as error:
+            # A full disk, or no free descriptors, must not stop running processes.
+            if was_saved:
+                reason = getattr(error, "strerror", None) or error
+                self._progress.say(
+                    f"  {path} cannot be written ({reason}): `parley status` is out of "
+                    "date until it can"
+                )
+
+    def _table(self) -> ProcessTable:
         first = self.database.record()
-        table = ProcessTable(
+        return ProcessTable(
             supervisor=own_identity(),
             http=self.stack.ports.http[0].url,
             processes=(() if first is None else (first,)) + self._services,
             public_url=self.stack.public_url,
         )
-        path = self.stack.home.processes_file
-        was_saved = self._is_saved
-        try:
-            process_table.save(table, path)
-            self._is_saved = True
-        except OSError as error:
-            # A full disk must not stop running processes.
-            self._is_saved = False
-            if was_saved:
-                self._progress.say(
-                    f"  {path} cannot be written ({error.strerror}): `parley status` is out of "
-                    "date until it can"
-                )
 
     async def repair(self, clock: Clock) -> None:
         """Retry failed saves, until this is cancelled."""

@@ -8,10 +8,15 @@ whole start fails; if it exits because of its configuration, the others may firs
 After that it is restarted forever, with growing delays; before each delay its death is reported to
 a living process of its service, which takes its work over. Stopping first cancels these tasks, so
 that no process is started any more, and then ends the processes, dependents first.
+
+Only a failed start and `stop` end the processes. Launching, probing, reporting a death and saving
+the table may fail in any way, as without free descriptors: that is logged, and the task goes on.
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from parley.cli.errors import CliError
@@ -35,6 +40,8 @@ RESTART_FIRST_S = 0.2
 RESTART_LAST_S = 10.0
 #: After this time of health the count of failures is reset.
 HEALTHY_AFTER_S = 30.0
+
+logger = logging.getLogger(__name__)
 
 
 def restart_delay_s(failures: int) -> float:
@@ -157,6 +164,9 @@ class Supervisor:
         except OSError as error:
             self._progress.say(f"  {kept.spec.name} cannot be started: {error}")
             return _ProcessRun(None)
+        except Exception:
+            logger.exception("%s cannot be started", kept.spec.name)
+            return _ProcessRun(None)
         kept.starts += 1
         self._tell()
         if await self._becomes_ready(kept.spec, child):
@@ -173,7 +183,7 @@ class Supervisor:
     async def _becomes_ready(self, spec: ProcessSpec, child: Child) -> bool:
         give_up_at = self._clock.monotonic() + READY_S_MAX
         while child.exit_code is None and self._clock.monotonic() < give_up_at:
-            if await self._probe.is_ready(spec.readiness) and child.exit_code is None:
+            if await self._is_ready(spec.readiness) and child.exit_code is None:
                 return True
             await self._clock.sleep(PROBE_EVERY_S)
         return False
@@ -199,7 +209,8 @@ class Supervisor:
             and other.child is not None
             and other.child.exit_code is None
         )
-        await self._death_reports.report(kept.spec.instance_file, kept.child.pid, living)
+        with _logged(f"the death of {kept.spec.name} cannot be reported; it is started again"):
+            await self._death_reports.report(kept.spec.instance_file, kept.child.pid, living)
 
     async def _pause(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
         kept.failures = failures_in_a_row(kept.failures, life.healthy_s)
@@ -240,7 +251,13 @@ class Supervisor:
         if kept.ready.is_set() or kept.failed is not None:
             return True
         listens = Readiness(Sign.ACCEPTS, kept.spec.address)
-        return kept.child is not None and await self._probe.is_ready((listens,))
+        return kept.child is not None and await self._is_ready((listens,))
+
+    async def _is_ready(self, signs: tuple[Readiness, ...]) -> bool:
+        """Return whether all signs succeed; a check that fails itself is repeated like others."""
+        with _logged("a readiness check failed; it is repeated"):
+            return await self._probe.is_ready(signs)
+        return False
 
     def _raise_failure(self) -> None:
         first = self._first_failed
@@ -254,21 +271,21 @@ class Supervisor:
         raise StartFailed(first.spec.name, first.failed.exit_code, refusing)
 
     def _tell(self) -> None:
-        self._changed(
-            tuple(
-                ProcessRecord(
-                    name=kept.spec.name,
-                    service=kept.spec.service,
-                    identity=ProcessIdentity(kept.child.pid, kept.child.started_at),
-                    address=kept.spec.address,
-                    restarts=kept.starts - 1,
-                    readiness=kept.spec.readiness,
-                    metrics=kept.spec.metrics,
-                )
-                for kept in self._kept.values()
-                if kept.child is not None
+        records = tuple(
+            ProcessRecord(
+                name=kept.spec.name,
+                service=kept.spec.service,
+                identity=ProcessIdentity(kept.child.pid, kept.child.started_at),
+                address=kept.spec.address,
+                restarts=kept.starts - 1,
+                readiness=kept.spec.readiness,
+                metrics=kept.spec.metrics,
             )
+            for kept in self._kept.values()
+            if kept.child is not None
         )
+        with _logged("the process table cannot be saved; the processes keep running"):
+            self._changed(records)
 
     async def _end_all(self) -> None:
         self._progress.say("Stopping")
@@ -283,6 +300,15 @@ class Supervisor:
                     child.kill()
                 left_s = self._stop_time.for_services_s()
                 await _have_ended(children, min(KILLING_S_MAX, left_s))
+
+
+@contextmanager
+def _logged(message: str) -> Iterator[None]:
+    """Log a failure of something that the processes do not depend on, and go on."""
+    try:
+        yield
+    except Exception:
+        logger.exception(message)
 
 
 async def _have_ended(children: list[Child], wait_s: float) -> bool:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from unicodedata import category
 from uuid import UUID
 
-from gateway.identity.domain import ServiceTokenRecord, UserRecord
+from gateway.identity.domain import ServiceTokenRecord, UserKind, UserRecord
 from gateway.identity.errors import (
     InvalidRequest,
     RoleExceedsCaller,
@@ -98,7 +98,8 @@ class ServiceTokens:
             UnknownScopes: No method requires one of the scopes.
             UserNotFound: There is no such user.
             UserDeactivated: That user is deactivated.
-            TokenForAnotherUser: That user is not `caller`.
+            TokenForAnotherUser: That user is another person.
+            RoleExceedsCaller: That user is a service account whose role exceeds that of `caller`.
             TokenAlreadyIssued: The request was made before.
             TooManyTokens: The limit of unexpired tokens is reached.
         """
@@ -182,10 +183,22 @@ class ServiceTokens:
         if holder is None:
             raise UserNotFound(wanted)
         if holder.id != caller.id:
-            raise TokenForAnotherUser(holder.id)
+            if holder.kind is not UserKind.SERVICE:
+                raise TokenForAnotherUser(holder.id)
+            check_rank(caller, holder.role)
         if not holder.is_active:
             raise UserDeactivated(wanted)
         return holder
+
+
+def check_rank(caller: User, role: Role) -> None:
+    """Check that `caller` may manage users with a role, or act as programs with it.
+
+    Raises:
+        RoleExceedsCaller: The role is higher, or `caller` is an administrator and so is the user.
+    """
+    if RANK[role] > RANK[caller.role] or (role is Role.ADMIN and caller.role is not Role.OWNER):
+        raise RoleExceedsCaller(role)
 
 
 def is_uuid(text: str) -> bool:

@@ -9,8 +9,8 @@ from unicodedata import bidirectional, category
 from gateway.identity.domain import UserKind, UserRecord, UserState
 from gateway.identity.engine.service_tokens import (
     INVISIBLE_CATEGORIES,
-    RANK,
     REQUEST_ID_CHARACTERS_MAX,
+    check_rank,
     is_uuid,
 )
 from gateway.identity.engine.service_tokens import TOPIC as TOKENS_TOPIC
@@ -18,7 +18,6 @@ from gateway.identity.errors import (
     GroupNotFound,
     InvalidRequest,
     RequestIdReused,
-    RoleExceedsCaller,
     UserNotFound,
 )
 from gateway.identity.store.credentials import IdentityStore
@@ -114,7 +113,7 @@ class Users:
         if violations:
             raise InvalidRequest(*violations)
         assert asked.role is not None
-        _check_rank(caller, asked.role)
+        check_rank(caller, asked.role)
         group_ids = _checked_groups(asked.group_ids)
         now = self._clock.now()
         user = UserRecord(
@@ -158,7 +157,7 @@ class Users:
             name: getattr(asked, name) for name in asked.fields - {"group_ids", "state"}
         }
         if asked.role is not None and "role" in asked.fields:
-            _check_rank(caller, asked.role)
+            check_rank(caller, asked.role)
         group_ids = _checked_groups(asked.group_ids) if "group_ids" in asked.fields else None
         if "state" in asked.fields:
             values |= {"state": UserState.ACTIVE, "deactivated_at": None}
@@ -239,14 +238,14 @@ class Users:
             raise UserNotFound(user_id)
         user = await self.find(user_id)
         if user.id != caller.id:
-            _check_rank(caller, user.role)
+            check_rank(caller, user.role)
         return user
 
     async def _check_caller(self, caller: User, user_id: str) -> None:
         user = await self._identity_store.find_user(user_id) if is_uuid(user_id) else None
         if user is None:
             raise UserNotFound(user_id)
-        _check_rank(caller, user.role)
+        check_rank(caller, user.role)
 
     async def set_groups(self, user_id: str, group_ids: tuple[str, ...]) -> None:
         """Set the groups of a user.
@@ -268,11 +267,6 @@ class Users:
         self._bus.publish(
             Notice(TOPIC, user.id, user.version), Notice(TOKENS_TOPIC, user.id, user.version)
         )
-
-
-def _check_rank(caller: User, role: Role) -> None:
-    if RANK[role] > RANK[caller.role] or (role is Role.ADMIN and caller.role is not Role.OWNER):
-        raise RoleExceedsCaller(role)
 
 
 def _checked_groups(group_ids: tuple[str, ...]) -> tuple[str, ...]:

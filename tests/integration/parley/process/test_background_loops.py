@@ -64,6 +64,7 @@ LOOPS = {
         "ledger.enter",
         "limits.follow",
         "master_keys.follow",
+        "models.discover",
         "monitors.run",
         "notes.follow",
         "partials.write",
@@ -150,6 +151,8 @@ def of_chatd(directory: Path, database: str) -> dict[str, str]:
         "GATEWAY": f"unix:{directory}/none",
         "TOOLRUNNER": f"unix:{directory}/none",
         "MCPGATEWAY": f"unix:{directory}/none",
+        # Its models are asked for again until it answers, which nothing does at this port.
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
     }
 
 

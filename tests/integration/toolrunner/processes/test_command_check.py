@@ -91,3 +91,29 @@ async def test_a_node_that_cannot_run_commands_is_not_healthy_and_says_why(tmp_p
     if os.geteuid() == 0:
         # As a user whom no workspace has.
         assert os.stat(house.data / DIRECTORY).st_uid == WORKER_USERS.command_check
+
+
+async def test_a_node_whose_journal_cannot_be_written_is_not_healthy_and_says_why(
+    tmp_path: Path,
+) -> None:
+    house = House.build(tmp_path)
+    async with toolrunner(house) as node:
+
+        async def is_healthy() -> bool:
+            return (await status_of(house, node.pid)).healthy
+
+        async def is_ill() -> bool:
+            found = await status_of(house, node.pid)
+            return not found.healthy and found.problem is not None
+
+        await until(is_healthy)
+        service = psutil.Process(node.pid)
+        kept = service.rlimit(psutil.RLIMIT_FSIZE)
+        service.rlimit(psutil.RLIMIT_FSIZE, (4096, kept[1]))
+        try:
+            await until(is_ill)
+            problem = (await status_of(house, node.pid)).problem or ""
+        finally:
+            service.rlimit(psutil.RLIMIT_FSIZE, kept)
+        await until(is_healthy)
+    assert problem.startswith("commands cannot be run: the journal cannot be written (")

@@ -1,7 +1,9 @@
 import asyncio
+import errno
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
@@ -39,6 +41,34 @@ class RecordedReports:
 
     async def report(self, instance_file: Path, pid: int, living: tuple[str, ...]) -> None:
         self.deaths.put_nowait((instance_file, pid, living))
+
+
+class FailingReports(RecordedReports):
+    """Keeps what was reported, and fails as without free descriptors."""
+
+    async def report(self, instance_file: Path, pid: int, living: tuple[str, ...]) -> None:
+        await super().report(instance_file, pid, living)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
+class FailingTable(list[tuple[ProcessRecord, ...]]):
+    """A table that cannot be saved."""
+
+    def append(self, records: tuple[ProcessRecord, ...], /) -> None:
+        super().append(records)
+        raise psutil.AccessDenied(records[0].identity.pid)
+
+
+class FailingProbe(FakeProbe):
+    """Fails so many times before it looks."""
+
+    failures = 0
+
+    async def is_ready(self, signs: tuple[Readiness, ...]) -> bool:
+        if self.failures > 0:
+            self.failures -= 1
+            raise ValueError("not an answer")
+        return await super().is_ready(signs)
 
 
 @dataclass
@@ -300,4 +330,62 @@ async def test_a_death_is_reported_to_the_living_of_its_service_before_the_resta
         death = (two.instance_file, second.pid, ("unix:/chatd-2",))
         assert await bench.reports.deaths.get() == death
         assert bench.reports.deaths.empty()
+        bench.supervisor.stop()
+
+
+async def test_a_death_that_cannot_be_reported_ends_no_process() -> None:
+    first = replace(spec("chatd"), instance_file=Path("/run/chatd-0.instance"))
+    bench = Bench((first, spec("gateway", "chatd")), reports=FailingReports())
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        for restarts in (1, 2):
+            bench.launcher.children["chatd-0"].end(-9)
+            await bench.reports.deaths.get()
+            bench.clock.advance(await bench.clock.until_sleeping())
+            await bench.launcher.journal.until("launch chatd-0", restarts + 1)
+        assert not [entry for entry in bench.launcher.journal.entries if "terminate" in entry]
+        bench.supervisor.stop()
+
+
+async def test_a_table_that_cannot_be_saved_ends_no_process() -> None:
+    bench = Bench((spec("first"), spec("second", "first")), told=FailingTable())
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        bench.launcher.children["second-0"].end(-9)
+        bench.clock.advance(await bench.clock.until_sleeping())
+        await bench.launcher.journal.until("launch second-0", 2)
+        assert not [entry for entry in bench.launcher.journal.entries if "terminate" in entry]
+        bench.supervisor.stop()
+    assert [len(records) for records in bench.told] == [1, 2, 2]
+
+
+async def test_a_readiness_check_that_fails_itself_is_repeated() -> None:
+    probe = FailingProbe()
+    bench = Bench((spec("first"), spec("second", "first")), probe=probe)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        probe.failures = 1
+        bench.launcher.children["second-0"].end(-9)
+        bench.clock.advance(await bench.clock.until_sleeping())
+        await bench.launcher.journal.until("launch second-0", 2)
+        bench.clock.advance(await bench.clock.until_sleeping())
+        bench.supervisor.stop()
+    assert bench.launcher.journal.entries.count("terminate first-0") == 1
+
+
+async def test_a_launch_that_fails_unexpectedly_is_tried_again_later() -> None:
+    bench = Bench((spec("only"),))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        bench.launcher.refusals = 1
+        bench.launcher.refusal = psutil.NoSuchProcess(1)
+        bench.launcher.children["only-0"].end(-9)
+        bench.clock.advance(await bench.clock.until_sleeping())
+        await bench.launcher.journal.until("refuse only-0")
+        bench.clock.advance(await bench.clock.until_sleeping())
+        await bench.launcher.journal.until("launch only-0", 2)
         bench.supervisor.stop()

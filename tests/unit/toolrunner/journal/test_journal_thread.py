@@ -1,9 +1,11 @@
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -157,3 +159,42 @@ async def test_a_closed_journal_takes_nothing(tmp_path: Path) -> None:
         pass
     with pytest.raises(JournalFailed):
         await journal.run(lambda journal: journal.generation)
+
+
+class FailingJournal(Journal):
+    """Fails once in a way that it does not expect, inside of a transaction."""
+
+    has_failed = False
+
+    def together(self, works: Sequence[Callable[[Journal], Any]]) -> list[Done | Failed]:
+        if not self.has_failed:
+            self.has_failed = True
+            self._connection.execute("BEGIN IMMEDIATE")
+            raise MemoryError
+        return super().together(works)
+
+
+async def test_an_unexpected_failure_is_answered_and_the_thread_goes_on(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1) as executor:
+
+        def open_failing() -> FailingJournal:
+            _, connection = opened(tmp_path)
+            return FailingJournal(connection, "first", CLOCK, frozenset())
+
+        failing = await loop.run_in_executor(executor, open_failing)
+        journal = JournalThread(failing, loop)
+        serving = loop.run_in_executor(executor, journal.serve)
+        try:
+            async with asyncio.timeout(5):
+                with pytest.raises(JournalFailed, match="MemoryError"):
+                    await journal.run(lambda journal: journal.begin(effect("one"), None))
+                assert await journal.run(lambda each: each.begin(effect("two"), None)) == Begun()
+        finally:
+            journal.stop()
+            await serving
+            await loop.run_in_executor(executor, failing.close)
+    reopened, _ = opened(tmp_path)
+    assert reopened.execution(key_of("one")) is None
+    assert reopened.execution(key_of("two")) is not None
+    reopened.close()

@@ -83,7 +83,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SECRET_ALREADY_SHOWN: _ErrorReason.ValueType  # 29
     """This request id made a key or a link before, whose text cannot be told again. Metadata: {"id": "..."}."""
     ERROR_REASON_TOKEN_FOR_ANOTHER_USER: _ErrorReason.ValueType  # 30
-    """Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+    """Service tokens are issued for oneself and for service accounts only. Metadata: {"user_id": "..."}."""
     ERROR_REASON_TOO_MANY_API_KEYS: _ErrorReason.ValueType  # 31
     """The user has as many unexpired API keys as one may have. Metadata: {"api_keys_max": "100"}."""
     ERROR_REASON_SERVICE_ACCOUNT: _ErrorReason.ValueType  # 32
@@ -193,7 +193,7 @@ ERROR_REASON_API_KEY_NOT_FOUND: ErrorReason.ValueType  # 28
 ERROR_REASON_SECRET_ALREADY_SHOWN: ErrorReason.ValueType  # 29
 """This request id made a key or a link before, whose text cannot be told again. Metadata: {"id": "..."}."""
 ERROR_REASON_TOKEN_FOR_ANOTHER_USER: ErrorReason.ValueType  # 30
-"""Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+"""Service tokens are issued for oneself and for service accounts only. Metadata: {"user_id": "..."}."""
 ERROR_REASON_TOO_MANY_API_KEYS: ErrorReason.ValueType  # 31
 """The user has as many unexpired API keys as one may have. Metadata: {"api_keys_max": "100"}."""
 ERROR_REASON_SERVICE_ACCOUNT: ErrorReason.ValueType  # 32

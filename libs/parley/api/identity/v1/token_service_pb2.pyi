@@ -38,7 +38,9 @@ class IssueServiceTokenRequest(_message.Message):
     name: _builtins.str
     """What the holder calls itself, 1 to 64 characters; need not be unique."""
     user_id: _builtins.str
-    """User the holder acts for: the caller, which empty means too. A token for another person is refused."""
+    """User the holder acts for: the caller, which empty means too, or a service account within the caller's rank. A token for
+    another person is refused.
+    """
     lifetime_s: _builtins.int
     """Seconds the token is accepted, 60 to 31622400 (366 days); 0 means 7776000 (90 days)."""
     @_builtins.property
