@@ -50,6 +50,12 @@ class Address:
         return cls(split.scheme == "https", host or split.hostname, port), target
 
     @property
+    def origin(self) -> str:
+        """Return scheme, host and port, as `https://host:443`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.is_secure else 'http'}://{host}:{self.port}"
+
+    @property
     def authority(self) -> str:
         """Return the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host

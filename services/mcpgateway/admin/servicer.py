@@ -24,6 +24,11 @@ from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.access import Access
 from mcpgateway.servers.changes import ChangeKind, ServerChanges, changed_fields
+from mcpgateway.servers.credential_origins import (
+    check_origins,
+    credential_origins,
+    origins_text,
+)
 from mcpgateway.servers.definitions import Definitions
 from mcpgateway.servers.domain import Availability, Credentials, Server, ServerId, ServerSettings
 from mcpgateway.servers.errors import InvalidRequest, ServerNotFound, SlugInUse
@@ -36,6 +41,7 @@ from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceServicer
 from parley.identity import Caller, Role
 from parley.rpc import current_caller
+from parley.telemetry import audit
 
 PAGE_SIZE: Final = 50
 READERS_OF_ALL: Final = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
@@ -121,7 +127,9 @@ class ServerServicer(McpServerServiceServicer):
                 raise SlugInUse(before.settings.slug)
             given = _given_credentials(request, before, settings)
             check_server(settings, stored if given is None else given, {})
-            _check_key_header(before.settings, settings, given)
+            if given is None:
+                _check_key_header(before.settings, settings)
+                check_origins(before, settings)
             return settings, given
 
         record = RequestRecord(_owner_of_requests(), request.request_id, _sha256(request))
@@ -134,6 +142,7 @@ class ServerServicer(McpServerServiceServicer):
                 before.settings, after.settings, has_new_credentials=has_new_credentials
             )
             await self._governance.changes.add(after, _user_id(), ChangeKind.UPDATED, fields)
+            _record_origins(before, after)
             self._changed(after.id, after.version)
         return api.UpdateServerResponse(server=await self._shown(after))
 
@@ -305,12 +314,23 @@ def _given_credentials(
     return None if settings.auth_kind is before.settings.auth_kind else Credentials()
 
 
-def _check_key_header(
-    before: ServerSettings, after: ServerSettings, given: Credentials | None
-) -> None:
+def _check_key_header(before: ServerSettings, after: ServerSettings) -> None:
     """Reject another header for a key that is stored under the old one."""
-    if given is None and before.api_key_header != after.api_key_header:
+    if before.api_key_header != after.api_key_header:
         raise InvalidRequest({CREDENTIALS: "give the API key again, because its header changes"})
+
+
+def _record_origins(before: Server, after: Server) -> None:
+    """Log for auditors that credentials are sent elsewhere than before."""
+    old, new = credential_origins(before.settings), credential_origins(after.settings)
+    if old != new:
+        audit(
+            "mcp_server.origin_changed",
+            user_id=_user_id(),
+            server_id=after.id,
+            old_origin=origins_text(old),
+            new_origin=origins_text(new),
+        )
 
 
 def _reads_all() -> bool:

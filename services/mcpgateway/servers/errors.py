@@ -7,6 +7,7 @@ McpError
 ├── ServerDisabled          an admin disabled it
 ├── SlugTaken               another server has the slug
 ├── SlugInUse               chats have used the server, so its slug stays
+├── CredentialsNeeded       stored credentials would be sent to another origin
 ├── VersionConflict         the server changed since it was read
 ├── GroupsUnavailable       the groups of users cannot be read now
 ├── NeedsConnect            the user has not connected their account
@@ -90,6 +91,23 @@ class SlugInUse(McpError):
     def __init__(self, slug: str) -> None:
         super().__init__(f"chats have used tools of {slug!r}, so the slug cannot change")
         self.slug = slug
+
+
+class CredentialsNeeded(McpError):
+    """A change would send stored credentials to another origin than they were given for.
+
+    Attributes:
+        old_origin: Where they are sent to now.
+        new_origin: Where they would be sent to.
+    """
+
+    def __init__(self, old_origin: str, new_origin: str) -> None:
+        super().__init__(
+            f"the stored credentials were given for {old_origin} and would be sent to "
+            f"{new_origin}; give them again in the same request"
+        )
+        self.old_origin = old_origin
+        self.new_origin = new_origin
 
 
 class VersionConflict(McpError):

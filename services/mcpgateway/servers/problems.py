@@ -8,6 +8,7 @@ from mcpgateway.servers.errors import (
     CallAcknowledged,
     CallNotFound,
     CatalogueChanged,
+    CredentialsNeeded,
     CredentialsRefused,
     ExecutionIdReused,
     GroupsUnavailable,
@@ -53,6 +54,12 @@ def _table(reason: str, *attributes: str) -> Callable[[McpError], Problem]:
 def _invalid(error: InvalidRequest) -> Problem:
     violations = tuple(Violation(field, text) for field, text in error.problems.items())
     return Problem.of("INVALID_REQUEST", str(error), violations=violations)
+
+
+def _credentials_needed(error: CredentialsNeeded) -> Problem:
+    metadata = {"old_origin": error.old_origin, "new_origin": error.new_origin}
+    violation = Violation("credentials", f"give them again, for {error.new_origin}")
+    return Problem.of("CREDENTIALS_NEEDED", str(error), metadata, violations=(violation,))
 
 
 def _journal_changed(error: JournalChanged) -> Problem:
@@ -103,6 +110,7 @@ ERRORS: ErrorTable = {
     ServerDisabled: _table("SERVER_DISABLED", "server_id"),
     SlugTaken: _table("SLUG_TAKEN", "slug"),
     SlugInUse: _table("SLUG_IN_USE", "slug"),
+    CredentialsNeeded: _credentials_needed,
     VersionConflict: _table("VERSION_CONFLICT", "version"),
     GroupsUnavailable: _groups_unavailable,
     NeedsConnect: _table("NEEDS_CONNECT", "server_id"),

@@ -1,7 +1,7 @@
 """`parley mcp set`: changes settings of an MCP server."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -27,7 +27,17 @@ LISTS = ("tool_allow_list", "tool_deny_list", "user_ids", "group_ids")
 _CHANGES = (
     click.option("--name", "display_name", help="Name to show."),
     click.option("--description", help="What it is for."),
-    click.option("--url", help="Where it is reached; values of users and approvals are deleted."),
+    click.option(
+        "--url",
+        help="Where it is reached; values of users and approvals are deleted. Another host needs "
+        "--credentials-stdin if credentials are stored.",
+    ),
+    click.option(
+        "--credentials-stdin",
+        is_flag=True,
+        help="Read its API key, OAuth client secret or headers (NAME: VALUE, one on a line) from "
+        "standard input.",
+    ),
     click.option(
         "--transport", type=click.Choice(["streamable_http", "sse"]), help="How to talk to it."
     ),
@@ -106,8 +116,15 @@ def change_options(command: Any) -> Any:
     return command
 
 
-def changes_of(options: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
+def changes_of(
+    options: Mapping[str, Any], server: Mapping[str, Any], lines: Sequence[str]
+) -> dict[str, Any]:
     """Return what to change of a server, with lists as a whole.
+
+    Args:
+        options: The options of the command.
+        server: The server as it is stored.
+        lines: The lines of standard input, if credentials are read from there.
 
     Raises:
         UsageError: Nothing is to be changed, or options contradict each other.
@@ -125,6 +142,8 @@ def changes_of(options: Mapping[str, Any], server: Mapping[str, Any]) -> dict[st
             changes |= {name: [] for name in names}
     if options["limits"]:
         changes["limits"] = {**(server.get("limits") or {}), **_limits(options["limits"])}
+    if options["credentials_stdin"]:
+        changes["credentials"] = _credentials(server["auth_kind"], lines)
     if not changes:
         raise click.UsageError("Name at least one change; --help lists them.")
     return changes
@@ -137,6 +156,23 @@ def print_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
             continue
         was, now = (json.dumps(each.get(name), ensure_ascii=False) for each in (before, after))
         click.echo(f"{name}: {was} -> {now}")
+
+
+def _credentials(auth_kind: str, lines: Sequence[str]) -> dict[str, Any]:
+    given = [line for line in lines if line.strip()]
+    if auth_kind == "custom_headers":
+        if not given or any(":" not in line for line in given):
+            raise click.UsageError("Give a line NAME: VALUE for each header.")
+        pairs = (line.split(":", 1) for line in given)
+        return {
+            "custom_headers": {"headers": {name.strip(): value.strip() for name, value in pairs}}
+        }
+    secrets = {"api_key": "api_key", "oauth2": "oauth_client_secret"}
+    if auth_kind not in secrets:
+        raise click.UsageError("This server has no credentials.")
+    if len(given) != 1:
+        raise click.UsageError("Give the credentials as one line.")
+    return {secrets[auth_kind]: given[0]}
 
 
 def _limits(given: tuple[str, ...]) -> dict[str, int]:

@@ -130,7 +130,8 @@ def change(server: str, **options: Any) -> None:
     found = _found(api, server)
     headers = {**_key(), "If-Match": f'"{found["version"]}"'}
     path = f"{SERVERS}/{found['id']}"
-    changed = api.call("PATCH", path, changes_of(options, found), headers, needs="id")
+    lines = sys.stdin.read().splitlines() if options["credentials_stdin"] else ()
+    changed = api.call("PATCH", path, changes_of(options, found, lines), headers, needs="id")
     print_changes(found, changed)
 
 

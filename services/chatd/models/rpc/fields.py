@@ -254,5 +254,4 @@ def _origin(url: str) -> str:
         address, _ = Address.read(url)
     except AddressInvalid:
         return url  # Nothing can be sent there, so it equals no other URL's origin.
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    return f"{'https' if address.is_secure else 'http'}://{host}:{address.port}"
+    return address.origin

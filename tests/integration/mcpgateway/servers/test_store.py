@@ -1,21 +1,29 @@
 """Servers and their secrets in PostgreSQL."""
 
+import asyncio
 from dataclasses import replace
 
 import asyncpg
 import pytest
 
+from mcpgateway.servers.credential_origins import check_origins
 from mcpgateway.servers.domain import (
     AuthKind,
     Availability,
     Credentials,
     Limits,
     OAuthSettings,
+    Server,
     ServerId,
     ServerSettings,
     Transport,
 )
-from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
+from mcpgateway.servers.errors import (
+    CredentialsNeeded,
+    RequestIdReused,
+    ServerNotFound,
+    SlugTaken,
+)
 from mcpgateway.servers.store import STORED_KEYS, RequestRecord, ServerFilter, Servers
 from parley.postgres import Database
 from parley.secrets import Keyring, SecretBox
@@ -144,6 +152,49 @@ async def test_credentials_do_not_move_with_a_server(servers: Servers) -> None:
     moved = await servers.get(an_id(1))
     assert moved.settings.url == "https://new.example/mcp"
     assert (moved.has_credentials, moved.header_names) == (False, ())
+
+
+async def test_a_move_sees_credentials_that_were_stored_while_it_waited(
+    servers: Servers, database: Database
+) -> None:
+    await servers.create(SERVER_ID, FULL, Credentials(), a_request("create"))
+
+    def store(before: Server, _: Credentials) -> tuple[ServerSettings, Credentials]:
+        return before.settings, Credentials(oauth_client_secret=SECRET)
+
+    def move(before: Server, _: Credentials) -> tuple[ServerSettings, None]:
+        moved = replace(before.settings, url="https://new.example/mcp")
+        check_origins(before, moved)
+        return moved, None
+
+    async def refuse_move() -> None:
+        with pytest.raises(CredentialsNeeded):
+            await servers.update(SERVER_ID, 0, move, a_request("move"))
+
+    async with (
+        asyncio.timeout(20),
+        asyncio.TaskGroup() as tasks,
+        database.pool.acquire() as connection,
+        connection.transaction(),
+    ):
+        await connection.execute("SELECT 1 FROM mcp.servers FOR UPDATE")
+        tasks.create_task(servers.update(SERVER_ID, 0, store, a_request("store")))
+        await until_waiting(database, 1)
+        tasks.create_task(refuse_move())
+        await until_waiting(database, 2)
+
+    after = await servers.get(SERVER_ID)
+    assert (after.settings.url, after.has_credentials) == (FULL.url, True)
+
+
+async def until_waiting(database: Database, sessions: int) -> None:
+    """Wait until that many sessions of the database wait for a lock."""
+    waiting = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()
+    """
+    while await database.pool.fetchval(waiting) < sessions:
+        await database.pool.execute("SELECT pg_sleep(0.005)")
 
 
 async def test_only_enabled_forced_servers_are_forced(servers: Servers) -> None:

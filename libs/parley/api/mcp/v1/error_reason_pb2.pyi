@@ -50,6 +50,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The settings cannot work; an admin has to change them. Metadata: {"server_id": "...", "field": "url"}."""
     ERROR_REASON_ADDRESS_BLOCKED: _ErrorReason.ValueType  # 16
     """The address is private, or plain HTTP, and not allowed by the operator. Metadata: {"host": "..."}."""
+    ERROR_REASON_CREDENTIALS_NEEDED: _ErrorReason.ValueType  # 17
+    """The change would send stored credentials to another host; give them again. Metadata: {"old_origin": "https://a.example:443", "new_origin": "https://b.example:443"}."""
     ERROR_REASON_TOOL_NOT_FOUND: _ErrorReason.ValueType  # 20
     """The server has no such tool for this caller. Metadata: {"server_id": "...", "tool": "..."}."""
     ERROR_REASON_TOOL_DENIED: _ErrorReason.ValueType  # 21
@@ -160,6 +162,8 @@ ERROR_REASON_MISCONFIGURED: ErrorReason.ValueType  # 15
 """The settings cannot work; an admin has to change them. Metadata: {"server_id": "...", "field": "url"}."""
 ERROR_REASON_ADDRESS_BLOCKED: ErrorReason.ValueType  # 16
 """The address is private, or plain HTTP, and not allowed by the operator. Metadata: {"host": "..."}."""
+ERROR_REASON_CREDENTIALS_NEEDED: ErrorReason.ValueType  # 17
+"""The change would send stored credentials to another host; give them again. Metadata: {"old_origin": "https://a.example:443", "new_origin": "https://b.example:443"}."""
 ERROR_REASON_TOOL_NOT_FOUND: ErrorReason.ValueType  # 20
 """The server has no such tool for this caller. Metadata: {"server_id": "...", "tool": "..."}."""
 ERROR_REASON_TOOL_DENIED: ErrorReason.ValueType  # 21

@@ -183,7 +183,9 @@ class UpdateServerRequest(_message.Message):
 
     @_builtins.property
     def credentials(self) -> _server_pb2.McpServerCredentials:
-        """New secrets; absent keeps what is stored, without a secret deletes it. Secrets that no longer fit `auth_kind` are deleted."""
+        """New secrets; absent keeps what is stored, without a secret deletes it. Secrets that no longer fit `auth_kind` are deleted.
+        Needed if stored secrets would be sent to another origin than before.
+        """
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """`parley mcp set` against a scripted gateway."""
 
+import io
+
 import pytest
 
 from parley.cli.invocation import Invocation
@@ -51,6 +53,55 @@ def test_limits_are_added_to_those_that_stand_and_lists_are_emptied() -> None:
         "tool_deny_list": [],
         "is_required": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("auth_kind", "given", "sent"),
+    [
+        ("api_key", "k3y\n", {"api_key": "k3y"}),
+        ("oauth2", "s3cret", {"oauth_client_secret": "s3cret"}),
+        (
+            "custom_headers",
+            "X-Key: a:b\nX-Team: c\n",
+            {"custom_headers": {"headers": {"X-Key": "a:b", "X-Team": "c"}}},
+        ),
+    ],
+)
+def test_another_host_is_given_its_credentials_from_standard_input(
+    auth_kind: str, given: str, sent: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    server = {**SERVER, "auth_kind": auth_kind}
+    listed = Answer(200, {"items": [server], "next_cursor": None})
+    with fake_api(listed, Answer(200, server)) as api:
+        url = "https://new.example/mcp"
+        assert parley(api, "notes", "--url", url, "--credentials-stdin") == 0
+    assert api.requests[-1].body == {"url": url, "credentials": sent}
+
+
+@pytest.mark.parametrize(
+    ("auth_kind", "given", "said"),
+    [
+        ("none", "k3y", "has no credentials"),
+        ("api_key", "", "as one line"),
+        ("custom_headers", "k3y", "NAME: VALUE"),
+    ],
+)
+def test_credentials_that_do_not_fit_the_server_are_not_sent(
+    auth_kind: str,
+    given: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    listed = Answer(200, {"items": [{**SERVER, "auth_kind": auth_kind}], "next_cursor": None})
+    with fake_api(listed) as api:
+        assert parley(api, "notes", "--credentials-stdin") == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "k3y" not in error
+    assert [each.method for each in api.requests] == ["GET"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import { AreaField, CheckField, SelectField, TextField } from "../forms/fields.t
 import { Form, useSaving } from "../forms/form.tsx";
 import { Button } from "../ui/button.tsx";
 import { complain } from "../ui/toasts.tsx";
+import { needsCredentials } from "./origins.ts";
 import { type Probe, ProbeResult } from "./probe.tsx";
 import type { Server } from "./selection.ts";
 import { refreshServers } from "./servers.ts";
@@ -123,7 +124,7 @@ export function ServerForm({ server, onDone }: Props) {
         <SelectField label="Transport" value={values.transport} options={TRANSPORTS} onChange={(transport) => set({ transport })} />
         <SelectField label="Authorized by" value={values.auth_kind} options={KINDS} onChange={(auth_kind) => set({ auth_kind, secret: "" })} />
       </div>
-      <Credentials values={values} server={server} set={set} />
+      <Credentials values={values} server={server} set={set} problem={saving.of("/credentials")} />
       <div className="form-row">
         <SelectField label="Used by" value={values.availability} options={AVAILABILITIES} onChange={(availability) => set({ availability })} />
         <SelectField label="A person approves calls" value={values.approval_policy} options={APPROVALS} onChange={(approval_policy) => set({ approval_policy })} />
@@ -148,14 +149,15 @@ interface PartProps {
   set: (change: Partial<Values>) => void;
 }
 
-function Credentials({ values, server, set }: PartProps & { server: Server | undefined }) {
+function Credentials({ values, server, set, problem }: PartProps & { server: Server | undefined; problem: string | undefined }) {
   const stored = server?.stored_credentials;
-  const hint = "Empty keeps what is stored.";
+  const isMoved = server !== undefined && needsCredentials(server, values.url);
+  const hint = isMoved ? "Give it again: what is stored was given for another host." : "Empty keeps what is stored.";
   if (values.auth_kind === "oauth2") {
     return (
       <div className="form-row">
         <TextField label="Client id" value={values.client_id} onChange={(client_id) => set({ client_id })} hint="Empty: this installation introduces or registers itself." />
-        <TextField label="Client secret" type="password" value={values.secret} onChange={(secret) => set({ secret })} hint={stored?.has_oauth_client_secret ? hint : ""} />
+        <TextField label="Client secret" type="password" value={values.secret} onChange={(secret) => set({ secret })} problem={problem} hint={stored?.has_oauth_client_secret ? hint : ""} />
       </div>
     );
   }
@@ -163,14 +165,14 @@ function Credentials({ values, server, set }: PartProps & { server: Server | und
     return (
       <div className="form-row">
         <TextField label="Header of the key" value={values.header} onChange={(header) => set({ header })} placeholder="Authorization" />
-        <TextField label="Key" type="password" value={values.secret} onChange={(secret) => set({ secret })} hint={stored?.has_api_key ? hint : ""} />
+        <TextField label="Key" type="password" value={values.secret} onChange={(secret) => set({ secret })} problem={problem} hint={stored?.has_api_key ? hint : ""} />
       </div>
     );
   }
   if (values.auth_kind !== "custom_headers") return null;
   const names = stored?.custom_header_names ?? [];
   return (
-    <AreaField label="Headers" rows={3} value={values.secret} onChange={(secret) => set({ secret })} hint={names.length ? `Stored: ${names.join(", ")}. ${hint}` : "Name: value, one on a line."} />
+    <AreaField label="Headers" rows={3} value={values.secret} onChange={(secret) => set({ secret })} problem={problem} hint={names.length ? `Stored: ${names.join(", ")}. ${hint}` : "Name: value, one on a line."} />
   );
 }
 
