@@ -122,6 +122,12 @@ class Settings(ServiceSettings):
         default=180.0,
         at_least=0,
     )
+    model_outage_max_s: float = setting(
+        "Seconds for which a provider is tried that fails with a status of 500 or more or is "
+        "overloaded, together with the time in which calls to it are held back.",
+        default=600.0,
+        at_least=0,
+    )
     model_startup_s: float = setting(
         "Seconds until the first data of an answer, after which the attempt has failed.",
         default=60.0,

@@ -1,8 +1,10 @@
 """Wiring of the slice `goals`."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from chatd.chats.rpc.defaults import ConfiguredDefaults
+from chatd.chats.rpc.methods import shares_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.components import Components
 from chatd.errors import ERRORS
@@ -42,6 +44,7 @@ def open_goals(components: Components, messages: Messages, processes: Processes)
     ports = GoalPorts(
         store,
         chats.stores.ownership.require,
+        partial(shares_of, chats.stores, spend.groups),
         ConfiguredDefaults(catalogue.configuration),
         clock.now,
         pursuit.poke,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from chatd.chats.domain.chat import Status
-from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.messages import ChatMode, FinishReason
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
@@ -59,6 +59,7 @@ class Agent:
         is_forked: Whether it works in a fork of its parent's workspace, which has its id.
         is_done: Whether it has ended its work, successfully or not.
         report: Its last answer.
+        finish_reason: Why that ended; interrupted also if it stopped without a further answer.
         error: Why it failed; empty if it did not.
     """
 
@@ -73,6 +74,7 @@ class Agent:
     version: int  # The version of its history, which tells one end from the next.
     is_forked: bool = False
     orders: AgentOrders = NO_ORDERS
+    finish_reason: FinishReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
@@ -44,18 +44,24 @@ SELECT_TREE = """
         EXISTS (SELECT 1 FROM chat.chats WHERE id = $2) AS is_known
 """
 
-# The children of a chat with their last answer and their cost, in the order of their start.
+# The children of a chat with their last answer and their cost, in the order of their start. A child
+# that rests behind a message or a result without an answer was interrupted.
 # May run: process.
 SELECT_CHILDREN = """
     SELECT c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, c.orders::text AS orders,
         e.status, e.queue_length, e.history_version,
         e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
+        answer.finish_reason, coalesce((
+            SELECT m.role <> 'assistant' FROM chat.chat_messages m
+            WHERE m.chat_id = c.id AND NOT m.is_deleted AND NOT m.is_compressed
+            ORDER BY m.id DESC LIMIT 1), false) AS is_unanswered,
         (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
             WHERE u.chat_id = c.id) AS cost_micros
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     LEFT JOIN LATERAL (
-        SELECT m.content FROM chat.chat_messages m
+        SELECT m.content, m.finish_reason FROM chat.chat_messages m
         WHERE m.chat_id = c.id AND m.role = 'assistant' AND NOT m.is_deleted
+            AND NOT m.is_compressed
         ORDER BY m.id DESC LIMIT 1) AS answer ON true
     WHERE c.root_chat_id = $1 AND c.parent_chat_id = $2 ORDER BY c.created_at, c.id
 """
@@ -211,4 +217,11 @@ def _agent_of(row: asyncpg.Record) -> Agent:
         version=row["history_version"],
         is_forked=bool(row["is_forked"]),
         orders=NO_ORDERS if row["orders"] is None else _orders.decode(row["orders"]),
+        finish_reason=_finish_reason_of(row),
     )
+
+
+def _finish_reason_of(row: asyncpg.Record) -> FinishReason | None:
+    if row["status"] == Status.WAITING and row["is_unanswered"]:
+        return FinishReason.INTERRUPTED
+    return None if row["finish_reason"] is None else FinishReason(row["finish_reason"])

@@ -55,6 +55,15 @@ class FinishReason(StrEnum):
     OTHER = "other"
 
 
+#: Answers that ended so are not complete.
+CUT = frozenset({FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.INTERRUPTED})
+
+
+def cut_field(reason: FinishReason | None) -> dict[str, object]:
+    """Return the field `cut` of a result that has an answer; none if the answer is complete."""
+    return {"cut": reason.value} if reason is not None and reason in CUT else {}
+
+
 @dataclass(frozen=True, slots=True)
 class TurnError:
     """Why a turn failed, in a message that is safe to show to users.

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
+from chatd.content.domain.messages import CUT
 from chatd.content.domain.prompts import PromptMessage
 from chatd.goals.domain.goal import Goal, RestingChat, Verdict
 from chatd.goals.domain.judging import VerdictUnreadable, judge_prompt, verdict_of
@@ -23,6 +24,10 @@ CALL_S: Final = 45.0
 TOTAL_S: Final = 60.0
 TOKENS_MAX: Final = 800
 UNREADABLE: Final = "The judge gave no verdict that can be read; resume the goal to ask it again."
+CUT_VERDICT: Final = (
+    "The answer of the judge is not complete ({cut}), so it is no verdict; resume the goal to ask "
+    "it again."
+)
 NO_JUDGE: Final = "No model can judge the goal now: it needs one, and money of its owner for it."
 
 
@@ -90,6 +95,8 @@ class ModelJudge:
         if generated is None:
             raise CallRefused(NO_JUDGE)
         self._bill(generated.entry, goal.owner.id)
+        if generated.finish_reason in CUT:
+            raise CallRefused(CUT_VERDICT.format(cut=generated.finish_reason))
         try:
             return verdict_of(generated.text)
         except VerdictUnreadable:

@@ -16,7 +16,7 @@ from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRe
 from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.domain.commands import BusyBehavior, Command, Interrupt, SendMessage
 from chatd.chats.domain.errors import FenceLost
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, Role, cut_field
 from chatd.content.domain.orders import checked_report
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
@@ -327,6 +327,7 @@ def _told(agent: Agent) -> dict[str, object]:
         told["isolation"] = "fork"
     if agent.is_done:
         told["version"] = agent.version
+        told |= cut_field(agent.finish_reason)
     if agent.is_done and agent.report:
         told |= _report(agent)
     if agent.error:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from chatd.chats.domain.agents import Agent
 from chatd.chats.domain.chat import Message, NewMessage
-from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.messages import Role, Visibility, cut_field
 from chatd.content.domain.orders import checked_report
 from chatd.content.domain.parts import Text, ToolResult
 from chatd.content.domain.tools import SPAWN_AGENT
@@ -64,8 +64,13 @@ def _report(agent: Agent) -> str:
     how = f"failed: {agent.error}" if agent.error else "has ended"
     head = f'<agent_report agent_id="{agent.chat_id}" version="{agent.version}">'
     report = truncated(agent.report, REPORT_BYTES_MAX)
-    invalid = _invalid(agent)
-    return f"{head}\nYour agent {json.dumps(agent.name)} {how}.{invalid}\n{report}\n</agent_report>"
+    notes = _cut(agent) + _invalid(agent)
+    return f"{head}\nYour agent {json.dumps(agent.name)} {how}.{notes}\n{report}\n</agent_report>"
+
+
+def _cut(agent: Agent) -> str:
+    cut = cut_field(agent.finish_reason).get("cut")
+    return f" Its report is not complete (cut: {cut})." if cut else ""
 
 
 def _invalid(agent: Agent) -> str:

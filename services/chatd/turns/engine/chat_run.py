@@ -40,10 +40,9 @@ from chatd.turns.domain.retries import (
     GiveUp,
     RetryIn,
     after_failed_step,
-    held_back_since_of,
     seconds_since,
+    series_of,
     spent,
-    unreachable_since,
 )
 from chatd.turns.domain.steps import (
     CallModel,
@@ -320,14 +319,13 @@ class ChatRun:
         session.unfinished = None
         attempt = session.state.generation_attempt
         limits = self._ports.limits.retries
-        since = unreachable_since(session.state.retry, error, clock.now())
-        held_back_since = held_back_since_of(session.state.retry, error, clock.now())
+        series = series_of(session.state.retry, error, clock.now())
         failed = Failed(
             error,
             attempt,
             self._chats_running(),
-            seconds_since(since, clock.now()),
-            seconds_since(held_back_since, clock.now()),
+            seconds_since(series.unreachable_since, clock.now()),
+            seconds_since(series.outage_since, clock.now()),
         )
         if await self._fall_back(failed):
             return
@@ -340,7 +338,14 @@ class ChatRun:
                 told = error.turn_error
                 fallback = None if session.state.retry is None else session.state.retry.fallback
                 retry = Retry(
-                    attempt, delay_ms, retrying_at, told, since, held_back_since, fallback
+                    attempt,
+                    delay_ms,
+                    retrying_at,
+                    told,
+                    series.unreachable_since,
+                    series.held_back_since,
+                    fallback,
+                    series.outage_since,
                 )
                 bill = session.billed(CallOutcome.FAILED)
                 await session.apply(RecordRetry(session.fence, retry, bill))

@@ -9,7 +9,7 @@ from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
-from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.messages import ChatMode, FinishReason
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.store.catalogue import StoredCatalogue
@@ -34,6 +34,14 @@ REQUEST = SpawnRequest(
 )
 OTHER = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000b"))
 DEEP = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000c"), depth=2)
+
+ADD_MESSAGE = """
+    INSERT INTO chat.chat_messages
+        (chat_id, id, revision, role, visibility, content, content_version, is_compressed,
+        is_deleted, created_by, created_at, finish_reason)
+    VALUES ($1, $2, 1, $3, 'both', '[]', 1, false, false, '', now(), $4)
+"""
+REST = "UPDATE chat.chat_exec SET status = 'waiting' WHERE chat_id = $1"
 
 
 @pytest.fixture
@@ -98,3 +106,28 @@ async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_s
     assert await agents.is_started(REQUEST, limits)
     assert not await agents.is_started(OTHER, AgentLimits())
     assert await agents.spawn(CLAIM, REQUEST, limits) is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([("assistant", "stop")], FinishReason.STOP),
+        ([("assistant", "length")], FinishReason.LENGTH),
+        ([("assistant", "interrupted")], FinishReason.INTERRUPTED),
+        ([("assistant", "tool_calls"), ("tool", None)], FinishReason.INTERRUPTED),
+        ([], FinishReason.INTERRUPTED),
+        ([("assistant", None)], None),
+    ],
+)
+async def test_an_agent_is_read_with_why_its_last_answer_ended(
+    agents: Agents,
+    pool: Pool,
+    answers: list[tuple[str, str | None]],
+    reason: FinishReason | None,
+) -> None:
+    await agents.spawn(CLAIM, REQUEST, AgentLimits())
+    for place, (role, finish_reason) in enumerate(answers):
+        await pool.execute(ADD_MESSAGE, REQUEST.chat_id, place + 2, role, finish_reason)
+    await pool.execute(REST, REQUEST.chat_id)
+    (child,) = await agents.children(ROOT, ROOT)
+    assert (child.is_done, child.finish_reason) == (True, reason)

@@ -1,12 +1,14 @@
-"""Agents in forks: nothing is copied for one that exists or is refused."""
+"""Agents in forks: nothing is copied for one that exists or is refused. Reports that were cut."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import Command
+from chatd.content.domain.messages import FinishReason
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -30,6 +32,7 @@ class Children:
     def __init__(self) -> None:
         self.started: dict[ChatId, SpawnRequest] = {}
         self.is_full = self.is_full_at_last = False
+        self.agents: tuple[Agent, ...] = ()
 
     async def is_started(self, request: SpawnRequest, limits: AgentLimits) -> bool:
         if request.chat_id not in self.started and self.is_full:
@@ -47,7 +50,7 @@ class Children:
         return ChatState(request.chat_id, Status.RUNNING, 1, 1, 0, MessageId(1))
 
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
-        return ()
+        return self.agents
 
     async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
         return ()
@@ -113,10 +116,16 @@ class Stage:
 
     async def spawn(self, context: TurnContext) -> dict[str, object]:
         """Return the result of the call, always of the same one."""
-        args = json.dumps({"prompt": "Write.", "isolation": "fork"})
+        return await self.call(context, SPEC, {"prompt": "Write.", "isolation": "fork"})
+
+    async def call(
+        self, context: TurnContext, spec: ToolSpec, args: dict[str, object]
+    ) -> dict[str, object]:
+        """Return the result of a call."""
         execution_id = ExecutionId("00000000-0000-0000-0000-00000000000e")
-        dispatch = Dispatch(execution_id, ToolCall("c", SPEC.name, args), Executor.CHATD, "")
-        ended = await self.tools.execute(Execution(context, 1, dispatch, SPEC))
+        call = ToolCall("c", spec.name, json.dumps(args))
+        dispatch = Dispatch(execution_id, call, Executor.CHATD, "")
+        ended = await self.tools.execute(Execution(context, 1, dispatch, spec))
         assert isinstance(ended, Outcome)
         told: dict[str, object] = json.loads(ended.result_json)
         return told
@@ -166,3 +175,19 @@ async def test_an_agent_has_the_model_that_is_configured_for_agents(stage: Stage
     await stage.spawn(TurnSetup(ModelProfile("own")).context(CHAT, ANN))
     (request,) = stage.children.started.values()
     assert request.model == stage.models.of_all
+
+
+async def test_a_report_that_was_cut_says_so_once_the_agent_has_ended(stage: Stage) -> None:
+    ids = [ChatId(f"00000000-0000-0000-0000-0000000000a{place}") for place in range(3)]
+    whole = Agent(ids[0], "First", False, Status.WAITING, True, "It works.", "", 0, 7)
+    cut = replace(whole, chat_id=ids[1], report="It", finish_reason=FinishReason.LENGTH)
+    works = replace(cut, chat_id=ids[2], status=Status.RUNNING, is_done=False)
+    stage.children.agents = (whole, cut, works)
+    spec = ToolSpec("list_agents", "", "{}", Executor.CHATD)
+    listed = (await stage.call(TurnContext(CHAT, ANN), spec, {}))["agents"]
+    assert isinstance(listed, list)
+    assert [(each["status"], each.get("cut"), each.get("report")) for each in listed] == [
+        ("done", None, "It works."),
+        ("done", "length", "It"),
+        ("running", None, None),
+    ]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from chatd.chats.domain.agents import Agent
 from chatd.chats.domain.chat import Status
-from chatd.content.domain.messages import Role, Visibility
-from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.messages import FinishReason, Role, Visibility
+from chatd.content.domain.parts import Text, ToolCall
 from chatd.content.domain.tools import InputRequired, PendingKind
 from chatd.models.domain.language_model import (
     Finished,
@@ -17,6 +17,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
 )
 from chatd.primitives.domain.ids import ChatId
+from chatd.turns.domain.agent_reports import unread_reports
 from support.chatd.turns.turn_stage import SETUP, Stage, tool
 
 ID = "00000000-0000-0000-0000-0000000000a1"
@@ -90,3 +91,11 @@ async def test_a_call_that_waits_for_agents_rests_also_where_nobody_answers_ques
     (pending,) = stage.state.pending
     assert (stage.status, stage.state.worker_id) == (Status.REQUIRES_ACTION, None)
     assert (pending.kind, pending.question) == (PendingKind.AGENTS, wait)
+
+
+def test_a_report_that_was_cut_says_so() -> None:
+    message = unread_reports((), (replace(DONE, finish_reason=FinishReason.LENGTH),))
+    assert message is not None
+    (text,) = message.content
+    assert isinstance(text, Text)
+    assert 'Your agent "First" has ended. Its report is not complete (cut: length).' in text.text

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from chatd.content.domain.messages import ErrorKind, Role, TurnError
+import pytest
+
+from chatd.content.domain.messages import CUT, ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.parts import CallProgress, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, StillRunning
@@ -154,6 +156,15 @@ async def test_advice_comes_with_its_model_its_cost_and_the_uses_that_are_left()
             Bill(CallPurpose.ADVISOR, CallOutcome.DONE, USE),
         )
     ]
+
+
+@pytest.mark.parametrize("reason", sorted(CUT))
+async def test_advice_that_was_cut_says_so(reason: FinishReason) -> None:
+    def stopping(_: ModelRequest) -> Iterable[ModelEvent]:
+        return (TextDelta("Go left, but"), UsageReported(5, 2), Finished(reason))
+
+    answer = told(await Asking(stopping).ask())
+    assert (answer["type"], answer["advice"], answer["cut"]) == ("advice", "Go left, but", reason)
 
 
 async def test_the_call_has_no_tools_and_the_effort_and_size_that_are_set() -> None:
