@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from chatd.chats.domain.errors import FenceLost
-from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.messages import ChatMode, strictest
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
@@ -232,10 +232,15 @@ class ToolCaller:
                 assert_never(found)
 
     async def _start(self, open_call: OpenCall) -> Outcome | InputRequired:
-        """Start a call that no process has started, unless a chat above this one plans by now."""
+        """Start a call that no process has started, unless its mode is too free by now."""
         execution = open_call.execution
-        if await is_too_free(execution.context, execution.dispatch.mode, self._is_restricted):
+        context, mode = execution.context, execution.dispatch.mode
+        problem = ""
+        if strictest(mode, context.mode) is not mode:
+            problem = f"this did not run: the chat is in {context.mode} mode now"
+        elif await is_too_free(context, mode, self._is_restricted):
             problem = "this did not run: the chat that started this agent plans now"
+        if problem:
             result = error_result(open_call.call, problem, "Only read from now on.")
             return Outcome(result.outcome, result.result_json)
         self._require_lease()
