@@ -140,6 +140,7 @@ async def open_worker(
         stack,
         locator=workspaces.locator,
         local=_local_tools(resources, chats, catalogue, spend, workspaces, side_calls),
+        below=chats.stores.agents.below,
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
