@@ -39,7 +39,7 @@ from chatd.tools.monitors import MonitorTools, NodeProcesses
 from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import ToolComponents, open_tools
-from chatd.turns.domain.ports import Approvals, Hooks, Setups
+from chatd.turns.domain.ports import Approvals, FileRestores, Hooks, Setups
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.metering import CallObserver
@@ -140,6 +140,7 @@ async def open_worker(
         stack,
         locator=workspaces.locator,
         local=_local_tools(resources, chats, catalogue, spend, workspaces, side_calls),
+        below=chats.stores.agents.below,
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -161,13 +162,12 @@ async def open_worker(
             ended=titles.title_writer.ended,
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
-            restores=faults.restores(
-                NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
-            ),
+            restores=_restores(resources, faults, workspaces),
             tool_servers=offered.servers_of_turns,
             reverted=catalogue.chat_changed,
             agents=chats.stores.agents,
             hooks=hooks,
+            is_restricted=catalogue.configuration.is_restricted,
         )
     )
     workers = _workers(resources, stack)
@@ -187,6 +187,13 @@ async def open_worker(
         quarantine,
         AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
     )
+
+
+def _restores(
+    resources: Resources, faults: Faults, workspaces: WorkspaceComponents
+) -> FileRestores:
+    clock = resources.process.clock
+    return faults.restores(NodeRestores(resources.toolrunners, clock, workspaces.locator))
 
 
 def _turn_tools(

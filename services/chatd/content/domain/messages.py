@@ -93,3 +93,8 @@ class ChatMode(StrEnum):
     ORDINARY = ""
     PLAN = "plan"
     EXPLORE = "explore"
+
+
+def strictest(*modes: ChatMode) -> ChatMode:
+    """Return the mode that allows the least: exploring offers fewer tools than planning."""
+    return max(modes, key=tuple(ChatMode).index)

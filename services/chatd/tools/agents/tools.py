@@ -20,6 +20,9 @@ from chatd.content.domain.messages import ChatMode, Role, cut_field
 from chatd.content.domain.orders import checked_report
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
+    APPLY_CHILD_CHANGES,
+    LIST_AGENTS,
+    SPAWN_AGENT,
     WAIT_AGENTS,
     Ended,
     Execution,
@@ -54,6 +57,13 @@ from chatd.tools.workspace.results import failed, misused, succeeded
 REQUEST_ID: Final = "agents"
 TITLE_WORDS: Final = 6
 GO_ON: Final = "Do the work yourself, or wait for the agents that run."
+#: While a chat plans it wakes no agent; it starts those that read, and looks at all of them.
+#: Changes of forks are shown and not applied.
+_OFFERED: Final = {
+    ChatMode.ORDINARY: frozenset(spec.name for spec in SPECS),
+    ChatMode.PLAN: frozenset({SPAWN_AGENT, WAIT_AGENTS, LIST_AGENTS, APPLY_CHILD_CHANGES}),
+    ChatMode.EXPLORE: frozenset[str](),
+}
 
 
 class AgentStore(Protocol):
@@ -127,17 +137,24 @@ class AgentTools:
         self._limits = limits
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
-        """Return the tools, if the chat may start agents."""
-        is_deep = len(context.ancestor_ids) >= self._limits.depth_max
-        if is_deep or context.mode is ChatMode.EXPLORE:
+        """Return the tools that the mode allows, if the chat may start agents."""
+        if len(context.ancestor_ids) >= self._limits.depth_max:
             return ()
         types = types_text(context.agent_types)
-        spawn, *others = SPECS
-        return (replace(spawn, description=spawn.description + types), *others) if types else SPECS
+        return tuple(
+            replace(spec, description=spec.description + types)
+            if types and spec.name == SPAWN_AGENT
+            else spec
+            for spec in SPECS
+            if spec.name in _OFFERED[context.mode]
+        )
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Execute a call; every refusal is its result."""
-        call = execution.dispatch.call
+        call, mode = execution.dispatch.call, execution.dispatch.mode
+        if call.tool_name not in _OFFERED[mode]:
+            hint = "Start an agent that reads with spawn_agent, or wait until planning is over."
+            return failed(f"{call.tool_name} is not offered in mode {mode}.", "NOT_RUN", hint)
         try:
             match call.tool_name:
                 case "spawn_agent":

@@ -55,7 +55,7 @@ from chatd.turns.domain.steps import (
     next_action,
 )
 from chatd.turns.domain.turn import Ending, TurnEnded
-from chatd.turns.engine.calls import ToolCaller
+from chatd.turns.engine.calls import ToolCaller, is_too_free
 from chatd.turns.engine.compaction import Summariser
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.history import Histories, History
@@ -102,7 +102,11 @@ class ChatRun:
             claimed, mailbox, history, chats=ports.chats, clock=ports.clock, calls=ports.calls
         )
         self._caller = ToolCaller(
-            ports.tools, may_act=ports.may_act, clock=ports.clock, limits=ports.limits.calls
+            ports.tools,
+            may_act=ports.may_act,
+            clock=ports.clock,
+            limits=ports.limits.calls,
+            is_restricted=ports.is_restricted,
         )
         self._dispatched = Dispatched(self._ports.chats)
         self._events = HookEvents(ports.hooks, self._session)
@@ -207,17 +211,21 @@ class ChatRun:
         self._ports.reverted(session.chat_id)
 
     async def _prepare(self) -> PreparedTurn:
-        """Prepare once per turn."""
-        turn_id = self._session.state.turn_id
-        if self._prepared is None or self._prepared.turn_id != turn_id:
-            self._prepared = await prepare(
+        """Prepare once per turn, and again if a chat above this one has begun to plan."""
+        turn_id, prepared = self._session.state.turn_id, self._prepared
+        if prepared is not None and await is_too_free(
+            prepared.context, prepared.context.mode, self._ports.is_restricted
+        ):
+            prepared = None
+        if prepared is None or prepared.turn_id != turn_id:
+            prepared = self._prepared = await prepare(
                 self._session,
                 self._ports.setups,
                 self._ports.tools,
                 self._ports.tool_servers,
                 self._ports.limits.steps_max,
             )
-        return self._prepared
+        return prepared
 
     async def _run_tools(self, prepared: PreparedTurn) -> None:
         session = self._session

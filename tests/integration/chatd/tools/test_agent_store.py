@@ -9,11 +9,15 @@ from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
+from chatd.chats.store.metadata import ChatChanges, Metadata
 from chatd.content.domain.messages import ChatMode, FinishReason
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
+from chatd.models.domain.catalogue import Catalogue
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
-from chatd.models.store.catalogue import StoredCatalogue
+from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
+from chatd.models.store.catalogue import KeyValues, StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
+from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
 
@@ -131,3 +135,16 @@ async def test_an_agent_is_read_with_why_its_last_answer_ended(
     await pool.execute(REST, REQUEST.chat_id)
     (child,) = await agents.children(ROOT, ROOT)
     assert (child.is_done, child.finish_reason) == (True, reason)
+
+
+async def test_an_ordinary_agent_explores_while_its_root_plans(agents: Agents, pool: Pool) -> None:
+    cache = ConfigurationCache(
+        StoredCatalogue(pool, cast(Any, None)), Catalogue(), KeyValues(), FakeClock()
+    )
+    metadata = Metadata(pool, lambda chat_id: cache.on_notice(f"{CHAT_PREFIX}{chat_id}", 0))
+    await agents.spawn(CLAIM, replace(REQUEST, mode=ChatMode.ORDINARY), AgentLimits())
+    modes = [(await cache.chat(REQUEST.chat_id)).mode]
+    for mode in (ChatMode.PLAN, ChatMode.ORDINARY):
+        await metadata.change(ROOT, owner_id=ANN.id, changes=ChatChanges(mode=mode))
+        modes.append((await cache.chat(REQUEST.chat_id)).mode)
+    assert modes == [ChatMode.ORDINARY, ChatMode.EXPLORE, ChatMode.ORDINARY]
