@@ -9,7 +9,8 @@ and again only after they changed. No failure here prevents the work itself.
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
@@ -103,6 +104,7 @@ class Checkpoints:
         self._bounds = bounds
         self._limits = limits
         self._states: dict[WorkspaceId, WorkspaceState] = {}
+        self._working: list[tuple[WorkspaceId, str]] = []  # Authors without processes.
         self._ended = asyncio.Event()
 
     async def __aenter__(self) -> "Checkpoints":
@@ -130,7 +132,7 @@ class Checkpoints:
         async with state.lock:
             if turn in state.open_turns:
                 return
-            running = self.running(workspace_id)
+            running = self._authors(workspace_id)
             # What others changed who have ended since must not count as this turn's too.
             is_alone = not state.has_person and all(
                 each.chat_id in running for each in state.open_turns
@@ -156,7 +158,7 @@ class Checkpoints:
             return
         state = self._state(workspace_id)
         async with state.lock:
-            running = self.running(workspace_id)
+            running = self._authors(workspace_id)
 
             def begin(store: CheckpointStore, root: Root) -> bool:
                 is_shared = any(turn != OUTSIDE for turn in store.open_turns())
@@ -168,6 +170,18 @@ class Checkpoints:
                 state.scanned(running, self._clock.monotonic())
                 state.is_dirty = True
             state.has_person = True
+
+    @asynccontextmanager
+    async def author(self, scope: Scope) -> AsyncIterator[None]:
+        """Count what changes in a context as changed by a turn, or by a person."""
+        work = (scope.workspace_id, scope.chat_id)
+        self._working.append(work)
+        try:
+            await self.before_process(scope)
+            yield
+        finally:
+            self._working.remove(work)
+            self.process_ended(scope.workspace_id)
 
     def process_ended(self, workspace_id: WorkspaceId) -> None:
         """Have the changes of a process found soon."""
@@ -295,7 +309,7 @@ class Checkpoints:
                     await self._settle(workspace_id, state)
 
     async def _settle(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
-        running = self.running(workspace_id)
+        running = self._authors(workspace_id)
         begun_s = self._clock.monotonic()
         await self._attempt(
             workspace_id, lambda store, root: self._scan(store, root, running), None
@@ -322,7 +336,7 @@ class Checkpoints:
     ) -> T:
         state = self._state(workspace_id)
         async with state.lock:
-            running = self.running(workspace_id)
+            running = self._authors(workspace_id)
 
             def settle_and_work(store: CheckpointStore, root: Root) -> T:
                 if store.open_turns():
@@ -395,6 +409,11 @@ class Checkpoints:
     def _steps(self, store: CheckpointStore, root: Root, wanted: list[Wanted]) -> tuple[Step, ...]:
         scan = Scan(store, root, self._limits)
         return tuple(step_of(each, scan.look(each.path)) for each in wanted)
+
+    def _authors(self, workspace_id: WorkspaceId) -> frozenset[str]:
+        """Return the chats that may be changing files now; an empty id stands for a person."""
+        working = (chat_id for each, chat_id in self._working if each == workspace_id)
+        return self.running(workspace_id).union(working)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
