@@ -236,6 +236,10 @@ class CheckpointStore:
     def begin(self, turn: Turn, at: float, *, is_open: bool, is_partial: bool = False) -> int:
         """Add a turn, unless it is known; return its number."""
         if turn == OUTSIDE:
+            self.connection.execute(
+                "UPDATE turns SET is_open = max(is_open, ?) WHERE number = ?",
+                (is_open, _OUTSIDE_NUMBER),
+            )
             return _OUTSIDE_NUMBER
         self.connection.execute(
             "INSERT INTO turns (chat_id, turn_id, begun_at, is_open, is_partial) "
@@ -455,6 +459,11 @@ class CheckpointStore:
         )
         execute("DELETE FROM restores WHERE planned_at < ?", old)
         execute(_UNUSED)
+
+
+def has_store(directory: Path) -> bool:
+    """Return whether anything was kept of a workspace."""
+    return (directory / FILE).exists()
 
 
 def _connected(path: Path) -> sqlite3.Connection:
