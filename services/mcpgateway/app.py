@@ -1,13 +1,15 @@
 """The composition root of mcpgateway: opens its components and serves until it is stopped."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from mcpgateway.admin.notices import SERVERS_TOPIC, Notices
+from mcpgateway.admin.deleted_users import DeletedUsers
+from mcpgateway.admin.excluded_calls import ExcludedCalls
+from mcpgateway.admin.notices import SERVERS_TOPIC, Notices, login_given_up
 from mcpgateway.admin.probing import Probing
 from mcpgateway.admin.servicer import Governance, ServerServicer
 from mcpgateway.admin.tool_servicer import ToolServicer
@@ -41,6 +43,7 @@ from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import STORED_KEYS, Servers
+from mcpgateway.servers.stored_users import StoredUsers
 from mcpgateway.servers.user_values import UserValues
 from mcpgateway.settings import Settings
 from parley.audit_log.delivery import AuditDelivery
@@ -82,6 +85,7 @@ class Components:
     sessions: Sessions
     policy: Policy
     logins: OpenLogins
+    stored_users: StoredUsers
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -136,7 +140,16 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
         calls = OpenCalls(journal, executor, recorded, instances)
         parts = Components(
-            servers, known, governance, catalogues, stored, calls, sessions, policy, logins
+            servers,
+            known,
+            governance,
+            catalogues,
+            stored,
+            calls,
+            sessions,
+            policy,
+            logins,
+            StoredUsers(database),
         )
         background = await enter(BackgroundTasks(supervision))
         delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
@@ -228,8 +241,11 @@ def _keep_loops(
     background.keep("catalogues.expire", lambda: parts.stored_catalogues.expire(process.clock))
     background.keep("catalogues.ask_failed", parts.catalogues.ask_failed)
     background.keep("recorded_calls.expire", lambda: parts.calls.recorded.expire(process.clock))
+    background.keep("logins.follow", lambda: notices.follow_logins(bus))
     background.keep("servers.follow", lambda: notices.follow_servers(bus))
-    background.keep("users.follow", lambda: notices.follow_users(bus))
+    deleted = DeletedUsers(parts.stored_users, groups, notices.forget_user, process.clock)
+    background.keep("users.follow", lambda: notices.follow_users(bus, deleted))
+    background.keep("users.sweep", deleted.run)
 
 
 def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[Any, ...]:
@@ -283,11 +299,22 @@ def _servicers(parts: Components, bus: PostgresBus, process: Process) -> tuple[A
             governance.access,
             parts.logins.logins,
             parts.logins.store,
-            parts.calls.executor,
+            _given_up(parts, bus),
             process.clock,
             changed,
         ),
     )
+
+
+def _given_up(parts: Components, bus: PostgresBus) -> Callable[[str, str], Awaitable[None]]:
+    """Return what ends, in all processes, what a user does with a login that they gave up."""
+    calls = ExcludedCalls(parts.calls.journal, parts.calls.executor, parts.governance.access)
+
+    async def end(server_id: str, user_id: str) -> None:
+        await calls.cancel_of_user(server_id, user_id)
+        bus.publish(login_given_up(server_id, user_id))
+
+    return end
 
 
 def _pruned_counter(process: Process) -> Callable[[int], None]:

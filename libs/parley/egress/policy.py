@@ -1,13 +1,21 @@
 """The egress policy: HTTP only to public addresses over TLS, and to others that are allowed.
 
 An operator allows places by three kinds of rules: `HOST:PORT` exactly, `.SUFFIX` for all hosts
-below a domain, and a CIDR for addresses. Link-local addresses, where clouds keep credentials, need
-a rule of their own. Ports of databases and the like need an exact rule.
+below a domain, and a CIDR for addresses. Link-local addresses and others where clouds keep
+credentials need a rule of their own: a name that is allowed may come to resolve to them. Ports of
+databases and the like need an exact rule.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -17,6 +25,8 @@ from parley.public_addresses import is_public
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LINK_LOCAL: Final = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"))
+#: Services of the host inside of clouds at addresses that are not link-local.
+OF_CLOUDS: Final = (ip_network("168.63.129.16/32"), ip_network("fd00:ec2::/32"))
 #: Ports from 1024 on where other protocols are spoken than HTTP.
 DENIED_PORTS: Final = frozenset(
     {1433, 1521, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 5432, 5672, 5900, 6379, 6443, 9042, 9092}
@@ -110,9 +120,11 @@ class Policy:
         Raises:
             AddressBlocked: The connection must not be opened.
         """
-        if _host_port(host, port) in self.allowed or self._has_suffix(host):
-            return
+        is_named = _host_port(host, port) in self.allowed or self._has_suffix(host)
         for address in addresses:
+            # A name allows what it resolves to; only an address allows where credentials are.
+            if is_named and (address == host or not _has_credentials(address)):
+                continue
             if not is_public(address) and not self._covers(address):
                 raise self._refusal(_host_port(host, port), "is not a public address")
 
@@ -138,6 +150,17 @@ class Policy:
             and (not is_link_local or any(_is_inside(network, each) for each in LINK_LOCAL))
             for network in self.networks
         )
+
+
+def _has_credentials(text: str) -> bool:
+    """Return whether an address is link-local or of a cloud's services, in whatever notation."""
+    try:
+        address: IPv4Address | IPv6Address = ip_address(text)
+    except ValueError:
+        return True
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in network for network in (*LINK_LOCAL, *OF_CLOUDS))
 
 
 def _network(rule: str) -> Network:

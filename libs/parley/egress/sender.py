@@ -15,6 +15,7 @@ from parley.egress.transport import (
     Exchange,
     Identity,
     Resolve,
+    ResponseEncoded,
     guarded_client,
     resolved,
 )
@@ -116,8 +117,6 @@ class GuardedSender:
             SendFailed: There is no answer in time, or it is too large.
         """
         self.check(url)
-        # Compressed answers could become any size.
-        sent = {**headers, "Accept-Encoding": "identity"}
         exchange = Exchange()
         of_identity = IDENTITY.set(Identity.at(url, {}))
         of_exchange = EXCHANGE.set(exchange)
@@ -125,7 +124,7 @@ class GuardedSender:
             async with (
                 asyncio.timeout(self._request_s_max),
                 self._client.stream(
-                    method, url, headers=sent, content=content, follow_redirects=False
+                    method, url, headers=dict(headers), content=content, follow_redirects=False
                 ) as response,
             ):
                 body = await self._read(response) if reads_body else b""
@@ -135,6 +134,8 @@ class GuardedSender:
                 f"it did not answer within {self._request_s_max:g} s",
                 may_have_arrived=exchange.is_sent,
             ) from error
+        except ResponseEncoded as refused:
+            return GuardedAnswer(refused.status, headers=refused.headers)
         except httpx2.TransportError as error:
             problem = str(error) or type(error).__name__
             raise SendFailed(problem, may_have_arrived=exchange.is_sent) from error
@@ -143,8 +144,6 @@ class GuardedSender:
             IDENTITY.reset(of_identity)
 
     async def _read(self, response: httpx2.Response) -> bytes:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            return b""
         pieces, count = [], 0
         async for piece in response.aiter_raw():
             pieces.append(piece)

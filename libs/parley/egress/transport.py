@@ -35,6 +35,21 @@ class ResponseTooLarge(httpx2.TransportError):
     """A response is larger than the limit of the server."""
 
 
+class ResponseEncoded(httpx2.TransportError):
+    """A response is compressed although that was not requested; it could become any size.
+
+    Attributes:
+        status: The HTTP status.
+        headers: The headers.
+    """
+
+    def __init__(self, status: int, headers: httpx2.Headers) -> None:
+        encoding = headers.get("content-encoding", "")[:64]
+        super().__init__(f"the response is encoded as {encoding!r}, which was not requested")
+        self.status = status
+        self.headers = headers
+
+
 @dataclass(slots=True)
 class Exchange:
     """What happened at HTTP level for one request, which the SDK does not pass on.
@@ -144,6 +159,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             raise AssertionError("a request without an identity")
         try:
             identity.apply(request)
+            # The limit counts bytes as they arrive: compressed ones could become any size.
+            request.headers["Accept-Encoding"] = "identity"
             self._policy.check_request(request.url.scheme, request.url.host, request.url.port)
             if exchange is not None:
                 # Assumed until the opposite is proven: a cancelled request may have arrived.
@@ -180,6 +197,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if len(response.headers) > HEADERS_MAX or size > HEADER_BYTES_MAX:
             await response.aclose()
             raise ResponseTooLarge("the response has too many headers")
+        if headers.get("content-encoding", "identity").strip().lower() != "identity":
+            await response.aclose()
+            raise ResponseEncoded(response.status, headers)
         is_stream = headers.get("content-type", "").startswith("text/event-stream")
         # An event stream has no total limit; the SDK limits each event.
         limit = None if is_stream else self._response_bytes_max

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mcpgateway.admin.deleted_users import DeletedUsers
 from mcpgateway.admin.servicer import Governance
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.call_executor import CallExecutor
@@ -12,7 +13,14 @@ from mcpgateway.servers.known_servers import KnownServers
 from parley.bus import Bus, Notice, Resync
 
 SERVERS_TOPIC: Final = "mcp.servers"
+#: Its ids name the server and the user whose login there was given up.
+LOGINS_TOPIC: Final = "mcp.logins"
 USERS_TOPIC: Final = "identity.users"
+
+
+def login_given_up(server_id: str, user_id: str) -> Notice:
+    """Return the notice that a user gave up their login at a server."""
+    return Notice(LOGINS_TOPIC, f"{server_id} {user_id}", 0)
 
 
 class Notices:
@@ -52,15 +60,35 @@ class Notices:
                         self._governance.definitions.forget()
                         self._catalogues.expire()
 
-    async def follow_users(self, bus: Bus) -> None:
+    async def follow_logins(self, bus: Bus) -> None:
+        """Close the sessions of logins that were given up.
+
+        A lost notice leaves a session that no request can use, until it has been idle too long.
+        """
+        async with bus.subscribe(LOGINS_TOPIC) as notices:
+            async for notice in notices:
+                if isinstance(notice, Notice):
+                    server_id, _, user_id = notice.id.partition(" ")
+                    self._executor.cancel_calls_of_user(user_id, server_id)
+                    self._catalogues.forget_user(user_id, server_id)
+                    self._sessions.forget_user(user_id, server_id)
+
+    async def follow_users(self, bus: Bus, deleted_users: DeletedUsers) -> None:
         """Read groups again; of deleted users nothing is kept and no call goes on."""
         async with bus.subscribe(USERS_TOPIC) as notices:
             async for notice in notices:
                 self._groups.forget()
-                if isinstance(notice, Notice) and await self._groups.is_deleted(notice.id):
-                    await self._governance.values.delete_of_user(notice.id)
-                    await self._governance.grants.delete_of_user(notice.id)
-                    await self._stored_catalogues.delete_of_user(notice.id)
-                    self._executor.cancel_calls_of_user(notice.id)
-                    self._catalogues.forget_user(notice.id)
-                    self._sessions.forget_user(notice.id)
+                match notice:
+                    case Notice(_, user_id):
+                        await deleted_users.check(user_id)
+                    case Resync():
+                        deleted_users.ask()
+
+    async def forget_user(self, user_id: str) -> None:
+        """Delete all that is kept of a user who is gone, and end their calls of this process."""
+        await self._governance.values.delete_of_user(user_id)
+        await self._governance.grants.delete_of_user(user_id)
+        await self._stored_catalogues.delete_of_user(user_id)
+        self._executor.cancel_calls_of_user(user_id)
+        self._catalogues.forget_user(user_id)
+        self._sessions.forget_user(user_id)

@@ -15,6 +15,7 @@ from mcpgateway.admin.convert import (
     server_to_proto,
     settings_from_proto,
 )
+from mcpgateway.admin.excluded_calls import ExcludedCalls
 from mcpgateway.admin.pages import place_of, token_of
 from mcpgateway.admin.probing import Probing
 from mcpgateway.oauth.domain.grants import GrantStatus
@@ -89,7 +90,7 @@ class ServerServicer(McpServerServiceServicer):
         self._governance = governance
         self._catalogues = catalogues
         self._journal = journal
-        self._executor = executor
+        self._calls = ExcludedCalls(journal, executor, governance.access)
         self._probing = probing
         self._new_id = new_id
         self._changed = changed
@@ -113,7 +114,7 @@ class ServerServicer(McpServerServiceServicer):
     async def UpdateServer(  # noqa: N802 (the name is the proto's)
         self, request: api.UpdateServerRequest, context: Any
     ) -> api.UpdateServerResponse:
-        """Change settings, credentials or both."""
+        """Change settings, credentials or both; calls that are not allowed any more end."""
         paths = [path for path in request.update_mask.paths if path != CREDENTIALS]
         if not paths and not request.HasField(CREDENTIALS):
             raise InvalidRequest({"update_mask": "name the settings to change"})
@@ -144,6 +145,8 @@ class ServerServicer(McpServerServiceServicer):
             await self._governance.changes.add(after, _user_id(), ChangeKind.UPDATED, fields)
             _record_origins(before, after)
             self._changed(after.id, after.version)
+        # Also when the request is repeated, because the first one may have ended before this.
+        await self._calls.cancel_excluded(after)
         return api.UpdateServerResponse(server=await self._shown(after))
 
     async def DeleteServer(  # noqa: N802 (the name is the proto's)
@@ -154,8 +157,7 @@ class ServerServicer(McpServerServiceServicer):
         if server is not None:
             await self._governance.changes.add(server, _user_id(), ChangeKind.DELETED, {})
             self._changed(server.id, server.version + 1)
-        await self._journal.cancel_calls_of(request.server_id)
-        self._executor.cancel_calls_of(request.server_id)
+        await self._calls.cancel_all(request.server_id)
         return api.DeleteServerResponse()
 
     async def GetServer(  # noqa: N802 (the name is the proto's)

@@ -15,6 +15,7 @@ from mcpgateway.client.session import TaskSession
 class Endpoint:
     """One server as configured: its connections, protocol version and sessions."""
 
+    server_id: str
     http: httpx2.AsyncClient
     used_at: float
     mode: str = "auto"

@@ -13,7 +13,7 @@ from mcp_types import (
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 from parley.egress.policy import AddressBlocked
-from parley.egress.transport import NOT_SENT, Exchange, ResponseTooLarge
+from parley.egress.transport import NOT_SENT, Exchange, ResponseEncoded, ResponseTooLarge
 
 RETRY_AFTER_S_MAX: Final = 3600
 #: JSON-RPC errors that repeat with the same request. Older servers use -32002 for resources.
@@ -79,6 +79,10 @@ def _by_transport(cause: httpx2.TransportError, may_have_executed: bool) -> Upst
         case ResponseTooLarge():
             return UpstreamFailed(
                 Reason.RESULT_TOO_LARGE, str(cause), may_have_executed=may_have_executed
+            )
+        case ResponseEncoded():
+            return UpstreamFailed(
+                Reason.PROTOCOL_ERROR, str(cause), may_have_executed=may_have_executed
             )
         case _ if isinstance(cause, NOT_SENT):
             return UpstreamFailed(Reason.CONNECT_FAILED, f"the server cannot be reached ({cause})")

@@ -279,9 +279,16 @@ class Sessions:
                 # Its calls end on their own; the sweep closes it afterwards.
                 self._retired.append(endpoint)
 
-    def forget_user(self, user_id: str) -> None:
-        """Stop the sessions of a user who is gone, and what listens with their credentials."""
+    def forget_user(self, user_id: str, server_id: str | None = None) -> None:
+        """Stop the sessions of a user, and what listens with their credentials.
+
+        Args:
+            user_id: The user.
+            server_id: The server at which they gave up their login; None if they are gone.
+        """
         for endpoint in (*self._endpoints.values(), *self._retired):
+            if server_id not in (None, endpoint.server_id):
+                continue
             for (_, _, owner, _, _), session in endpoint.sessions.items():
                 if owner == user_id:
                     session.stop()
@@ -356,7 +363,7 @@ class Sessions:
         key = (target.server.id, target.server.version)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
-            endpoint = Endpoint(self._http(target), self._clock.monotonic())
+            endpoint = Endpoint(target.server.id, self._http(target), self._clock.monotonic())
             self._endpoints[key] = endpoint
         return endpoint
 

@@ -18,6 +18,7 @@ import msgspec
 
 from mcpgateway.client.call import (
     CallEnd,
+    CallKey,
     CallRecord,
     CallRequest,
     OnProgress,
@@ -122,13 +123,22 @@ class CallExecutor:
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
-        if not await self._journal.is_known(call_request.key):
+        attached = await self.attach_by_key(call_request.key)
+        if attached is not None:
+            check_content(attached.record, call_request)
+        return attached
+
+    async def attach_by_key(self, key: CallKey) -> JournaledCall | None:
+        """Return the same, for a caller that does not know the content of the call.
+
+        Raises:
+            StaleOwner: A newer owner of the chat has called.
+            ExecutionIdReused: The id names a call of another caller or chat.
+        """
+        if not await self._journal.is_known(key):
             return None
-        record = await self._journal.find(call_request.key)
-        if record is None:
-            return None
-        check_content(record, call_request)
-        return JournaledCall(record, is_attached=True)
+        record = await self._journal.find(key)
+        return None if record is None else JournaledCall(record, is_attached=True)
 
     async def start(
         self,

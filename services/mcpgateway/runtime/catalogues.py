@@ -197,11 +197,11 @@ class CatalogueCache:
         self._shared.put(key, catalogue)
         return catalogue
 
-    def forget_user(self, user_id: str) -> None:
-        """Drop what a user who is gone was offered."""
+    def forget_user(self, user_id: str, server_id: str | None = None) -> None:
+        """Drop what a user was offered, by one server or by all."""
         for key, _ in tuple(self._known.items()):
-            _, _, owner, _ = key
-            if owner == user_id:
+            of_server, _, owner, _ = key
+            if owner == user_id and server_id in (None, of_server):
                 self._known.pop(key)
 
     def expire(self, server_id: str | None = None) -> None:

@@ -123,6 +123,15 @@ _ASK_CANCEL_OF_SERVER = """
     UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
     WHERE server_id = $1 AND finished_at IS NULL
 """
+# May run: user, administrator.
+_ASK_CANCEL_OF_USER = """
+    UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
+    WHERE server_id = $1 AND user_id = $2 AND finished_at IS NULL
+"""
+# May run: administrator.
+_USERS_CALLING = """
+    SELECT DISTINCT user_id FROM mcp.calls WHERE server_id = $1 AND finished_at IS NULL
+"""
 # May run: administrator.
 _HAS_CALLS = """
     SELECT EXISTS (SELECT FROM mcp.calls WHERE server_id = $1)
@@ -385,6 +394,15 @@ class Journal:
     async def cancel_calls_of(self, server_id: str) -> None:
         """Request the cancellation of all running calls of a server."""
         await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
+
+    async def cancel_calls_of_user(self, server_id: str, user_id: str) -> None:
+        """Request the cancellation of the running calls that a user makes to a server."""
+        await self._database.pool.execute(_ASK_CANCEL_OF_USER, server_id, user_id)
+
+    async def users_calling(self, server_id: str) -> tuple[str, ...]:
+        """Return whose calls of a server are running; empty for services themselves."""
+        rows = await self._database.pool.fetch(_USERS_CALLING, server_id)
+        return tuple(row["user_id"] for row in rows)
 
     async def has_calls_of(self, server_id: str) -> bool:
         """Return whether any tool of a server was called."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mcpgateway.client.call import CallKey, CallRecord, CallRequest, Progress
 from mcpgateway.client.questions import Answer, AnswerAction
-from mcpgateway.runtime.call_executor import CallExecutor
+from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
 from mcpgateway.runtime.call_starter import CallStarter
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.convert import (
@@ -141,8 +141,8 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     ) -> AsyncIterator[api.CallToolResponse]:
         """Call a tool, or attach to the call with the same execution id."""
         call_request = self._call_request(request)
-        opened = await self._executor.attach(call_request)
-        if opened is None and request.HasField("answer"):
+        opened = await self._attached(call_request)
+        if opened is None and (request.HasField("answer") or not call_request.tool):
             # It ran, and asked: what is not there any more must not be made again.
             raise CallNotFound(call_request.key.execution_id)
         if opened is None:
@@ -164,7 +164,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         elif request.HasField("answer"):
             await self._executor.answer(call_request.key.execution_id, *_answer(request.answer))
             # Read again, because it does not ask this any more.
-            opened = await self._executor.attach(call_request) or opened
+            opened = await self._attached(call_request) or opened
         if opened.record.is_acknowledged:
             raise CallAcknowledged(call_request.key.execution_id)
         started = api.CallStarted(is_attached=opened.is_attached)
@@ -183,6 +183,15 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             for chunk in messages.chunks:
                 yield api.CallToolResponse(chunk=chunk)
             yield api.CallToolResponse(result=messages.result)
+
+    async def _attached(self, call_request: CallRequest) -> JournaledCall | None:
+        """Return the call if it is journaled; without a tool, whatever its tool and arguments are.
+
+        A caller does not know the tool any more when it is not listed since the call began.
+        """
+        if call_request.tool:
+            return await self._executor.attach(call_request)
+        return await self._executor.attach_by_key(call_request.key)
 
     async def GetCall(  # noqa: N802 (the name is the proto's)
         self, request: api.GetCallRequest, context: Any
@@ -224,8 +233,8 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         problems = {}
         if request.context.chat_id != key.chat_id:
             problems["context.chat_id"] = "give the chat of the key"
-        if not 1 <= len(request.original_name) <= 128:
-            problems["original_name"] = "give 1 to 128 characters"
+        if len(request.original_name) > 128:
+            problems["original_name"] = "give at most 128 characters"
         if request.idle_timeout_ms < 0 or request.call_timeout_ms < 0:
             problems["call_timeout_ms"] = "give no negative timeouts"
         if problems:

@@ -36,14 +36,21 @@ class GatewayGroups:
         return await self._known.get_or_read(user_id, lambda: self._ask(user_id))
 
     async def is_deleted(self, user_id: str) -> bool:
-        """Return whether the user was deleted; False while no gateway answers."""
+        """Return whether the user was deleted.
+
+        Raises:
+            GroupsUnavailable: No gateway answers.
+        """
         request = api.GetUserRequest(user_id=user_id)
         try:
             await UserServiceStub(self._channels.for_key(user_id)).GetUser(request, timeout=ASK_S)
         except grpc.aio.AioRpcError as error:
-            return problem_of(error).reason == GONE
-        except NoAddress:
-            pass
+            reason = problem_of(error).reason
+            if reason not in ABSENT:
+                raise GroupsUnavailable from error
+            return reason == GONE
+        except NoAddress as error:
+            raise GroupsUnavailable from error
         return False
 
     def forget(self) -> None:

@@ -52,6 +52,8 @@ class FakeAuthorizationServer:
         lifetime_s: How long access tokens can be used, as it says.
         needed_scope: Without it, the tool `secret` is refused.
         gate: Refreshes wait for it.
+        called: Is released by each call of the tool `whoami`.
+        call_gate: Calls of the tool `whoami` wait for it after they are counted.
         refreshing: Set once a refresh was asked for.
         calls: Subjects whose tokens came with calls of the tool `whoami`.
         given: Every token that it ever gave.
@@ -75,6 +77,9 @@ class FakeAuthorizationServer:
         self.scope_in_challenge = "tools"
         self.gate = asyncio.Event()
         self.gate.set()
+        self.call_gate = asyncio.Event()
+        self.call_gate.set()
+        self.called = asyncio.Semaphore(0)
         self.refreshing = asyncio.Event()
         self.calls: list[str] = []
         self.given: list[str] = []
@@ -273,11 +278,13 @@ def _mcp_server(issuer: FakeAuthorizationServer) -> MCPServer:
     server = MCPServer("guarded")
 
     @server.tool(structured_output=False)
-    def whoami(context: Context[Any, Any]) -> str:
+    async def whoami(context: Context[Any, Any]) -> str:
         """Tell whose token came with the call."""
         login = issuer.login_of((context.headers or {}).get("authorization", ""))
         subject = "nobody" if login is None else login.subject
         issuer.calls.append(subject)
+        issuer.called.release()
+        await issuer.call_gate.wait()
         return subject
 
     @server.tool(structured_output=False)
@@ -305,5 +312,6 @@ async def fake_authorization_server() -> AsyncIterator[FakeAuthorizationServer]:
             yield issuer
         finally:
             issuer.gate.set()
+            issuer.call_gate.set()
             serving.should_exit = True
             await asyncio.wait({task})

@@ -1,6 +1,6 @@
 """Implements `McpAuthorizationService`: logins of the user whom the caller's token names."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final
 
@@ -8,7 +8,6 @@ from mcpgateway.oauth.domain.grants import GrantStatus, told
 from mcpgateway.oauth.engine.logins import LoginAnswer, LoginRequest, UserLogins
 from mcpgateway.oauth.errors import NotOAuth
 from mcpgateway.oauth.store.grants import GrantStore
-from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.servers.access import Access, CallerContext
 from mcpgateway.servers.domain import AuthKind, ChatContext, Server
 from mcpgateway.servers.errors import InvalidRequest
@@ -30,7 +29,7 @@ class AuthorizationServicer(McpAuthorizationServiceServicer):
         access: Who may use them.
         logins: Begins, completes and gives up logins.
         grants: The stored grants.
-        executor: The calls of this process.
+        given_up: Ends what a user does at a server, in all processes.
         clock: The clock of expiries.
         changed: Announces that the tools of a server changed for somebody, to all processes.
     """
@@ -41,7 +40,7 @@ class AuthorizationServicer(McpAuthorizationServiceServicer):
         access: Access,
         logins: UserLogins,
         grants: GrantStore,
-        executor: CallExecutor,
+        given_up: Callable[[str, str], Awaitable[None]],
         clock: Clock,
         changed: Callable[[str, int], None],
     ) -> None:
@@ -49,7 +48,7 @@ class AuthorizationServicer(McpAuthorizationServiceServicer):
         self._access = access
         self._logins = logins
         self._grants = grants
-        self._executor = executor
+        self._given_up = given_up
         self._clock = clock
         self._changed = changed
 
@@ -100,7 +99,7 @@ class AuthorizationServicer(McpAuthorizationServiceServicer):
         """Give up a login; also at a server that the user may no longer use."""
         was_connected, revocation = await self._logins.disconnect(request.server_id, _user_id())
         if was_connected:
-            self._executor.cancel_calls_of_user(_user_id(), request.server_id)
+            await self._given_up(request.server_id, _user_id())
             found = await self._servers.find([request.server_id])
             for server in found.values():
                 self._changed(server.id, server.version)

@@ -77,7 +77,10 @@ _MISS = "UPDATE mcp.grants SET missing_scopes = $3 WHERE id = $1 AND version = $
 # May run: user.
 _DELETE = f"DELETE FROM mcp.grants WHERE user_id = $1 AND server_id = $2 RETURNING {_COLUMNS}"
 # May run: process.
-_DELETE_OF_USER = "DELETE FROM mcp.grants WHERE user_id = $1"
+_DELETE_OF_USER = """
+    WITH begun AS (DELETE FROM mcp.oauth_flows WHERE user_id = $1)
+    DELETE FROM mcp.grants WHERE user_id = $1
+"""
 
 
 class GrantStore:
@@ -176,7 +179,7 @@ class GrantStore:
         return None if row is None else self._grant(row)
 
     async def delete_of_user(self, user_id: str) -> None:
-        """Delete all grants of a user who is gone."""
+        """Delete all grants of a user who is gone, and the logins that they began."""
         await self._database.pool.execute(_DELETE_OF_USER, user_id)
 
     def _sealed(self, row_id: str, tokens: Tokens) -> Sealed:

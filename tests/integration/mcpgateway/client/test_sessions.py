@@ -1,6 +1,7 @@
 """Sessions with real MCP servers: today's, one that keeps sessions, and broken ones."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -210,6 +211,22 @@ async def test_the_sessions_of_a_user_who_is_gone_are_closed() -> None:
     assert left == [2, 1]
 
 
+async def test_the_session_of_a_login_that_was_given_up_is_closed_at_its_server_only() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with session_server(port), sessions_to(url) as sessions:
+        ann, bob = target_of(url), target_of(url, user_id="bob")
+        for target in (ann, bob):
+            await sessions.call_tool(target, "add", SUM, nothing, nobody)
+        sessions.forget_user("bob", "another server")
+        sessions.forget_user("ann", ann.server.id)
+        while await counted(sessions, bob, "deleted") == 0:
+            continue
+        left = [await counted(sessions, bob, what) for what in ("sessions", "deleted")]
+
+    assert left == [2, 1]
+
+
 async def test_a_server_that_forgot_its_sessions_is_met_again() -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
@@ -271,6 +288,25 @@ async def test_a_server_that_hangs_up_during_a_call_leaves_its_effect_unknown() 
 
     assert len(calls) == 1
     assert (failure.reason, failure.may_have_executed) == (Reason.SESSION_LOST, True)
+
+
+@pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
+async def test_a_compressed_answer_is_refused_and_not_unpacked(kind: bytes) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    bomb = gzip.compress(BODY + b" " * 1_000_000)
+
+    def explode(request: bytes) -> bytes:
+        if b'"tools/call"' not in request:
+            return DISCOVERED
+        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Type: " + kind
+        return head + b"\r\nContent-Length: %d\r\n\r\n%s" % (len(bomb), bomb)
+
+    async with raw_server(port, explode), sessions_to(url) as sessions:
+        failure = await failure_of(sessions, target_of(url), "add", Seen())
+
+    assert (failure.reason, failure.may_have_executed) == (Reason.PROTOCOL_ERROR, True)
+    assert "gzip" in str(failure)
 
 
 async def test_the_next_call_after_a_restart_succeeds() -> None:

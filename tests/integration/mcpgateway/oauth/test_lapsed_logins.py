@@ -1,25 +1,48 @@
 """Calls of users whose login ended wait until they have connected again."""
 
+import asyncio
+
+import grpc
 import pytest
 
+from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.tools import (
+    Dispatch,
+    Execution,
+    Executor,
+    InputAction,
+    InputAnswer,
+    InputRequired,
+    Outcome,
+)
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.mcp_results import ResultFiles
+from chatd.tools.mcpgateway import McpTools
+from chatd.turns.engine.calls import CallLimits, OpenCall, ToolCaller, placeholder_spec
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
-from parley.rpc import acting_for
+from parley.clock import FakeClock
+from parley.rpc import Channels, acting_for, problem_of
+from support.chatd.tools.kept_files import KeptFiles
 from support.mcpgateway.gateway import MEMBER
 from support.mcpgateway.logins import CHAT, LoginLab
 
 
 async def last_of(
-    lab: LoginLab, generation: str, answer: tool_pb2.InputAnswer | None = None
+    lab: LoginLab,
+    generation: str,
+    answer: tool_pb2.InputAnswer | None = None,
+    tool: str = "whoami",
 ) -> api.CallToolResponse:
-    """Call `whoami` as chatd does, and return the last message."""
+    """Call a tool as chatd does, and return the last message."""
     request = api.CallToolRequest(
         key=api.CallKey(
             execution_id="call-1", chat_id="c", owner_epoch=1, journal_generation=generation
         ),
         context=CHAT,
         server_id=lab.server_id,
-        original_name="whoami",
+        original_name=tool,
         answer=answer,
     )
     with acting_for(MEMBER):
@@ -66,3 +89,52 @@ async def test_a_call_whose_user_does_not_connect_fails(lab: LoginLab) -> None:
         False,
         [],
     )
+
+
+async def resumed(
+    tools: McpTools, context: TurnContext, dispatch: Dispatch, question_id: str
+) -> Outcome | InputRequired:
+    """Continue a call as a turn does whose catalogue lacks the tool: a person accepted."""
+    caller = ToolCaller(tools, may_act=lambda: True, clock=FakeClock(), limits=CallLimits())
+    execution = Execution(context, 1, dispatch, placeholder_spec(dispatch))
+    answer = InputAnswer(question_id, InputAction.ACCEPT)
+    return await caller.run(OpenCall(execution, is_new=False, is_offered=False, answer=answer))
+
+
+async def test_a_person_who_accepts_before_they_connect_is_asked_again(lab: LoginLab) -> None:
+    channels = Channels((lab.gateway.settings.listen,), lambda _: lab.gateway.chatd)
+    tools = McpTools(channels, FakeClock(), ResultFiles(KeptFiles()))
+    owner = Owner(OwnerId(MEMBER.id), MEMBER.role)
+    context = TurnContext(ChatId("c"), owner, mcp_server_ids=(lab.server_id,))
+    await lab.log_in()
+    async with asyncio.timeout(60):
+        specs = {spec.original_name: spec for spec in await tools.list_tools(context)}
+        spec = specs["whoami"]
+        call = ToolCall("t1", spec.name, "{}", spec.server_id)
+        dispatch = Dispatch(
+            ExecutionId("call-1"), call, Executor.MCPGATEWAY, spec.journal_generation
+        )
+        await lab.disconnect()
+        asked = await tools.execute(Execution(context, 1, dispatch, spec))
+        assert isinstance(asked, InputRequired)
+        tools.forget_catalogues()
+        assert await tools.list_tools(context) == ()
+
+        again = await resumed(tools, context, dispatch, asked.request_id)
+        assert isinstance(again, InputRequired)
+        assert again.request_id != asked.request_id
+        await lab.log_in()
+        done = await resumed(tools, context, dispatch, again.request_id)
+
+    assert isinstance(done, Outcome)
+    assert (done.outcome, lab.issuer.calls) == (ToolOutcome.DONE, ["alice"])
+
+
+async def test_without_the_name_of_a_tool_no_call_is_started(lab: LoginLab) -> None:
+    await lab.log_in()
+    generation = (await lab.listed()).journal_generation
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await last_of(lab, generation, tool="")
+
+    assert problem_of(caught.value).reason == "CALL_NOT_FOUND"
+    assert lab.issuer.calls == []

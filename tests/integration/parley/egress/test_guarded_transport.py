@@ -1,6 +1,7 @@
 """Guarded requests to servers made by hand: what they get, and how much of an answer is read."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,7 +9,13 @@ import httpx2
 import pytest
 
 from parley.egress import AddressBlocked, Policy
-from parley.egress.transport import IDENTITY, Identity, ResponseTooLarge, guarded_client
+from parley.egress.transport import (
+    IDENTITY,
+    Identity,
+    ResponseEncoded,
+    ResponseTooLarge,
+    guarded_client,
+)
 from support.host.ports import free_port
 from support.mcpgateway.servers import raw_server
 
@@ -48,6 +55,28 @@ async def test_a_response_that_is_too_long_is_not_read_to_its_end() -> None:
     async with raw_server(port, lambda _: response), client_of(port) as client:
         with pytest.raises(ResponseTooLarge):
             await client.get("/")
+
+
+@pytest.mark.parametrize("encoding", [b"gzip", b"GZIP", b"identity, gzip", b"br"])
+async def test_a_compressed_response_is_not_requested_and_not_unpacked(encoding: bytes) -> None:
+    port = free_port()
+    requests: list[bytes] = []
+    # Fewer bytes than the limit, until they are unpacked.
+    bomb = gzip.compress(b"x" * 10_000)
+
+    def explode(request: bytes) -> bytes:
+        requests.append(request.lower())
+        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\n" % encoding
+        return head + b"Content-Length: %d\r\n\r\n%s" % (len(bomb), bomb)
+
+    async with raw_server(port, explode), client_of(port) as client:
+        with pytest.raises(ResponseEncoded):
+            await client.get("/", headers={"Accept-Encoding": "gzip"})
+
+    (request,) = requests
+    assert len(bomb) < 98
+    assert request.count(b"accept-encoding:") == 1
+    assert b"\r\naccept-encoding: identity\r\n" in request
 
 
 @pytest.mark.parametrize(

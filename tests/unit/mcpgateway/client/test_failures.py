@@ -7,7 +7,7 @@ from mcp_types import CONNECTION_CLOSED
 from mcpgateway.client.failures import failed_exchange
 from mcpgateway.servers.domain import Reason
 from parley.egress.policy import AddressBlocked
-from parley.egress.transport import Exchange, ResponseTooLarge
+from parley.egress.transport import Exchange, ResponseEncoded, ResponseTooLarge
 
 
 class ProtocolFault(Exception):
@@ -26,6 +26,7 @@ class ProtocolFault(Exception):
         (httpx2.ReadError("gone"), Reason.SESSION_LOST, True),
         (httpx2.RemoteProtocolError("gone"), Reason.SESSION_LOST, True),
         (ResponseTooLarge("big"), Reason.RESULT_TOO_LARGE, True),
+        (ResponseEncoded(200, httpx2.Headers()), Reason.PROTOCOL_ERROR, True),
         (ProtocolFault(CONNECTION_CLOSED), Reason.SESSION_LOST, True),
         (ProtocolFault(-32603), Reason.PROTOCOL_ERROR, True),
         (ProtocolFault(-32602), Reason.REQUEST_REFUSED, True),

@@ -81,6 +81,37 @@ def test_link_local_addresses_need_a_rule_of_their_own(rules: str, passes: bool)
             policy.check_addresses("any.example", 443, ["169.254.169.254"])
 
 
+@pytest.mark.parametrize("rules", [".corp.example", "mcp.corp.example:443"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "fe80::1",
+        "fe80::1%eth0",
+        "::ffff:169.254.169.254",
+        "fd00:ec2::254",
+        "168.63.129.16",
+    ],
+)
+def test_a_name_does_not_allow_addresses_where_credentials_are(rules: str, address: str) -> None:
+    policy = Policy.parse(rules)
+
+    with pytest.raises(AddressBlocked):
+        policy.check_addresses("mcp.corp.example", 443, ["10.0.0.7", address])
+    policy.check_addresses("mcp.corp.example", 443, ["10.0.0.7", "::1"])
+
+
+def test_a_named_host_may_be_link_local_where_a_range_or_the_address_itself_is_allowed() -> None:
+    ranged = Policy.parse(".corp.example, 169.254.10.0/24")
+    ranged.check_addresses("mcp.corp.example", 443, ["169.254.10.1"])
+    with pytest.raises(AddressBlocked):
+        ranged.check_addresses("mcp.corp.example", 443, ["169.254.169.254"])
+
+    exact = Policy.parse("169.254.169.254:80, [fe80::1]:80")
+    exact.check_addresses("169.254.169.254", 80, ["169.254.169.254"])
+    exact.check_addresses("fe80::1", 80, ["fe80::1"])
+
+
 @pytest.mark.parametrize("port", [22, 25, 5432, 6379, 11211])
 def test_ports_of_other_protocols_need_an_exact_rule(port: int) -> None:
     with pytest.raises(AddressBlocked):
