@@ -170,7 +170,7 @@ class McpTools:
             is_complete=all(
                 each.state == server_pb2.SERVER_STATE_READY for each in listing.servers
             ),
-            reports=tuple(_report(each) for each in listing.servers),
+            reports=tuple(report_of(each) for each in listing.servers),
         )
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
@@ -290,7 +290,8 @@ def _is_streamed(result: tool_pb2.CallResult) -> bool:
     return any(part.streamed_bytes for part in result.parts)
 
 
-def _report(server: api.ServerOutcome) -> ServerReport:
+def report_of(server: api.ServerOutcome) -> ServerReport:
+    """Convert what is known of a server in a turn."""
     is_ready = server.state == server_pb2.SERVER_STATE_READY
     problem = "" if is_ready else (server.message or "it does not answer").rstrip(".") + "."
     if server.is_stale and not is_ready:
@@ -304,6 +305,8 @@ def _report(server: api.ServerOutcome) -> ServerReport:
         problem,
         server.is_required,
         searched.get(server.tool_search),
+        server.quarantined_tool_count,
+        server.dropped_tool_count,
     )
 
 

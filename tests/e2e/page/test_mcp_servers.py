@@ -1,6 +1,7 @@
 """MCP servers at the page: administration, a login in a window of its own, and what chats show."""
 
 import asyncio
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -8,11 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.web.mcp_logins import CONTENT_POLICY
+from support.host.ports import free_port
 from support.mcpgateway.authorization_server import fake_authorization_server
 from support.mcpgateway.everything_server import everything_server
+from support.mcpgateway.servers import eliciting_process, until_listening
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
-from support.stack.page_session import call, new_user, sign_in, written
+from support.stack.page_session import call, idle, new_user, sign_in, written
 
 pytestmark = pytest.mark.slow
 
@@ -51,13 +54,7 @@ async def test_a_person_connects_an_account_in_a_window_and_uses_the_server(
         await page.visit(f"http://{stack.http}/")
         await page.see("Guarded: not connected")
         await page.click("button", "Connect")
-        window = await chromium.window_at(f"{issuer.url}/authorize")
-        assert await window.run("window.opener") is None
-        await window.click("a", "Agree")
-        await page.see("Your account is connected.")
-        await page.until("!document.body.innerText.includes('not connected')")
-        while len(await chromium.windows()) > 2:
-            await page.run("new Promise((done) => setTimeout(done, 25))")
+        await agreed(chromium, page, issuer.url)
         await written(page, "call: guarded__whoami {}")
         await page.see("whoami answered")
         assert issuer.calls == ["alice"]
@@ -66,6 +63,38 @@ async def test_a_person_connects_an_account_in_a_window_and_uses_the_server(
         await page.click("dialog button", "Disconnect")
         await page.see("Not connected")
         assert [login.is_revoked for login in issuer.logins] == [True]
+
+
+async def test_a_call_whose_login_ended_goes_on_after_connecting_again(
+    stack: LocalStack, chromium: Browser, page: Page
+) -> None:
+    async with fake_authorization_server() as issuer:
+        await added(stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2")
+        await page.visit(f"http://{stack.http}/")
+        await page.see("Guarded: not connected")
+        await page.click("button", "Connect")
+        await agreed(chromium, page, issuer.url)
+        await written(page, "call: guarded__whoami {}")
+        await page.see("whoami answered")
+        issuer.logins[0].is_revoked = True
+        await written(page, "call: guarded__whoami {}")
+        await page.find(".action-head", "The server Guarded needs your login again")
+        await page.click(".action button", "Connect")
+        await agreed(chromium, page, issuer.url)
+        await page.until("!document.querySelector('.action')")
+        await idle(page)
+        assert issuer.calls == ["alice", "alice"]
+
+
+async def agreed(chromium: Browser, page: Page, issuer: str) -> None:
+    """Agree in the window of a login, and wait until it is closed."""
+    window = await chromium.window_at(f"{issuer}/authorize")
+    assert await window.run("window.opener") is None
+    await window.click("a", "Agree")
+    await page.see("Your account is connected.")
+    await page.until("!document.body.innerText.includes('not connected')")
+    while len(await chromium.windows()) > 2:
+        await page.run("new Promise((done) => setTimeout(done, 25))")
 
 
 async def test_the_page_to_which_a_login_comes_back_has_a_strict_policy(
@@ -140,6 +169,30 @@ async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
             " each.querySelector('img') ? 'picture' : each.innerText.trim())"
         )
         assert parts == ["before", "picture", "after"]
+
+
+async def test_what_a_server_asks_is_answered_in_a_form(stack: LocalStack, page: Page) -> None:
+    port = free_port()
+    with eliciting_process(port, "modern"):
+        await until_listening(port)
+        url = f"http://127.0.0.1:{port}/mcp"
+        await added(stack, "asking", url, display_name="The House")
+        await page.visit(f"http://{stack.http}/")
+        await page.find("button", "1 server")
+        await written(page, "call: asking__paint {}")
+        await page.find(".action-head", "The server The House asks")
+        await page.see("Which colour?")
+        await page.see("The House receives what you write here.")
+        await page.click(".action button", "Accept")
+        await page.see("Fill this in.")
+        await page.click(".action input")
+        await page.type("red")
+        await page.click(".action button", "Accept")
+        await page.see("paint answered")
+        chat_id = str(await page.run("location.pathname.split('/')[2]"))
+    path = f"/api/v1/chats/{chat_id}/messages"
+    stored = await asyncio.to_thread(call, stack, "GET", path, login="paula")
+    assert "accept red house" in json.dumps(stored)
 
 
 async def test_prompts_are_slash_commands_and_resources_are_attached_by_an_at_sign(

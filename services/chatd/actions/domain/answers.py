@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatd.actions.domain.action import StoredAction
-from chatd.actions.domain.forms import form_problem
+from chatd.actions.domain.forms import form_faults
 from chatd.approvals.domain.judgement import arguments_digest
 from chatd.chats.domain.commands import Supplied
 from chatd.content.domain.parts import ToolOutcome, ToolResult
@@ -96,8 +96,9 @@ def _checked_content(asked: Mapping[str, Any], given: GivenAnswer) -> dict[str, 
         raise InvalidRequest("content", "is no JSON") from None
     if not isinstance(content, dict):
         raise InvalidRequest("content", "is no JSON object")
-    if problem := form_problem(schema, content):
-        raise InvalidRequest("content", problem)
+    if faults := form_faults(schema, content):
+        (field, problem), *others = faults
+        raise InvalidRequest(field, problem, *others)
     return {"content": content}
 
 

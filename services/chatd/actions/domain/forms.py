@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 FIELDS_MAX = 100
+NAME_CHARACTERS_MAX = 64
+#: Of an answer.
+FIELD = "content"
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "number": (int, float),
@@ -13,25 +16,30 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def form_problem(schema: Mapping[str, Any], content: Mapping[str, Any]) -> str | None:
-    """Return why a content does not satisfy the schema of a form; None if it does.
+def form_faults(
+    schema: Mapping[str, Any], content: Mapping[str, Any]
+) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a content that do not satisfy the schema of a form, each with why.
 
     Only what MCP allows in forms is checked here: names, types, choices and lengths. Everything
-    else is the server's to check.
+    else is the server's to check. A field is named as the answer has it, by a JSON Pointer.
     """
     fields = schema.get("properties", {})
     if len(content) > FIELDS_MAX:
-        return f"has more than {FIELDS_MAX} fields"
-    unknown = [name for name in content if name not in fields]
-    if unknown:
-        return f"has a field that is not asked for: {unknown[0][:64]}"
-    required = schema.get("required", [])
-    missing = [name for name in required if name not in content] if required else []
-    if missing:
-        return f"lacks {str(missing[0])[:64]}"
-    problems = (_field_problem(fields[name], value) for name, value in content.items())
-    named = zip(content, problems, strict=True)
-    return next((f"{name[:64]}: {problem}" for name, problem in named if problem), None)
+        return ((FIELD, f"has more than {FIELDS_MAX} fields"),)
+    missing = [str(name) for name in schema.get("required") or () if name not in content]
+    faults = [(_place(name), "is missing") for name in missing]
+    for name, value in content.items():
+        is_asked = name in fields
+        problem = _field_problem(fields[name], value) if is_asked else "is not asked for"
+        if problem is not None:
+            faults.append((_place(name), problem))
+    return tuple(faults)
+
+
+def _place(name: str) -> str:
+    """Return where a field of the form is in an answer."""
+    return f"{FIELD}_json#/" + name[:NAME_CHARACTERS_MAX].replace("~", "~0").replace("/", "~1")
 
 
 def _field_problem(field: object, value: object) -> str | None:

@@ -1,6 +1,6 @@
 """What is known of the MCP servers of a turn: their instructions, and which cannot be used."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -22,6 +22,8 @@ class ServerReport:
         problem: Why its tools are missing or old; empty if they are not.
         is_required: Whether the turn fails without it.
         is_searched: Whether the model always searches for its tools; None to decide by their size.
+        quarantined_count: How many of its tools wait until an administrator has looked at them.
+        dropped_count: How many of its tools are left out because their definitions are invalid.
     """
 
     server_id: str
@@ -31,6 +33,8 @@ class ServerReport:
     problem: str = ""
     is_required: bool = False
     is_searched: bool | None = None
+    quarantined_count: int = 0
+    dropped_count: int = 0
 
 
 class ToolServers(Protocol):
@@ -61,6 +65,11 @@ def servers_text(reports: Sequence[ServerReport]) -> str:
         for each in reports
         if each.problem
     ]
+    lines += [
+        f"{sentence} Do without them, and say so if the task needs them."
+        for each in reports
+        for sentence in _missing_tools(each)
+    ]
     room = INSTRUCTIONS_BYTES_MAX
     told = []
     for each in reports:
@@ -78,9 +87,26 @@ def servers_text(reports: Sequence[ServerReport]) -> str:
 
 
 def server_notices(reports: Sequence[ServerReport]) -> tuple[str, ...]:
-    """Return what the person is told about servers that cannot be used."""
-    return tuple(
-        f"The MCP server {each.name} cannot be used now: {each.problem}"
-        for each in reports
-        if each.problem
-    )
+    """Return what the person is told about servers that cannot be used, and tools that lack."""
+    notices: list[str] = []
+    for each in reports:
+        if each.problem:
+            notices.append(f"The MCP server {each.name} cannot be used now: {each.problem}")
+        notices += _missing_tools(each)
+    return tuple(notices)
+
+
+def _missing_tools(report: ServerReport) -> Iterator[str]:
+    """Yield a sentence for each reason why tools of a server are not offered."""
+    of_server = f"of the MCP server {report.name}"
+    if report.quarantined_count:
+        yield (
+            f"{_tools(report.quarantined_count)} {of_server} cannot be used until an administrator "
+            "has looked at the new definitions."
+        )
+    if report.dropped_count:
+        yield f"{_tools(report.dropped_count)} {of_server} cannot be used: invalid definitions."
+
+
+def _tools(count: int) -> str:
+    return "1 tool" if count == 1 else f"{count} tools"

@@ -175,12 +175,12 @@ async def test_a_refusal_is_passed_on_as_one(asking: Asking) -> None:
 @pytest.mark.parametrize(
     ("given", "field"),
     [
-        ({}, "content"),
+        ({}, "content_json#/branch"),
         ({"content_json": "[]"}, "content"),
         ({"content_json": "{"}, "content"),
-        ({"content_json": '{"branch": "c"}'}, "content"),
-        ({"content_json": '{"branch": 1}'}, "content"),
-        ({"content_json": '{"branch": "a", "more": 1}'}, "content"),
+        ({"content_json": '{"branch": "c"}'}, "content_json#/branch"),
+        ({"content_json": '{"branch": 1}'}, "content_json#/branch"),
+        ({"content_json": '{"branch": "a", "more": 1}'}, "content_json#/more"),
         ({"content_json": '{"branch": "a"}', "remark": "well"}, "remark"),
         ({"content_json": '{"branch": "a"}', "remember": True}, "remember"),
         ({"content_json": '{"branch": "a"}', "arguments_digest": "0"}, "arguments_digest"),

@@ -12,7 +12,9 @@ from chatd.content.domain.tools import FIND_TOOLS, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import Finished, ModelEvent, ModelRequest, TextDelta
 from chatd.primitives.domain.ids import MessageId
+from chatd.tools.mcpgateway import report_of
 from chatd.turns.domain.tool_search import index_of, matches, tokens_of
+from parley.api.mcp.v1 import runtime_service_pb2, server_pb2
 from parley.clock import FakeClock
 from support.chatd.turns.turn_stage import Stage, calling
 
@@ -63,6 +65,30 @@ async def test_a_server_that_is_left_out_is_told_once_to_both() -> None:
     system = [part for part in stage.model.requests[0].messages if part.role is Role.SYSTEM]
     assert "The MCP server Dead (tools dead__*) cannot be used now" in str(system)
     assert stage.status is Status.WAITING
+
+
+async def test_tools_that_are_quarantined_or_invalid_are_told_to_both() -> None:
+    outcome = runtime_service_pb2.ServerOutcome(
+        server_id="s1",
+        slug="files",
+        display_name="Files",
+        state=server_pb2.SERVER_STATE_READY,
+        quarantined_tool_count=2,
+        dropped_tool_count=1,
+        is_required=True,
+    )
+    stage = Stage(hello, tool_servers=FixedServers((report_of(outcome),)))
+    await stage.ask()
+    [(_, _), (_, content)] = stage.said
+    changed = (
+        "2 tools of the MCP server Files cannot be used until an administrator has looked at the "
+        "new definitions."
+    )
+    invalid = "1 tool of the MCP server Files cannot be used: invalid definitions."
+    assert content == (Text("hello"), Notice(changed), Notice(invalid))
+    system = [part for part in stage.model.requests[0].messages if part.role is Role.SYSTEM]
+    assert changed in str(system)
+    assert invalid in str(system)
 
 
 async def test_few_tools_are_offered_at_once_and_many_are_searched() -> None:

@@ -1,43 +1,16 @@
-/** What a chat asks of a person: questions, plans, and permission for exactly one call. */
+/** What a chat asks of a person: questions, plans, permission for exactly one call, and what servers of tools ask. */
 import { useId, useState } from "react";
 import { AgentsWait } from "../agents/cards.tsx";
-import { answered, api } from "../api/client.ts";
-import { wordsOf } from "../api/problem.ts";
-import { queryClient } from "../api/queries.ts";
-import type { components } from "../api/schema.d.ts";
 import type { Action } from "../api/types.ts";
-import { announce } from "../ui/announce.tsx";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { countHidden, Visible } from "../ui/visible.tsx";
 import { Markdown } from "../timeline/markdown.tsx";
+import { ElicitationCard } from "../mcp/elicitation.tsx";
+import { LoginCard } from "../mcp/login-card.tsx";
+import { useAnswer } from "./answering.ts";
 import { record, string } from "./outcome.ts";
 import { Json } from "./tool-card.tsx";
-
-type AnswerBody = components["schemas"]["AnswerActionBody"];
-
-function useAnswer(action: Action) {
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  async function answer(body: AnswerBody): Promise<void> {
-    setBusy(true);
-    setProblem("");
-    try {
-      await answered(
-        api.POST("/api/v1/chats/{chat_id}/actions/{action_id}/answer", {
-          params: { path: { chat_id: action.chat_id, action_id: action.id ?? "" } },
-          body,
-        }),
-      );
-      announce("Your answer was stored.");
-      void queryClient.invalidateQueries({ queryKey: ["actions"] });
-    } catch (error) {
-      setProblem(wordsOf(error));
-      setBusy(false);
-    }
-  }
-  return { answer, problem, isBusy };
-}
 
 export function ActionCard({ action }: { action: Action }) {
   switch (action.kind) {
@@ -48,6 +21,10 @@ export function ActionCard({ action }: { action: Action }) {
     case "approval":
     case "loop":
       return <ApprovalCard action={action} />;
+    case "elicitation":
+      return <ElicitationCard action={action} />;
+    case "login":
+      return <LoginCard action={action} />;
     case "agents":
       return <AgentsWait action={action} />;
     default:

@@ -2,7 +2,7 @@
 import { type ReactNode, type Ref, useId } from "react";
 
 interface FieldProps {
-  label: string;
+  label: ReactNode;
   hint?: ReactNode;
   problem?: string | undefined;
 }
@@ -39,7 +39,7 @@ function Field({ label, hint, problem, children }: FieldProps & { children: (inp
 interface TextProps extends FieldProps {
   value: string;
   onChange: (value: string) => void;
-  type?: "text" | "password" | "email" | "url" | "number" | "datetime-local";
+  type?: "text" | "password" | "email" | "url" | "number" | "date" | "datetime-local";
   autoComplete?: string;
   required?: boolean;
   disabled?: boolean;
@@ -126,8 +126,8 @@ export function withStored(options: readonly (readonly [string, string])[], stor
 }
 
 interface CheckProps {
-  label: string;
-  hint?: string;
+  label: ReactNode;
+  hint?: ReactNode;
   checked: boolean;
   onChange: (checked: boolean) => void;
   disabled?: boolean;

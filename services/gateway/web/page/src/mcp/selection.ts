@@ -20,6 +20,12 @@ export function toggled(all: readonly Server[], selection: Selection, serverId: 
   return chosen.includes(serverId) ? chosen.filter((each) => each !== serverId) : [...chosen, serverId];
 }
 
+/** Return the name of the server of a tool. Slugs are unique, and no other part of a tool's name precedes `__`. */
+export function serverOf(toolName: string, all: readonly Server[]): string {
+  const slug = toolName.split("__", 1)[0] ?? "";
+  return all.find((each) => each.slug === slug)?.display_name || slug;
+}
+
 /** How a server is used by a person, in words; and what they can do about it. */
 const STATES: Record<AuthorizationStatus, { words: string; action: "connect" | "values" | null }> = {
   not_required: { words: "Ready", action: null },
@@ -33,4 +39,10 @@ const STATES: Record<AuthorizationStatus, { words: string; action: "connect" | "
 
 export function stateOf(server: Server): { words: string; action: "connect" | "values" | null } {
   return STATES[server.authorization_status ?? "not_required"];
+}
+
+/** Return the id of the server at whose login an address is; empty if it is no such address. */
+export function serverIdOf(address: string): string {
+  const path = URL.canParse(address) ? new URL(address).pathname : "";
+  return /^\/mcp\/login\/([0-9a-zA-Z-]+)$/.exec(path)?.[1] ?? "";
 }

@@ -12,13 +12,26 @@ import type { Server } from "./selection.ts";
 import { refreshServers } from "./servers.ts";
 
 type Tool = components["schemas"]["ServerTool"];
+type ToolList = components["schemas"]["ListServerToolsResponse"];
 
 function tools(serverId: string) {
   return queryOptions({
     queryKey: ["mcp", "tools", serverId],
-    queryFn: ({ signal }) =>
-      answered(api.GET("/api/v1/mcp/servers/{server_id}/tools", { params: { path: { server_id: serverId }, query: { limit: 500 } }, signal })),
+    queryFn: ({ signal }) => allTools(serverId, signal),
   });
+}
+
+/** Read all pages of the tools of a server; what is said of the server is that of the last page. */
+export async function allTools(serverId: string, signal: AbortSignal): Promise<ToolList> {
+  const items: Tool[] = [];
+  for (let cursor = ""; ; ) {
+    const query = { limit: 500, ...(cursor ? { cursor } : {}) };
+    const params = { path: { server_id: serverId }, query };
+    const page = await answered(api.GET("/api/v1/mcp/servers/{server_id}/tools", { params, signal }));
+    items.push(...page.items);
+    if (!page.next_cursor || page.next_cursor === cursor) return { ...page, items };
+    cursor = page.next_cursor;
+  }
 }
 
 export function ServerTools({ server }: { server: Server }) {

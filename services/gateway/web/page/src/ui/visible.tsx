@@ -9,16 +9,24 @@ export function countHidden(text: string): number {
   return text.match(HIDDEN)?.length ?? 0;
 }
 
+function codeOf(character: string): string {
+  return `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** Return a text with every hidden character as its code point, where no elements can be. */
+export function visibleText(text: string): string {
+  return text.replaceAll(HIDDEN, codeOf);
+}
+
 /** Show a text with every hidden character as its code point. */
 export function Visible({ children }: { children: string }): ReactNode {
   const shown: ReactNode[] = [];
   let at = 0;
   for (const found of children.matchAll(HIDDEN)) {
-    const code = found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
     shown.push(children.slice(at, found.index));
     shown.push(
       <span key={found.index} className="hidden-character" title="A character that is not shown by itself">
-        U+{code}
+        {codeOf(found[0])}
       </span>,
     );
     at = found.index + found[0].length;
