@@ -44,7 +44,7 @@ class ModelJudge:
     Args:
         model: Calls models.
         history: Returns the live messages of a chat.
-        bill: Called with the ledger entry of each verdict.
+        bill: Enters each answer into the ledger before it becomes a verdict.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ModelJudge:
         model: SideModel,
         *,
         history: Callable[[ChatId], Awaitable[tuple[Message, ...]]],
-        bill: Callable[[LedgerEntry, OwnerId], None],
+        bill: Callable[[LedgerEntry, OwnerId], Awaitable[None]],
     ) -> None:
         self._model = model
         self._history = history
@@ -89,7 +89,7 @@ class ModelJudge:
             raise CallRefused(f"The judge failed: {error.message}") from error
         if generated is None:
             raise CallRefused(NO_JUDGE)
-        self._bill(generated.entry, goal.owner.id)
+        await self._bill(generated.entry, goal.owner.id)
         try:
             return verdict_of(generated.text)
         except VerdictUnreadable:
