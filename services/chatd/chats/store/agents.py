@@ -134,6 +134,18 @@ class Agents:
             _require(request, limits, tree)
         return bool(tree["is_known"])
 
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        """Require that a tree may spend more on agents; without a limit nothing is read.
+
+        Raises:
+            AgentsRefused: It has spent its limit.
+        """
+        if not limits.cost_micros_max:
+            return
+        tree = await self._pool.fetchrow(SELECT_TREE, root_chat_id, root_chat_id)
+        assert tree is not None  # An aggregate always returns a row.
+        _require_money(limits, tree)
+
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         """Return the children of a chat, in the order of their start."""
         rows = await self._pool.fetch(SELECT_CHILDREN, root_chat_id, chat_id)
@@ -168,6 +180,10 @@ def _require(request: SpawnRequest, limits: AgentLimits, tree: asyncpg.Record) -
             f"this chat has started {limits.children_max} agents, which is the limit",
             "AGENTS_TOO_MANY",
         )
+    _require_money(limits, tree)
+
+
+def _require_money(limits: AgentLimits, tree: asyncpg.Record) -> None:
     if limits.cost_micros_max and tree["cost_micros"] >= limits.cost_micros_max:
         raise AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
 

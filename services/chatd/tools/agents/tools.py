@@ -85,6 +85,14 @@ class AgentStore(Protocol):
         """
         ...
 
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        """Require that a tree may spend more on agents.
+
+        Raises:
+            AgentsRefused: It has spent its limit.
+        """
+        ...
+
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         """Return the children of a chat."""
         ...
@@ -265,6 +273,10 @@ class AgentTools:
     async def _message(self, execution: Execution, given: MessageInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
         context, execution_id = execution.context, execution.dispatch.execution_id
+        try:
+            await self._store.require_money(context.root_chat_id, self._limits)
+        except AgentsRefused as refusal:
+            return failed(f"Nothing was sent: {refusal}.", refusal.reason, GO_ON)
         command = SendMessage(
             NewMessage(
                 Role.USER,
