@@ -38,7 +38,7 @@ def open_goals(components: Components, messages: Messages, processes: Processes)
     judge = ModelJudge(
         side_calls_of(resources, catalogue, spend, worker.setups, worker.open_calls),
         history=chats.chats.history,
-        bill=spend.bills.add,
+        bill=spend.bills.enter,
     )
     pursuit = GoalPursuit(store, actions, judge, clock)
     ports = GoalPorts(

@@ -307,7 +307,7 @@ def _advisor(
         side_calls,
         settings=catalogue.configuration.advisor,
         spending=spend.spending,
-        bill=spend.bills.add,
+        bill=spend.bills.enter,
     )
 
 

@@ -23,10 +23,10 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, 
 from parley.postgres import Pool
 
 # The execution of the chat that starts a child, before other rows as everywhere; none if another
-# process owns it. Its epoch cannot grow until the child is stored.
+# process owns it. Its epoch cannot grow, and it cannot be interrupted, until the child is stored.
 # May run: process.
 LOCK_PARENT = """
-    SELECT chat_id FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
+    SELECT status FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
 """
 
 # Two children of one tree are counted one after the other.
@@ -109,17 +109,21 @@ class Agents:
         """Start a child; return its state, or None if it exists already.
 
         Raises:
-            AgentsRefused: The tree has reached a limit.
+            AgentsRefused: The tree has reached a limit, or the parent is interrupted.
             FenceLost: Another process owns the parent.
         """
         async with self._pool.acquire() as connection, connection.transaction():
-            if await connection.fetchval(LOCK_PARENT, claim.chat_id, claim.owner_epoch) is None:
+            status = await connection.fetchval(LOCK_PARENT, claim.chat_id, claim.owner_epoch)
+            if status is None:
                 raise FenceLost(claim.chat_id)
             group_ids = await connection.fetchval(LOCK_ROOT, request.root_chat_id)
             tree = await connection.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id)
             assert tree is not None  # An aggregate always returns a row.
             if tree["is_known"]:
                 return None
+            if status != Status.RUNNING:
+                # Its agents were listed to be stopped already; one more would not be among them.
+                raise AgentsRefused("this chat was interrupted", "AGENTS_INTERRUPTED")
             _require(request, limits, tree)
             new = _new_chat(request, claim.chat_id, tuple(map(str, group_ids or ())))
             return await insert_chat(connection, new, claimed_by=None, client_key=None)
@@ -135,6 +139,18 @@ class Agents:
         if not tree["is_known"]:
             _require(request, limits, tree)
         return bool(tree["is_known"])
+
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        """Require that a tree may spend more on agents; without a limit nothing is read.
+
+        Raises:
+            AgentsRefused: It has spent its limit.
+        """
+        if not limits.cost_micros_max:
+            return
+        tree = await self._pool.fetchrow(SELECT_TREE, root_chat_id, root_chat_id)
+        assert tree is not None  # An aggregate always returns a row.
+        _require_money(limits, tree)
 
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         """Return the children of a chat, in the order of their start."""
@@ -170,6 +186,10 @@ def _require(request: SpawnRequest, limits: AgentLimits, tree: asyncpg.Record) -
             f"this chat has started {limits.children_max} agents, which is the limit",
             "AGENTS_TOO_MANY",
         )
+    _require_money(limits, tree)
+
+
+def _require_money(limits: AgentLimits, tree: asyncpg.Record) -> None:
     if limits.cost_micros_max and tree["cost_micros"] >= limits.cost_micros_max:
         raise AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
 

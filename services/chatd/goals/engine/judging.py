@@ -49,7 +49,7 @@ class ModelJudge:
     Args:
         model: Calls models.
         history: Returns the live messages of a chat.
-        bill: Called with the ledger entry of each verdict.
+        bill: Enters each answer into the ledger before it becomes a verdict.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ModelJudge:
         model: SideModel,
         *,
         history: Callable[[ChatId], Awaitable[tuple[Message, ...]]],
-        bill: Callable[[LedgerEntry, OwnerId], None],
+        bill: Callable[[LedgerEntry, OwnerId], Awaitable[None]],
     ) -> None:
         self._model = model
         self._history = history
@@ -94,7 +94,7 @@ class ModelJudge:
             raise CallRefused(f"The judge failed: {error.message}") from error
         if generated is None:
             raise CallRefused(NO_JUDGE)
-        self._bill(generated.entry, goal.owner.id)
+        await self._bill(generated.entry, goal.owner.id)
         if generated.finish_reason in CUT:
             raise CallRefused(CUT_VERDICT.format(cut=generated.finish_reason))
         try:

@@ -87,7 +87,7 @@ class AdvisorTools:
         model: Calls the model of the advisor.
         settings: Returns the current settings.
         spending: The limits of users.
-        bill: Called with the ledger entry of each answer.
+        bill: Enters each answer into the ledger before it becomes the result of its call.
     """
 
     names = frozenset({NAME})
@@ -98,7 +98,7 @@ class AdvisorTools:
         *,
         settings: Callable[[], Awaitable[AdvisorSettings]],
         spending: Spending,
-        bill: Callable[[LedgerEntry, OwnerId], None],
+        bill: Callable[[LedgerEntry, OwnerId], Awaitable[None]],
     ) -> None:
         self._model = model
         self._settings = settings
@@ -134,7 +134,7 @@ class AdvisorTools:
             return _error(str(error), "ADVISOR_FAILED", left)
         if generated is None:
             return _error("No model can advise now.", "ADVISOR_UNAVAILABLE", left)
-        self._bill(generated.entry, execution.owner.id)
+        await self._bill(generated.entry, execution.owner.id)
         advice = generated.text.strip()
         if not advice:
             return _error("The advisor answered nothing.", "ADVISOR_SILENT", left)

@@ -12,9 +12,16 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final, Protocol
 
-from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import (
+    STOP_AGENT,
+    Agent,
+    AgentLimits,
+    AgentsRefused,
+    SpawnRequest,
+    stop_below,
+)
 from chatd.chats.domain.chat import ChatState, NewMessage
-from chatd.chats.domain.commands import BusyBehavior, Command, Interrupt, SendMessage
+from chatd.chats.domain.commands import BusyBehavior, Command, SendMessage
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode, Role, cut_field
 from chatd.content.domain.orders import checked_report
@@ -37,7 +44,7 @@ from chatd.content.domain.tools import (
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, MessageId, OwnerClaim, QueuedMessageId
+from chatd.primitives.domain.ids import ChatId, OwnerClaim, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.changes import Forks, apply_changes
 from chatd.tools.agents.inputs import (
@@ -83,8 +90,16 @@ class AgentStore(Protocol):
         """Start a child; None if it exists already.
 
         Raises:
-            AgentsRefused: The tree has reached a limit.
+            AgentsRefused: The tree has reached a limit, or the parent is interrupted.
             FenceLost: Another process owns the parent.
+        """
+        ...
+
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        """Require that a tree may spend more on agents.
+
+        Raises:
+            AgentsRefused: It has spent its limit.
         """
         ...
 
@@ -275,6 +290,10 @@ class AgentTools:
     async def _message(self, execution: Execution, given: MessageInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
         context, execution_id = execution.context, execution.dispatch.execution_id
+        try:
+            await self._store.require_money(context.root_chat_id, self._limits)
+        except AgentsRefused as refusal:
+            return failed(f"Nothing was sent: {refusal}.", refusal.reason, GO_ON)
         command = SendMessage(
             NewMessage(
                 Role.USER,
@@ -290,8 +309,11 @@ class AgentTools:
 
     async def _interrupt(self, execution: Execution, given: InterruptInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
-        for chat_id in (agent.chat_id, *await self._store.below(agent.chat_id)):
-            await self._commands.once(chat_id, Interrupt(MessageId(0), None), _key(execution))
+        commands, key = self._commands, _key(execution)
+        await commands.once(agent.chat_id, STOP_AGENT, key)
+        await stop_below(
+            self._store, agent.chat_id, lambda each: commands.once(each, STOP_AGENT, key)
+        )
         return succeeded({"agent_id": agent.chat_id, "interrupted": not agent.is_done})
 
 

@@ -13,10 +13,13 @@ from chatd.chats.store.metadata import ChatChanges, Metadata
 from chatd.content.domain.messages import ChatMode, FinishReason
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.domain.catalogue import Catalogue
+from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
 from chatd.models.store.catalogue import KeyValues, StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.store.ledger import PostgresLedger
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
@@ -148,3 +151,40 @@ async def test_an_ordinary_agent_explores_while_its_root_plans(agents: Agents, p
         await metadata.change(ROOT, owner_id=ANN.id, changes=ChatChanges(mode=mode))
         modes.append((await cache.chat(REQUEST.chat_id)).mode)
     assert modes == [ChatMode.ORDINARY, ChatMode.EXPLORE, ChatMode.ORDINARY]
+
+
+async def test_what_any_agent_of_a_tree_spent_counts_for_starts_and_messages(
+    agents: Agents, pool: Pool
+) -> None:
+    deep = AgentLimits(depth_max=2, cost_micros_max=100)
+    await agents.spawn(CLAIM, REQUEST, deep)
+    epoch = await pool.fetchval(
+        "SELECT owner_epoch FROM chat.chat_exec WHERE chat_id = $1", REQUEST.chat_id
+    )
+    child = OwnerClaim(REQUEST.chat_id, epoch)
+    await agents.spawn(child, DEEP, deep)
+    assert await agents.below(ROOT) == (REQUEST.chat_id, DEEP.chat_id)
+    await agents.require_money(ROOT, deep)
+    for attempt, chat_id in enumerate((REQUEST.chat_id, DEEP.chat_id)):
+        bill = Bill(CallPurpose.TURN, CallOutcome.DONE, ModelUse("m", 1, cost_micros=50))
+        await PostgresLedger(pool).enter(LedgerEntry(chat_id, 1, attempt, bill), ANN.id)
+    later = replace(DEEP, chat_id=ChatId("00000000-0000-0000-0000-00000000000d"))
+    for claim, request in ((CLAIM, OTHER), (child, later)):
+        with pytest.raises(AgentsRefused) as refused:
+            await agents.spawn(claim, request, deep)
+        assert refused.value.reason == "AGENTS_TOO_EXPENSIVE"
+    with pytest.raises(AgentsRefused) as unsent:
+        await agents.require_money(ROOT, deep)
+    assert unsent.value.reason == "AGENTS_TOO_EXPENSIVE"
+    await agents.require_money(ROOT, replace(deep, cost_micros_max=101))
+    await agents.require_money(ROOT, AgentLimits())
+
+
+async def test_agents_two_levels_below_a_root_start_only_if_that_is_allowed(
+    agents: Agents,
+) -> None:
+    await agents.spawn(CLAIM, REQUEST, AgentLimits())
+    with pytest.raises(AgentsRefused) as refused:
+        await agents.is_started(DEEP, AgentLimits())
+    assert refused.value.reason == "AGENTS_TOO_DEEP"
+    assert not await agents.is_started(DEEP, AgentLimits(depth_max=2))

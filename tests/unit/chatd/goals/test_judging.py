@@ -105,7 +105,10 @@ async def judged(model: Model, billed: list[LedgerEntry]) -> Verdict:
         assert chat_id == CHAT
         return (Message(MessageId(1), 1, Role.ASSISTANT, (Text("Done."),), "", NOON),)
 
-    judge = ModelJudge(model, history=history, bill=lambda entry, _: billed.append(entry))
+    async def bill(entry: LedgerEntry, owner_id: OwnerId) -> None:
+        billed.append(entry)
+
+    judge = ModelJudge(model, history=history, bill=bill)
     return await judge.judge(GOAL, RestingChat(4))
 
 

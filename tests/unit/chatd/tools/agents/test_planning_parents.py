@@ -51,6 +51,9 @@ class OneAgent:
     ) -> ChatState | None:
         raise AssertionError(request)
 
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        return None
+
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         ended = Agent(AGENT, "writer", False, Status.WAITING, True, "", "", 0, 1, is_forked=True)
         return (ended,)
