@@ -19,6 +19,7 @@ from chatd.content.domain.tools import (
     ToolSpec,
 )
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.language_model import ModelError
 from chatd.turns.domain.tool_search import matches
 
 DESCRIPTION_CHARACTERS_MAX: Final = 600
@@ -75,11 +76,11 @@ class SearchingTools:
         for source in self._sources:
             try:
                 listed += await source.list_tools(context)
-            except grpc.aio.AioRpcError as error:
+            except (grpc.aio.AioRpcError, ModelError) as error:
                 is_complete = False
                 logger.warning(
                     "tools are not searched: %s",
-                    error.code().name,
+                    error.code().name if isinstance(error, grpc.aio.AioRpcError) else error,
                     extra={"chat_id": context.chat_id},
                 )
         return [spec for spec in listed if spec.server_id], is_complete

@@ -87,13 +87,19 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         visible = self._access.visible
         every = await self._servers.enabled(Availability.FORCE_ON)
         # Who cannot be told which servers are forced on gets no answer, rather than none of them.
-        forced = await visible(every.values(), user_id, is_strict=True)
+        forced = await visible(every.values(), user_id)
         chosen = await self._servers.find((*stored, *(requested or ())))
-        found = await visible(chosen.values(), user_id)
+        # What was chosen before stays: its listing says that its users cannot be found out.
+        kept = [server for server in chosen.values() if server.id in stored]
+        new = [server for server in chosen.values() if server.id not in stored]
+        found = {
+            **await visible(kept, user_id, keeps_undecided=True),
+            **await visible(new, user_id),
+        }
         defaults: Mapping[str, Server] = {}
         if request.uses_defaults and requested is None:
             every = await self._servers.enabled(Availability.DEFAULT_ON)
-            defaults = await visible(every.values(), user_id)
+            defaults = await visible(every.values(), user_id, keeps_undecided=True)
         selection = select(
             _chat(request.context),
             requested=requested,

@@ -83,14 +83,15 @@ class Access:
         return not (await self._groups.of(user_id)).isdisjoint(settings.group_ids)
 
     async def visible(
-        self, found: Iterable[Server], user_id: str, *, is_strict: bool = False
+        self, found: Iterable[Server], user_id: str, *, keeps_undecided: bool = False
     ) -> Mapping[str, Server]:
         """Return the servers that a user may use, by id.
 
         Args:
             found: The servers.
             user_id: The user.
-            is_strict: Whether to fail if that cannot be decided; otherwise it counts as no.
+            keeps_undecided: Whether to return also those of which that cannot be decided now, so
+                that their listing says why they have no tools; otherwise it fails.
 
         Raises:
             GroupsUnavailable: It depends on groups, which cannot be read now.
@@ -101,8 +102,9 @@ class Access:
                 if await self.allows(server, user_id):
                     seen[server.id] = server
             except GroupsUnavailable:
-                if is_strict:
+                if not keeps_undecided:
                     raise
+                seen[server.id] = server
         return seen
 
     async def error(
