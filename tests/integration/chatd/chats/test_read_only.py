@@ -8,6 +8,7 @@ import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message_factory import GetMessageClass
 
 import parley.api.chat.v1
 from parley.api.chat.v1 import (
@@ -85,8 +86,9 @@ async def refusal(served: ServedChats, request: Any) -> tuple[grpc.StatusCode, s
 
 
 def request_of(method: MethodDescriptor, chat_id: str) -> Any:
-    kind: Any = method.input_type._concrete_class
-    return kind(request_id="r", chat_id=chat_id, **GIVEN.get(method.name, {}))
+    return GetMessageClass(method.input_type)(
+        request_id="r", chat_id=chat_id, **GIVEN.get(method.name, {})
+    )
 
 
 async def test_a_reader_is_told_that_a_chat_is_read_only_and_others_that_there_is_none(

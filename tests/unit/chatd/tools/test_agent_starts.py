@@ -36,7 +36,6 @@ class Children:
         self.agents: tuple[Agent, ...] = ()
         self.commands: list[tuple[ChatId, Command]] = []
         self.is_full = self.is_full_at_last = False
-        self.agents: tuple[Agent, ...] = ()
 
     async def is_started(self, request: SpawnRequest, limits: AgentLimits) -> bool:
         if request.chat_id not in self.started and self.is_full:
