@@ -8,6 +8,7 @@ import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message_factory import GetMessageClass
 
 import parley.api.chat.v1
 from parley.api.chat.v1 import (
@@ -85,7 +86,7 @@ async def refusal(served: ServedChats, request: Any) -> tuple[grpc.StatusCode, s
 
 
 def request_of(method: MethodDescriptor, chat_id: str) -> Any:
-    kind: Any = method.input_type._concrete_class
+    kind: Any = GetMessageClass(method.input_type)
     return kind(request_id="r", chat_id=chat_id, **GIVEN.get(method.name, {}))
 
 
