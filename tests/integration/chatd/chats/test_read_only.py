@@ -86,9 +86,8 @@ async def refusal(served: ServedChats, request: Any) -> tuple[grpc.StatusCode, s
 
 
 def request_of(method: MethodDescriptor, chat_id: str) -> Any:
-    return GetMessageClass(method.input_type)(
-        request_id="r", chat_id=chat_id, **GIVEN.get(method.name, {})
-    )
+    kind: Any = GetMessageClass(method.input_type)
+    return kind(request_id="r", chat_id=chat_id, **GIVEN.get(method.name, {}))
 
 
 async def test_a_reader_is_told_that_a_chat_is_read_only_and_others_that_there_is_none(

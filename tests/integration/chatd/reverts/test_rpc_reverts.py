@@ -1,7 +1,6 @@
 """RevertService over a real socket and database: what goes, what comes back, and who may ask."""
 
 import uuid
-from collections.abc import Sequence
 
 from chatd.chats.domain.commands import FailTurn, FinishRevert
 from chatd.chats.domain.transitions import fence_of
@@ -62,7 +61,9 @@ async def test_history_alone_is_reverted_at_once_and_comes_back(served: ServedCh
     assert await served.ann.ask(undo) == undone
 
 
-async def failed_with_queue(served: ServedChats, chat_id: str, *queued: str) -> Sequence[object]:
+async def failed_with_queue(
+    served: ServedChats, chat_id: str, *queued: str
+) -> list[chat_pb2.QueuedMessage]:
     """End a turn with an error while messages wait, and return these."""
     await served.ann.send(chat_id, "go on")
     waiting = [(await served.ann.send(chat_id, said)).queued_message for said in queued]
