@@ -112,6 +112,13 @@ class ComparedInstructions(Instructions, Protocol):
         ...
 
 
+def _restores(
+    resources: Resources, workspaces: WorkspaceComponents, chats: ChatComponents
+) -> NodeRestores:
+    clock, agents = resources.process.clock, chats.stores.agents
+    return NodeRestores(resources.toolrunners, clock, workspaces.locator, agents)
+
+
 async def open_worker(
     resources: Resources,
     faults: Faults,
@@ -161,9 +168,7 @@ async def open_worker(
             ended=titles.title_writer.ended,
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
-            restores=faults.restores(
-                NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
-            ),
+            restores=faults.restores(_restores(resources, workspaces, chats)),
             tool_servers=offered.servers_of_turns,
             reverted=catalogue.chat_changed,
             agents=chats.stores.agents,

@@ -1,5 +1,6 @@
 """Agents: children that a chat starts to work for it."""
 
+import uuid
 from dataclasses import dataclass
 
 from chatd.chats.domain.chat import Status
@@ -7,6 +8,11 @@ from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+
+
+def agent_id_of(execution_id: ExecutionId) -> ChatId:
+    """Return the id of the agent that a call starts."""
+    return ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,13 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final, Protocol
 
-from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import (
+    Agent,
+    AgentLimits,
+    AgentsRefused,
+    SpawnRequest,
+    agent_id_of,
+)
 from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.domain.commands import BusyBehavior, Command, Interrupt, SendMessage
 from chatd.chats.domain.errors import FenceLost
@@ -184,7 +190,7 @@ class AgentTools:
         is_reading = chosen.is_explorer or execution.dispatch.mode is not ChatMode.ORDINARY
         is_forked = given.isolation == "fork" and not is_reading
         request = SpawnRequest(
-            chat_id=ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent"))),
+            chat_id=agent_id_of(execution_id),
             root_chat_id=context.root_chat_id,
             depth=len(context.ancestor_ids) + 1,
             owner=context.owner,
