@@ -169,11 +169,12 @@ def servicers(components: Components, chat_servicer: ChatServicer) -> tuple[obje
         resources.process.clock,
         catalogue.configuration.names_of,
     )
-    restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
+    stores, clock = components.chats.stores, resources.process.clock
+    restores = NodeRestores(resources.toolrunners, clock, workspaces.locator, stores.agents)
     return (
         chat_servicer,
         RevertServicer(
-            components.chats.stores,
+            stores,
             claims=worker.worker,
             groups=spend.groups,
             tasks=components.tasks,

@@ -39,7 +39,7 @@ from chatd.tools.monitors import MonitorTools, NodeProcesses
 from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import ToolComponents, open_tools
-from chatd.turns.domain.ports import Approvals, FileRestores, Hooks, Setups
+from chatd.turns.domain.ports import Approvals, Hooks, Setups
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.metering import CallObserver
@@ -112,6 +112,13 @@ class ComparedInstructions(Instructions, Protocol):
         ...
 
 
+def _restores(
+    resources: Resources, workspaces: WorkspaceComponents, chats: ChatComponents
+) -> NodeRestores:
+    clock, agents = resources.process.clock, chats.stores.agents
+    return NodeRestores(resources.toolrunners, clock, workspaces.locator, agents)
+
+
 async def open_worker(
     resources: Resources,
     faults: Faults,
@@ -162,7 +169,7 @@ async def open_worker(
             ended=titles.title_writer.ended,
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
-            restores=_restores(resources, faults, workspaces),
+            restores=faults.restores(_restores(resources, workspaces, chats)),
             tool_servers=offered.servers_of_turns,
             reverted=catalogue.chat_changed,
             agents=chats.stores.agents,
@@ -187,13 +194,6 @@ async def open_worker(
         quarantine,
         AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
     )
-
-
-def _restores(
-    resources: Resources, faults: Faults, workspaces: WorkspaceComponents
-) -> FileRestores:
-    clock = resources.process.clock
-    return faults.restores(NodeRestores(resources.toolrunners, clock, workspaces.locator))
 
 
 def _turn_tools(

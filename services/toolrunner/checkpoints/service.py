@@ -19,6 +19,7 @@ from parley.clock import Clock
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.checkpoints.domain import (
+    NO_AGENTS,
     OUTSIDE,
     Change,
     EntryKind,
@@ -207,7 +208,9 @@ class Checkpoints:
 
         await self._tasks.complete(self._alone(scope.workspace_id, work), context=detached())
 
-    async def preview(self, scope: Scope, turn: Turn) -> Preview:
+    async def preview(
+        self, scope: Scope, turn: Turn, agents: frozenset[str] = NO_AGENTS
+    ) -> Preview:
         """Return what a restore of a chat to the start of a turn would do.
 
         Raises:
@@ -217,12 +220,20 @@ class Checkpoints:
 
         def work(store: CheckpointStore, root: Root) -> Preview:
             with store.transaction(is_synced=False):
-                steps = self._steps(store, root, wanted_by(turn, store.changes_since(turn)))
-            return Preview(steps, store.is_incomplete(turn))
+                wanted = wanted_by(turn, store.changes_since(turn, agents), agents)
+                steps = self._steps(store, root, wanted)
+            return Preview(steps, store.is_incomplete(turn, agents))
 
         return await self.settled(scope.workspace_id, work)
 
-    async def plan(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
+    async def plan(
+        self,
+        scope: Scope,
+        restore_id: str,
+        turn: Turn,
+        undoes: str,
+        agents: frozenset[str] = NO_AGENTS,
+    ) -> Restore:
         """Return the plan of a restore, stored at the first call.
 
         Args:
@@ -230,6 +241,7 @@ class Checkpoints:
             restore_id: Its id.
             turn: The first turn to take back.
             undoes: The restore to take back instead; empty for none.
+            agents: The agents that the chat started since.
 
         Raises:
             RestoreNotFound: There is none to undo.
@@ -241,7 +253,7 @@ class Checkpoints:
             with store.transaction(is_synced=True):
                 if (known := store.restore(restore_id)) is not None:
                     return known
-                wanted = wanted_by(turn, store.changes_since(turn))
+                wanted = wanted_by(turn, store.changes_since(turn, agents), agents)
                 if undoes:
                     undone = store.restore(undoes)
                     if undone is None or undone.turn.chat_id != turn.chat_id:
@@ -274,13 +286,17 @@ class Checkpoints:
             )
 
     async def finish(
-        self, workspace_id: WorkspaceId, restore: Restore, steps: tuple[Step, ...]
+        self,
+        workspace_id: WorkspaceId,
+        restore: Restore,
+        steps: tuple[Step, ...],
+        agents: frozenset[str] = NO_AGENTS,
     ) -> None:
         """Record what a restore did."""
 
         def work(store: CheckpointStore, root: Root) -> None:
             with store.transaction(is_synced=True):
-                store.finish(restore, steps)
+                store.finish(restore, steps, agents)
                 if store.is_scanned():
                     done = [step for step in steps if step.outcome is Outcome.RESTORED]
                     store.put_tree((step.path, None, step.target) for step in done)

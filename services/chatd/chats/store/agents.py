@@ -11,6 +11,7 @@ from chatd.chats.domain.agents import (
     AgentsRefused,
     AgentWait,
     SpawnRequest,
+    agent_id_of,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.domain.errors import FenceLost
@@ -19,7 +20,7 @@ from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 
 # The execution of the chat that starts a child, before other rows as everywhere; none if another
@@ -64,6 +65,13 @@ SELECT_CHILDREN = """
             AND NOT m.is_compressed
         ORDER BY m.id DESC LIMIT 1) AS answer ON true
     WHERE c.root_chat_id = $1 AND c.parent_chat_id = $2 ORDER BY c.created_at, c.id
+"""
+
+# Calls of a chat that started agents, from a message on; also those of deleted messages.
+# May run: checked by Ownership, process.
+SELECT_STARTS = """
+    SELECT execution_id FROM chat.tool_calls
+    WHERE chat_id = $1 AND message_id >= $2 AND tool_name = 'spawn_agent'
 """
 
 # Calls that wait for agents, and whether these have ended: all, or one if that is enough.
@@ -161,6 +169,15 @@ class Agents:
         """Return all chats below a chat, the nearest first."""
         rows = await self._pool.fetch(SELECT_BELOW, chat_id)
         return tuple(ChatId(str(row["id"])) for row in rows)
+
+    async def started_since(self, chat_id: ChatId, message_id: MessageId) -> tuple[ChatId, ...]:
+        """Return the agents that a chat started from a message on, with all chats below them."""
+        rows = await self._pool.fetch(SELECT_STARTS, chat_id, message_id)
+        found: list[ChatId] = []
+        for row in rows:
+            agent_id = agent_id_of(ExecutionId(str(row["execution_id"])))
+            found += (agent_id, *await self.below(agent_id))
+        return tuple(found)
 
     async def waits(self, waits_max: int) -> tuple[AgentWait, ...]:
         """Return calls that wait for agents, those that are over first."""

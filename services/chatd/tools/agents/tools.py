@@ -18,6 +18,7 @@ from chatd.chats.domain.agents import (
     AgentLimits,
     AgentsRefused,
     SpawnRequest,
+    agent_id_of,
     stop_below,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage
@@ -216,7 +217,7 @@ class AgentTools:
         is_reading = chosen.is_explorer or execution.dispatch.mode is not ChatMode.ORDINARY
         is_forked = given.isolation == "fork" and not is_reading
         request = SpawnRequest(
-            chat_id=ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent"))),
+            chat_id=agent_id_of(execution_id),
             root_chat_id=context.root_chat_id,
             depth=len(context.ancestor_ids) + 1,
             owner=context.owner,

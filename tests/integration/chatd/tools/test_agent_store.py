@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest, agent_id_of
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
@@ -17,7 +17,7 @@ from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
 from chatd.models.store.catalogue import KeyValues, StoredCatalogue
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.store.ledger import PostgresLedger
 from parley.clock import FakeClock
@@ -188,3 +188,41 @@ async def test_agents_two_levels_below_a_root_start_only_if_that_is_allowed(
         await agents.is_started(DEEP, AgentLimits())
     assert refused.value.reason == "AGENTS_TOO_DEEP"
     assert not await agents.is_started(DEEP, AgentLimits(depth_max=2))
+
+
+async def test_the_agents_that_turns_started_are_found_with_those_below_them(
+    agents: Agents, pool: Pool
+) -> None:
+    early, late = (ExecutionId(f"00000000-0000-0000-0000-00000000000{each}") for each in "ef")
+    for message_id, execution_id, tool in (
+        (11, early, "spawn_agent"),
+        (14, late, "spawn_agent"),
+        (14, ExecutionId("00000000-0000-0000-0000-0000000000ff"), "execute"),
+    ):
+        await pool.execute(
+            "INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content, "
+            "content_version, is_compressed, is_deleted, created_by, created_at) "
+            "VALUES ($1, $2, 1, 'assistant', 'both', '[]', 1, false, false, '', now()) "
+            "ON CONFLICT DO NOTHING",
+            ROOT,
+            message_id,
+        )
+        await pool.execute(
+            "INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, "
+            "tool_name, executor, owner_epoch, journal_generation, mode, dispatched_at) "
+            "VALUES ($1, $2, $3, $4, $5, 'chatd', 3, '', 'ordinary', now())",
+            execution_id,
+            ROOT,
+            message_id,
+            f"call of {execution_id}",
+            tool,
+        )
+    child = replace(REQUEST, chat_id=agent_id_of(late))
+    limits = AgentLimits(depth_max=2)
+    state = await agents.spawn(CLAIM, child, limits)
+    assert state is not None
+    await agents.spawn(OwnerClaim(child.chat_id, state.owner_epoch), DEEP, limits)
+
+    assert await agents.started_since(ROOT, MessageId(12)) == (child.chat_id, DEEP.chat_id)
+    every = await agents.started_since(ROOT, MessageId(1))
+    assert sorted(every) == sorted([agent_id_of(early), child.chat_id, DEEP.chat_id])

@@ -163,3 +163,28 @@ async def test_a_person_is_an_author_also_after_the_service_was_killed(
         shown = await successor.preview(ONE, Turn(FIRST, 5))
 
     assert [(step.path, step.outcome) for step in shown.steps] == [("a", CONFLICT)]
+
+
+async def test_what_agents_of_the_turns_changed_is_taken_back_with_them(authors: Authors) -> None:
+    await authors.start(ONE)
+    authors.write("a", "b")
+    await authors.end(ONE)
+    await authors.start(OTHER)
+    authors.write("c")
+    (authors.root / "b").write_text("changed again")
+    await authors.end(OTHER)
+    checkpoints, turn, agents = authors.checkpoints, Turn(FIRST, 5), frozenset({str(SECOND)})
+    assert await authors.outcomes(ONE) == {"a": RESTORED, "b": CONFLICT}
+
+    shown = await checkpoints.preview(ONE, turn, agents)
+    plan = await checkpoints.plan(ONE, "r1", turn, "", agents)
+    await checkpoints.finish(WORKSPACE, plan, plan.steps, agents)
+
+    expected = [("a", RESTORED), ("b", RESTORED), ("c", RESTORED)]
+    assert [(step.path, step.outcome) for step in shown.steps] == expected
+    assert plan.steps == shown.steps
+    # The turns of the agent are taken back as well.
+    assert await authors.outcomes(OTHER) == {}
+    undo = await checkpoints.plan(ONE, "r2", Turn(FIRST, 0), "r1")
+    await checkpoints.finish(WORKSPACE, undo, undo.steps)
+    assert (await authors.outcomes(OTHER)).keys() == {"b", "c"}
