@@ -86,7 +86,6 @@ class Components:
     sessions: Sessions
     policy: Policy
     logins: OpenLogins
-    stored_users: StoredUsers
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -141,22 +140,13 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
         calls = OpenCalls(journal, executor, recorded, instances)
         parts = Components(
-            servers,
-            known,
-            governance,
-            catalogues,
-            stored,
-            calls,
-            sessions,
-            policy,
-            logins,
-            StoredUsers(database),
+            servers, known, governance, catalogues, stored, calls, sessions, policy, logins
         )
         background = await enter(BackgroundTasks(supervision))
         delivery = AuditDelivery(database.pool, SCHEMA, gateways, process.clock)
         background.keep("audit_events.deliver", delivery.run)
         background.keep("master_keys.follow", rotation.run)
-        _keep_loops(background, parts, groups, bus, process)
+        _keep_loops(background, parts, StoredUsers(database), groups, bus, process)
         revocations = await enter(neighbours.revocations(settings.gateway))
         yield await enter(
             neighbours.serve(
@@ -230,6 +220,7 @@ def _governance(
 def _keep_loops(
     background: BackgroundTasks,
     parts: Components,
+    stored_users: StoredUsers,
     groups: GatewayGroups,
     bus: PostgresBus,
     process: Process,
@@ -250,7 +241,7 @@ def _keep_loops(
     background.keep("recorded_calls.expire", lambda: parts.calls.recorded.expire(process.clock))
     background.keep("logins.follow", lambda: notices.follow_logins(bus))
     background.keep("servers.follow", lambda: notices.follow_servers(bus))
-    deleted = DeletedUsers(parts.stored_users, groups, notices.forget_user, process.clock)
+    deleted = DeletedUsers(stored_users, groups, notices.forget_user, process.clock)
     background.keep("users.follow", lambda: notices.follow_users(bus, deleted))
     background.keep("users.sweep", deleted.run)
 

@@ -208,40 +208,6 @@ async def test_who_cannot_be_told_the_forced_servers_gets_no_answer(gateway: Mcp
     assert refused.reason == "ACCESS_UNKNOWN"
 
 
-async def test_servers_of_groups_that_cannot_be_read_are_not_left_out_silently(
-    gateway: McpGateway,
-) -> None:
-    group, url = "01900000-0000-7000-8000-00000000000d", "https://a.example/mcp"
-    on = server_pb2.AVAILABILITY_DEFAULT_ON
-    server_id = (await created(gateway, url, group_ids=[group], availability=on)).server_id
-    runtime = gateway.runtime
-    with acting_for(MEMBER):
-        by_default, stored = [
-            await runtime.ResolveSelection(
-                runtime_api.ResolveSelectionRequest(
-                    context=CHAT, uses_defaults=not ids, stored_server_ids=ids
-                )
-            )
-            for ids in ([], [server_id])
-        ]
-        listed = await runtime.ListTools(
-            runtime_api.ListToolsRequest(context=CHAT, server_ids=[server_id])
-        )
-        requested = runtime_api.ServerSelection(server_ids=[server_id])
-        chosen = await problem_with(
-            runtime.ResolveSelection(
-                runtime_api.ResolveSelectionRequest(context=CHAT, requested=requested)
-            )
-        )
-        shown = await problem_with(gateway.servers.ListServers(api.ListServersRequest()))
-    for selection in (by_default, stored):
-        assert list(selection.effective_server_ids) == [server_id]
-    (outcome,) = listed.servers
-    assert (outcome.state, list(listed.tools)) == (server_pb2.SERVER_STATE_UNAVAILABLE, [])
-    assert "who may use" in outcome.message
-    assert (chosen.reason, shown.reason) == ("ACCESS_UNKNOWN", "ACCESS_UNKNOWN")
-
-
 async def test_default_servers_are_used_by_chats_that_chose_none(
     gateway: McpGateway, every: EverythingServer
 ) -> None:
