@@ -212,18 +212,14 @@ class ChatRun:
 
     async def _prepare(self) -> PreparedTurn:
         """Prepare once per turn, and again if a chat above this one has begun to plan."""
-        turn_id, prepared = self._session.state.turn_id, self._prepared
+        turn_id, prepared, ports = self._session.state.turn_id, self._prepared, self._ports
         if prepared is not None and await is_too_free(
-            prepared.context, prepared.context.mode, self._ports.is_restricted
+            prepared.context, prepared.context.mode, ports.is_restricted
         ):
             prepared = None
         if prepared is None or prepared.turn_id != turn_id:
             prepared = self._prepared = await prepare(
-                self._session,
-                self._ports.setups,
-                self._ports.tools,
-                self._ports.tool_servers,
-                self._ports.limits.steps_max,
+                self._session, ports.setups, ports.tools, ports.tool_servers, ports.limits.steps_max
             )
         return prepared
 
