@@ -35,7 +35,7 @@ class Files:
     texts: dict[str, str]
     reads: list[str] = field(default_factory=list)
     is_lost: bool = False
-    root: str = "/work/files"
+    root: str = "/srv/files"
 
     async def root_path(self, chat_id: ChatId) -> str:
         return self.root
@@ -111,16 +111,16 @@ async def test_a_file_is_given_once_while_it_is_in_the_prompt() -> None:
 
 async def test_absolute_paths_of_the_workspace_count_like_relative_ones() -> None:
     stage = Stage(a="Outer.")
-    assert await stage.read("/work/files/a/b/c.py") == [("a/AGENTS.md", "Outer.")]
+    assert await stage.read("/srv/files/a/b/c.py") == [("a/AGENTS.md", "Outer.")]
     stage.see()
     assert await stage.read("a/c.py") == []
-    assert await stage.read("/work/files/c.py") == []
-    assert await stage.read("/work/files-of-others/a/c.py") == []
-    assert await stage.read("/work/files/../a/c.py") == []
+    assert await stage.read("/srv/files/c.py") == []
+    assert await stage.read("/srv/files-of-others/a/c.py") == []
+    assert await stage.read("/srv/files/../a/c.py") == []
     assert stage.files.reads == ["a/AGENTS.md", "a/b/AGENTS.md"]
     stage = Stage(a="Outer.")
     stage.files.root = ""
-    assert await stage.read("/work/files/a/b/c.py") == []
+    assert await stage.read("/srv/files/a/b/c.py") == []
 
 
 async def test_only_the_first_call_in_a_directory_asks_the_node() -> None:
