@@ -80,7 +80,7 @@ async def run(settings: Settings, process: Process) -> None:
         schedules = schedules_of(components, chat_servicer)
         access_servicer = access_servicer_of(components)
         goals = open_goals(components, chat_servicer, access_servicer)
-        monitors = open_monitors(resources, components.chats, chat_servicer, access_servicer)
+        monitors = open_monitors(components, chat_servicer, access_servicer)
         own_loops = {
             "schedules.run": schedules.runs.run,
             "goals.run": goals.pursuit.run,

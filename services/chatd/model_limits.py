@@ -19,6 +19,7 @@ def retry_policy(settings: Settings) -> RetryPolicy:
         backoff_max_s=settings.model_backoff_max_s,
         unreachable_max_s=settings.model_unreachable_max_s,
         hint_max_s=settings.model_hint_max_s,
+        outage_max_s=settings.model_outage_max_s,
     )
 
 

@@ -1,5 +1,8 @@
 """The gRPC servicers of chatd over its opened components."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 from chatd.actions.engine.dispatching import CallDispatcher
 from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
 from chatd.actions.store.actions import Actions
@@ -7,6 +10,7 @@ from chatd.approvals.rpc.servicer import ApprovalServicer
 from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.rpc.admission import SuspensionCheckedSpending
 from chatd.chats.rpc.defaults import ConfiguredDefaults
+from chatd.chats.rpc.methods import shares_of
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
 from chatd.components import Components
@@ -17,6 +21,7 @@ from chatd.instructions.store.skills import PostgresSkills
 from chatd.models.rpc.servicer import ModelServicer
 from chatd.models.rpc.settings_servicer import SettingsServicer
 from chatd.models.store.preferences import Preferences
+from chatd.primitives.domain.ids import ChatId
 from chatd.races.rpc.servicer import RaceServicer
 from chatd.races.wiring import open_races
 from chatd.reverts.clients.restores import NodeRestores
@@ -51,10 +56,16 @@ def _action_ports(components: Components) -> ActionPorts:
     )
 
 
+def _is_shared(components: Components) -> Callable[[ChatId], Awaitable[bool]]:
+    """Return the function that tells whether a chat of another owner is shared with the caller."""
+    return partial(shares_of, components.chats.stores, components.spend.groups)
+
+
 def _context_ports(components: Components) -> ContextPorts:
     """Return the dependencies of ContextService."""
     return ContextPorts(
         components.chats.stores.ownership.require,
+        _is_shared(components),
         components.chats.chats.history,
         components.catalogue.configuration.chat,
         components.instructions,
@@ -68,6 +79,7 @@ def _server_ports(components: Components) -> ServerPorts:
     """Return the dependencies of WorkspaceServerService."""
     return ServerPorts(
         components.chats.stores.ownership.require,
+        _is_shared(components),
         components.workspaces.locator,
         components.worker.offered.workspace_servers,
     )
@@ -138,6 +150,7 @@ def schedules_of(components: Components, chat_servicer: ChatServicer) -> Schedul
         chat_servicer,
         references=_references(components),
         defaults=ConfiguredDefaults(components.catalogue.configuration),
+        groups=components.spend.groups,
     )
 
 
@@ -156,11 +169,12 @@ def servicers(components: Components, chat_servicer: ChatServicer) -> tuple[obje
         resources.process.clock,
         catalogue.configuration.names_of,
     )
-    restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
+    stores, clock = components.chats.stores, resources.process.clock
+    restores = NodeRestores(resources.toolrunners, clock, workspaces.locator, stores.agents)
     return (
         chat_servicer,
         RevertServicer(
-            components.chats.stores,
+            stores,
             claims=worker.worker,
             groups=spend.groups,
             tasks=components.tasks,
@@ -170,7 +184,7 @@ def servicers(components: Components, chat_servicer: ChatServicer) -> tuple[obje
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
         WorkerServicer(worker.endings),
-        ApprovalServicer(components.approvals.rules, worker.servers),
+        ApprovalServicer(components.approvals.rules, worker.servers, _is_shared(components)),
         components.hooks.servicer,
         components.retention.servicer,
         BreakGlassServicer(

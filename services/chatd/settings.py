@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from chatd.providers.environment import EnvironmentKeys
 from parley.egress.policy import Policy
@@ -9,6 +10,9 @@ from parley.instance_file import SUFFIX
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import Secret, setting
+
+#: Each level multiplies what one request of a user can start.
+AGENTS_DEPTH_LARGEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +126,12 @@ class Settings(ServiceSettings):
         default=180.0,
         at_least=0,
     )
+    model_outage_max_s: float = setting(
+        "Seconds for which a provider is tried that fails with a status of 500 or more or is "
+        "overloaded, together with the time in which calls to it are held back.",
+        default=600.0,
+        at_least=0,
+    )
     model_startup_s: float = setting(
         "Seconds until the first data of an answer, after which the attempt has failed.",
         default=60.0,
@@ -146,7 +156,7 @@ class Settings(ServiceSettings):
         at_least=0,
     )
     agents_depth_max: int = setting(
-        "Levels of agents that chats may start below a root chat; 0 for no agents.",
+        "Levels of agents that chats may start below a root chat, at most 3; 0 for no agents.",
         default=1,
         at_least=0,
     )
@@ -155,7 +165,7 @@ class Settings(ServiceSettings):
     )
     agents_cost_micros_max: int = setting(
         "Millionths of a dollar that a root chat and its agents may have cost before it starts no "
-        "more agents; 0 for no limit.",
+        "more agents and sends them no more messages; 0 for no limit.",
         default=0,
         at_least=0,
     )
@@ -166,6 +176,10 @@ class Settings(ServiceSettings):
     def __post_init__(self) -> None:
         if self.lease_renew_s * 3 > self.lease_s:
             raise ValueError("CHATD_LEASE_RENEW_S is more than a third of CHATD_LEASE_S: lower it")
+        if self.agents_depth_max > AGENTS_DEPTH_LARGEST:
+            raise ValueError(
+                f"CHATD_AGENTS_DEPTH_MAX is more than {AGENTS_DEPTH_LARGEST}: lower it"
+            )
         if self.instance_file is not None and self.instance_file.suffix != SUFFIX:
             raise ValueError(f"CHATD_INSTANCE_FILE does not end with {SUFFIX}: rename it")
         if self.model_backoff_first_s > self.model_backoff_max_s:

@@ -37,6 +37,7 @@ from mcpgateway.servers.domain import (
     ServerId,
     ServerSettings,
 )
+from mcpgateway.servers.grantees import Grantees
 from mcpgateway.servers.groups import GatewayGroups
 from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.known_servers import KnownServers
@@ -52,7 +53,7 @@ from parley.egress.policy import Policy
 from parley.identity import ServiceName
 from parley.postgres import Database, migrate
 from parley.process import KeyRotation, Neighbours, Process
-from parley.rpc import RunningServer, current_method
+from parley.rpc import Channels, RunningServer, current_method
 from parley.secrets import KeyringFile, SecretBox
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
@@ -133,7 +134,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         values = UserValues(database, box)
         known = KnownServers(servers, process.clock)
         access = Access(known, values, groups, logins.grants)
-        governance = _governance(database, access, values, logins, process)
+        governance = _governance(database, access, values, logins, gateways, process)
         stored = StoredCatalogues(database, process.clock)
         catalogues = _catalogues(sessions, governance, stored, bus, process)
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
@@ -198,7 +199,12 @@ def _bus(url: str, process: Process) -> AbstractAsyncContextManager[PostgresBus]
 
 
 def _governance(
-    database: Database, access: Access, values: UserValues, logins: OpenLogins, process: Process
+    database: Database,
+    access: Access,
+    values: UserValues,
+    logins: OpenLogins,
+    gateways: Channels,
+    process: Process,
 ) -> Governance:
     return Governance(
         access=access,
@@ -207,6 +213,7 @@ def _governance(
         definitions=Definitions(database),
         changes=ServerChanges(database, process.new_id),
         grants=logins.grants,
+        grantees=Grantees(gateways),
     )
 
 

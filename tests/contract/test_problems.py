@@ -34,6 +34,7 @@ FRAME_CODES = {"BAD_FRAME", "FRAME_TOO_LARGE", "TOO_MANY_FRAMES", "VIEW_ONLY"}
 TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 # Fields that services send to each other, and the bytes of files, which have no fields.
 NOT_WRITTEN_BY_CLIENTS = {
+    "agent_chat_ids",
     *("after_log_sequence", "context.epoch", "epoch", "execution_ids", "spec.source", "secrets"),
     *("node.address", "open", "open.context", "open.owns_process"),
     "owner_epoch",

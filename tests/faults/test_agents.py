@@ -36,12 +36,16 @@ MERGES = (
     pytest.param("tools.executed", marks=pytest.mark.short),
 )
 #: Before and after the advisor is asked, and around the commit of its advice.
+#: With the number of calls that are charged: one whose advice was not committed is made again.
 ADVICES = (
-    pytest.param("tools.execute", id="before-advice", marks=pytest.mark.short),
-    pytest.param("tools.executed", id="after-advice", marks=pytest.mark.short),
-    pytest.param("CommitResults.before", id="before-commit"),
-    pytest.param("CommitResults.after", id="after-commit"),
+    pytest.param("tools.execute", 1, id="before-advice", marks=pytest.mark.short),
+    pytest.param("tools.executed", 2, id="after-advice", marks=pytest.mark.short),
+    pytest.param("CommitResults.before", 2, id="before-commit"),
+    pytest.param("CommitResults.after", 1, id="after-commit"),
 )
+ADVISOR_BILLS = """
+    SELECT count(*) FROM chat.usage WHERE chat_id = $1::uuid AND purpose = 'advisor'
+"""
 
 
 async def until_agents_rest(fault: Fault, chat_ids: list[str]) -> dict[str, str]:
@@ -139,8 +143,8 @@ async def advised(lab: FaultLab) -> AsyncIterator[None]:
         await set_enabled(False)
 
 
-async def require_advice(fault: Fault, chat_id: str) -> None:
-    """Note a problem unless a chat was advised once, and used up one of its turns' uses."""
+async def require_advice(fault: Fault, chat_id: str, calls: int) -> None:
+    """Note a problem unless a chat was advised once, used up one use, and was charged for all."""
     results = [
         part
         for message in await fault.messages(chat_id)
@@ -151,12 +155,15 @@ async def require_advice(fault: Fault, chat_id: str) -> None:
     found = [(outcome, each.get("type"), each.get("remaining_uses")) for outcome, each in told]
     if found != [(ToolOutcome.DONE, "advice", USES_MAX - 1)]:
         fault.row.problems.append(f"{chat_id}: the advice is {told}")
+    ((bills,),) = await fault.lab.query(ADVISOR_BILLS, chat_id)
+    if bills != calls:
+        fault.row.problems.append(f"{chat_id}: {bills} bills of the advisor")
 
 
 @pytest.mark.row("A33")
-@pytest.mark.parametrize("point", ADVICES)
+@pytest.mark.parametrize(("point", "calls"), ADVICES)
 async def test_a33_an_owner_killed_while_it_asks_for_advice_leaves_one_advice_and_one_use(
-    lab: FaultLab, point: str
+    lab: FaultLab, point: str, calls: int
 ) -> None:
     async with advised(lab):
         async for fault in faults(lab):
@@ -171,4 +178,4 @@ async def test_a33_an_owner_killed_while_it_asks_for_advice_leaves_one_advice_an
             lab.points.disarm()
             await fault.at_rest()
             for chat_id in chat_ids:
-                await require_advice(fault, chat_id)
+                await require_advice(fault, chat_id, calls)

@@ -1,8 +1,10 @@
 """Wiring of the slice `goals`."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from chatd.chats.rpc.defaults import ConfiguredDefaults
+from chatd.chats.rpc.methods import shares_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.components import Components
 from chatd.errors import ERRORS
@@ -36,12 +38,13 @@ def open_goals(components: Components, messages: Messages, processes: Processes)
     judge = ModelJudge(
         side_calls_of(resources, catalogue, spend, worker.setups, worker.open_calls),
         history=chats.chats.history,
-        bill=spend.bills.add,
+        bill=spend.bills.enter,
     )
     pursuit = GoalPursuit(store, actions, judge, clock)
     ports = GoalPorts(
         store,
         chats.stores.ownership.require,
+        partial(shares_of, chats.stores, spend.groups),
         ConfiguredDefaults(catalogue.configuration),
         clock.now,
         pursuit.poke,

@@ -1,8 +1,10 @@
 """Wiring of the slice `schedules`."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.methods import shares_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.rpc.references import References
 from chatd.chats.wiring import ChatComponents
@@ -13,6 +15,7 @@ from chatd.schedules.rpc.sending import ChatMethods, ChatSender
 from chatd.schedules.rpc.servicer import SchedulePorts, ScheduleServicer
 from chatd.schedules.store.due_runs import PostgresDueRuns
 from chatd.schedules.store.schedules import PostgresSchedules
+from chatd.users.domain.groups import Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ def open_schedules(
     *,
     references: References,
     defaults: Defaults,
+    groups: Groups,
 ) -> ScheduleComponents:
     """Return the components; runs are sent through the methods of ChatService."""
     pool, clock = resources.pool, resources.process.clock
@@ -42,6 +46,7 @@ def open_schedules(
     ports = SchedulePorts(
         PostgresSchedules(pool),
         chats.stores.ownership.require,
+        partial(shares_of, chats.stores, groups),
         references,
         defaults,
         clock.now,

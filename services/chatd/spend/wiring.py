@@ -25,7 +25,7 @@ class SpendComponents:
         limits: The stored limits.
         limits_changed: Publishes to every process, this one included, that a limit changed.
         spending: Enforces the limits.
-        bills: Enters bills into the ledger in the background.
+        bills: Enters bills into the ledger, at once or in the background.
     """
 
     groups: CachedGroups

@@ -388,12 +388,17 @@ def _answer(answer: InputAnswer) -> tool_pb2.InputAnswer:
 
 
 def question_of(asked: tool_pb2.InputRequired) -> InputRequired:
-    """Convert what a running call asks; a kind that is not known stays none of those that ask."""
+    """Convert what a running call asks; a kind that is not known stays none of those that ask.
+
+    A deadline that is over already ends the question at once.
+    """
+    expires_ms = asked.expires_after_ms
     return InputRequired(
         request_id=asked.request_id,
         kind=KINDS.get(asked.kind, PendingKind.DISPATCHED),
         message=asked.message,
         schema_json=asked.schema_json.decode(errors="replace"),
         url=asked.url,
-        expires_s=asked.expires_after_ms / 1000 if asked.expires_after_ms > 0 else None,
+        # 0 says that nothing is known.
+        expires_s=max(0, expires_ms) / 1000 if expires_ms else None,
     )

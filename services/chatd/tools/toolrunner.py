@@ -45,6 +45,17 @@ LIST_TIMEOUT_S = 3.0
 ASK_TIMEOUT_S = 10.0
 
 
+class EarlierWriters(Protocol):
+    """Processes that chats started before a mode in which nothing is changed."""
+
+    async def end(self, context: TurnContext) -> bool:
+        """End those of a chat and of its agents, if its turn may only read.
+
+        Returns False if some of them may still write.
+        """
+        ...
+
+
 class ServerTools(Protocol):
     """The tools of the MCP servers inside workspaces."""
 
@@ -80,6 +91,7 @@ class WorkspaceTools:
         attachment_store: Stores files that the model attaches.
         locator: Finds the workspaces of chats.
         servers: The MCP servers inside workspaces; None for none.
+        writers: Ends processes from before, when a turn may only read; None for no such turns.
     """
 
     def __init__(
@@ -89,18 +101,24 @@ class WorkspaceTools:
         attachment_store: AttachmentStore,
         locator: WorkspaceLocator,
         servers: ServerTools | None = None,
+        writers: EarlierWriters | None = None,
     ) -> None:
         self._channels = channels
         self._locator = locator
         self._clock = clock
         self._attachment_store = attachment_store
         self._servers = servers
+        self._writers = writers
         self._catalogues = ToolCatalogueCache(clock)
         # The addresses of nodes by the generation of their journal.
         self._journals: BoundedCache[str, str] = BoundedCache(JOURNALS_MAX)
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
-        """Return the tools that the mode allows, with the journal generation of the node."""
+        """Return the tools that the mode allows, with the journal generation of the node.
+
+        Before a turn that may only read, processes that could still write are ended; if that fails
+        there are no tools, as if the node did not answer.
+        """
         try:
             location = await self._locator.locate_for_turn(context.chat_id)
         except ChatError as nowhere:
@@ -109,6 +127,9 @@ class WorkspaceTools:
         place = CatalogueKey(location.address, context.owner.id)
         specs = await self._catalogues.at(place, lambda: self._ask(location, context.owner))
         tools = offered(specs, context)
+        is_placed = bool(location.epoch and tools)
+        if self._writers is not None and is_placed and not await self._writers.end(context):
+            return ()
         # A workspace that was never placed has no files, so it defines no servers.
         if self._servers is None or not location.epoch or not tools:
             return tools

@@ -1,6 +1,6 @@
 """Wiring of the slice `tools`."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -8,9 +8,11 @@ from chatd.bus_handlers import follow_servers
 from chatd.chats.store.attachments import Attachments
 from chatd.chats.store.cleanup.cancelled_calls import CancelledCalls
 from chatd.content.domain.tools import Executor, Tools
+from chatd.primitives.domain.ids import ChatId
 from chatd.resources import Resources
 from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.cancellations import Cancellations
+from chatd.tools.earlier_writers import NodeWriters
 from chatd.tools.find_tools import SearchingTools
 from chatd.tools.local import LocalTools, NamedTools
 from chatd.tools.mcp_results import ResultFiles
@@ -52,8 +54,12 @@ async def open_tools(
     *,
     locator: WorkspaceLocator,
     local: Sequence[NamedTools],
+    below: Callable[[ChatId], Awaitable[Sequence[ChatId]]],
 ) -> ToolComponents:
-    """Return the tools of all executors; the stack closes their channels."""
+    """Return the tools of all executors; `below` returns the chats below a chat.
+
+    The stack closes their channels.
+    """
     clock = resources.process.clock
     mcpgateways = await stack.enter_async_context(
         resources.neighbours.channels(ServiceName.MCPGATEWAY, resources.settings.mcpgateway)
@@ -65,7 +71,10 @@ async def open_tools(
     inside = await open_workspace_servers(resources, stack)
     of_inside = ServerTools(inside.servers, inside.tasks, ResultFiles(attachments).unstreamed)
     stack.callback(of_inside.close)
-    of_workspaces = WorkspaceTools(resources.toolrunners, clock, attachments, locator, of_inside)
+    writers = NodeWriters(resources.toolrunners, locator, below)
+    of_workspaces = WorkspaceTools(
+        resources.toolrunners, clock, attachments, locator, of_inside, writers
+    )
     acknowledgements = Acknowledgements(
         {Executor.TOOLRUNNER: of_workspaces, Executor.MCPGATEWAY: of_servers}, clock
     )

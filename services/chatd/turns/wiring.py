@@ -112,6 +112,13 @@ class ComparedInstructions(Instructions, Protocol):
         ...
 
 
+def _restores(
+    resources: Resources, workspaces: WorkspaceComponents, chats: ChatComponents
+) -> NodeRestores:
+    clock, agents = resources.process.clock, chats.stores.agents
+    return NodeRestores(resources.toolrunners, clock, workspaces.locator, agents)
+
+
 async def open_worker(
     resources: Resources,
     faults: Faults,
@@ -140,6 +147,7 @@ async def open_worker(
         stack,
         locator=workspaces.locator,
         local=_local_tools(resources, chats, catalogue, spend, workspaces, side_calls),
+        below=chats.stores.agents.below,
     )
     suspension.connect(offered.servers.acknowledge)
     turns = TurnRunner(
@@ -161,13 +169,12 @@ async def open_worker(
             ended=titles.title_writer.ended,
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
-            restores=faults.restores(
-                NodeRestores(resources.toolrunners, process.clock, workspaces.locator)
-            ),
+            restores=faults.restores(_restores(resources, workspaces, chats)),
             tool_servers=offered.servers_of_turns,
             reverted=catalogue.chat_changed,
             agents=chats.stores.agents,
             hooks=hooks,
+            is_restricted=catalogue.configuration.is_restricted,
         )
     )
     workers = _workers(resources, stack)
@@ -300,7 +307,7 @@ def _advisor(
         side_calls,
         settings=catalogue.configuration.advisor,
         spending=spend.spending,
-        bill=spend.bills.add,
+        bill=spend.bills.enter,
     )
 
 

@@ -33,6 +33,7 @@ from mcpgateway.servers.credential_origins import (
 from mcpgateway.servers.definitions import Definitions
 from mcpgateway.servers.domain import Availability, Credentials, Server, ServerId, ServerSettings
 from mcpgateway.servers.errors import InvalidRequest, ServerNotFound, SlugInUse
+from mcpgateway.servers.grantees import Grantees
 from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers, is_uuid
 from mcpgateway.servers.user_values import UserValues
@@ -47,6 +48,7 @@ from parley.telemetry import audit
 PAGE_SIZE: Final = 50
 READERS_OF_ALL: Final = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 CREDENTIALS: Final = "credentials"
+GRANTEES: Final = frozenset({"user_ids", "group_ids"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Governance:
     definitions: Definitions
     changes: ServerChanges
     grants: UserGrants
+    grantees: Grantees
 
 
 class ServerServicer(McpServerServiceServicer):
@@ -102,6 +105,7 @@ class ServerServicer(McpServerServiceServicer):
         settings = settings_from_proto(request.settings)
         credentials = credentials_from_proto(request.credentials, settings)
         check_server(settings, credentials, {})
+        await self._governance.grantees.require(settings, None)
         record = RequestRecord(_owner_of_requests(), request.request_id, _sha256(request))
         server_id = ServerId(self._new_id())
         server = await self._servers.create(server_id, settings, credentials, record)
@@ -119,6 +123,10 @@ class ServerServicer(McpServerServiceServicer):
         if not paths and not request.HasField(CREDENTIALS):
             raise InvalidRequest({"update_mask": "name the settings to change"})
         is_used = await self._journal.has_calls_of(request.server_id)
+        if not GRANTEES.isdisjoint(paths):
+            stored = (await self._servers.get(request.server_id)).settings
+            merged = merged_settings(stored, request.settings, paths)
+            await self._governance.grantees.require(merged, stored)
 
         def change(
             before: Server, stored: Credentials

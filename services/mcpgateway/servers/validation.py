@@ -16,6 +16,7 @@ TRANSPORT_HEADERS: Final = frozenset(
     {"host", "content-length", "connection", "transfer-encoding", "accept", "content-type"}
 )
 SLOTS_MAX: Final = 8
+GRANTEES_MAX: Final = 500
 LIMIT_RANGES: Final = {
     "connect_timeout_ms": (1_000, 60_000),
     "idle_timeout_ms": (1_000, 600_000),
@@ -69,8 +70,8 @@ def _settings_problems(settings: ServerSettings) -> Iterator[Problem]:
     yield from _list_problems(settings)
     yield from _limit_problems(settings.limits)
     yield from _slot_problems(settings)
-    if len(settings.user_ids) > 500 or len(settings.group_ids) > 500:
-        yield "settings.user_ids", "give at most 500 users and 500 groups"
+    if max(len(settings.user_ids), len(settings.group_ids)) > GRANTEES_MAX:
+        yield "settings.user_ids", f"give at most {GRANTEES_MAX} users and {GRANTEES_MAX} groups"
     texts = (settings.display_name, settings.description, settings.icon, settings.url)
     if any("\0" in text for text in texts):
         yield "settings", "no text may hold NUL"

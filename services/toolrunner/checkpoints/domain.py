@@ -58,6 +58,10 @@ class Turn:
 OUTSIDE: Final = Turn("", 0)
 
 
+#: Of a chat that started none.
+NO_AGENTS: Final[frozenset[str]] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A path before and after it was changed; None if there was nothing.
@@ -123,16 +127,22 @@ class Wanted:
     is_disputed: bool
 
 
-def wanted_by(turn: Turn, changes: Iterable[Change]) -> list[Wanted]:
+def wanted_by(
+    turn: Turn, changes: Iterable[Change], agents: frozenset[str] = NO_AGENTS
+) -> list[Wanted]:
     """Return the paths that a chat changed in a turn or later, by path.
 
     Args:
         turn: The first turn to take back.
         changes: All changes of these paths, in order.
+        agents: The agents that the chat started since, whose changes count as its own.
     """
     found: dict[str, Wanted] = {}
     for change in changes:
-        is_own = change.turn.chat_id == turn.chat_id and change.turn.turn_id >= turn.turn_id
+        author = change.turn
+        is_own = author.chat_id in agents or (
+            author.chat_id == turn.chat_id and author.turn_id >= turn.turn_id
+        )
         known = found.get(change.path)
         if known is not None:
             is_disputed = known.is_disputed or change.is_shared or not is_own

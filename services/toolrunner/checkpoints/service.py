@@ -9,8 +9,9 @@ and again only after they changed. No failure here prevents the work itself.
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
 
@@ -18,9 +19,9 @@ from parley.clock import Clock
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.checkpoints.domain import (
+    NO_AGENTS,
     OUTSIDE,
     Change,
-    Entry,
     EntryKind,
     Outcome,
     Step,
@@ -29,11 +30,12 @@ from toolrunner.checkpoints.domain import (
     step_of,
     wanted_by,
 )
-from toolrunner.checkpoints.scan import DIRECTORY_ETAG, Limits, Scan, TooManyEntries
-from toolrunner.checkpoints.store import Bounds, CheckpointStore, Restore
+from toolrunner.checkpoints.kept_changes import KeptChange, new_directories
+from toolrunner.checkpoints.scan import Limits, Scan, TooManyEntries
+from toolrunner.checkpoints.state import WorkspaceState
+from toolrunner.checkpoints.store import Bounds, CheckpointStore, Restore, has_store
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.filesystem.beneath import DIRECTORY_MODE, Root
-from toolrunner.filesystem.tree import look
+from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import Scope, WorkspaceId
 from toolrunner.primitives.errors import WorkspaceNotFound
 
@@ -56,23 +58,6 @@ class RestoreNotFound(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptChange:
-    """A change that a file tool is about to make.
-
-    Attributes:
-        path: The path.
-        before: The entry that is there.
-        content: Its content.
-        after: The entry that will be there.
-    """
-
-    path: str
-    before: Entry | None
-    content: bytes | None
-    after: Entry | None
-
-
-@dataclass(frozen=True, slots=True)
 class Preview:
     """What a restore would do.
 
@@ -83,25 +68,6 @@ class Preview:
 
     steps: tuple[Step, ...]
     is_incomplete: bool
-
-
-@dataclass
-class _State:
-    """What is known of one workspace in this run of the service."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    turns: set[Turn] = field(default_factory=set)  # That have begun processes.
-    is_dirty: bool = False  # Whether processes ran since the last scan.
-    has_ended: bool = False  # Whether one ended since.
-    scanned_s: float = 0.0
-    took_s: float = 0.0  # By the last scan.
-    store: CheckpointStore | None = None  # Open from its first use on.
-
-    def close(self) -> None:
-        """Close the store, which opens again at its next use."""
-        if self.store is not None:
-            self.store.close()
-            self.store = None
 
 
 def nothing_runs(workspace_id: WorkspaceId) -> frozenset[str]:
@@ -120,7 +86,8 @@ class Checkpoints:
         limits: How much of a tree is read.
 
     Attributes:
-        running: Returns the chats with running processes in a workspace.
+        running: Returns the chats with running processes in a workspace; an empty id stands for a
+            person.
     """
 
     def __init__(
@@ -137,7 +104,8 @@ class Checkpoints:
         self._tasks = BackgroundTasks(supervision)
         self._bounds = bounds
         self._limits = limits
-        self._states: dict[WorkspaceId, _State] = {}
+        self._states: dict[WorkspaceId, WorkspaceState] = {}
+        self._working: list[tuple[WorkspaceId, str]] = []  # Authors without processes.
         self._ended = asyncio.Event()
 
     async def __aenter__(self) -> "Checkpoints":
@@ -156,31 +124,65 @@ class Checkpoints:
             state.close()
 
     async def before_process(self, scope: Scope) -> None:
-        """Store the files of a workspace before a process of a turn may change them."""
+        """Store the files of a workspace before a process of a turn or of a person changes them."""
         if not scope.turn_id:
+            await self._before_person(scope.workspace_id)
             return
         turn, workspace_id = Turn(scope.chat_id, scope.turn_id), scope.workspace_id
         state = self._state(workspace_id)
         async with state.lock:
-            is_begun = turn in state.turns
-            if is_begun and state.is_dirty:
+            if turn in state.open_turns:
                 return
-            is_recent = is_begun and self._clock.monotonic() - state.scanned_s < GAP_S
-            if is_recent:
+            running = self._authors(workspace_id)
+            # What others changed who have ended since must not count as this turn's too.
+            is_alone = not state.has_person and all(
+                each.chat_id in running for each in state.open_turns
+            )
+            is_recent = self._clock.monotonic() - state.scanned_s < GAP_S
+            if turn in state.turns and is_recent and is_alone:
                 await self._attempt(
-                    workspace_id, lambda store, root: self._begin(store, turn), None
+                    workspace_id, lambda store, root: self._begin(store, turn, running), None
                 )
             else:
-                running = self.running(workspace_id)
                 await self._attempt(
                     workspace_id,
                     lambda store, root: self._scan(store, root, running, begun=turn),
                     None,
                 )
-                state.scanned_s = self._clock.monotonic()
+                state.scanned(running, self._clock.monotonic())
                 state.turns = {each for each in state.turns if each.chat_id in running}
-            state.turns.add(turn)
-            state.is_dirty = True
+            state.begin(turn)
+
+    async def _before_person(self, workspace_id: WorkspaceId) -> None:
+        """Count a person as an author of what changes from now on, beside the turns that run."""
+        if not has_store(self._workspaces.at(workspace_id).directory):
+            return
+        state = self._state(workspace_id)
+        async with state.lock:
+            running = self._authors(workspace_id)
+
+            def begin(store: CheckpointStore, root: Root) -> bool:
+                is_shared = any(turn != OUTSIDE for turn in store.open_turns())
+                if is_shared:
+                    self._scan(store, root, running, begun=OUTSIDE)
+                return is_shared
+
+            if await self._attempt(workspace_id, begin, False):
+                state.scanned(running, self._clock.monotonic())
+                state.is_dirty = True
+            state.has_person = True
+
+    @asynccontextmanager
+    async def author(self, scope: Scope) -> AsyncIterator[None]:
+        """Count what changes in a context as changed by a turn, or by a person."""
+        work = (scope.workspace_id, scope.chat_id)
+        self._working.append(work)
+        try:
+            await self.before_process(scope)
+            yield
+        finally:
+            self._working.remove(work)
+            self.process_ended(scope.workspace_id)
 
     def process_ended(self, workspace_id: WorkspaceId) -> None:
         """Have the changes of a process found soon."""
@@ -206,7 +208,9 @@ class Checkpoints:
 
         await self._tasks.complete(self._alone(scope.workspace_id, work), context=detached())
 
-    async def preview(self, scope: Scope, turn: Turn) -> Preview:
+    async def preview(
+        self, scope: Scope, turn: Turn, agents: frozenset[str] = NO_AGENTS
+    ) -> Preview:
         """Return what a restore of a chat to the start of a turn would do.
 
         Raises:
@@ -216,12 +220,20 @@ class Checkpoints:
 
         def work(store: CheckpointStore, root: Root) -> Preview:
             with store.transaction(is_synced=False):
-                steps = self._steps(store, root, wanted_by(turn, store.changes_since(turn)))
-            return Preview(steps, store.is_incomplete(turn))
+                wanted = wanted_by(turn, store.changes_since(turn, agents), agents)
+                steps = self._steps(store, root, wanted)
+            return Preview(steps, store.is_incomplete(turn, agents))
 
         return await self.settled(scope.workspace_id, work)
 
-    async def plan(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
+    async def plan(
+        self,
+        scope: Scope,
+        restore_id: str,
+        turn: Turn,
+        undoes: str,
+        agents: frozenset[str] = NO_AGENTS,
+    ) -> Restore:
         """Return the plan of a restore, stored at the first call.
 
         Args:
@@ -229,6 +241,7 @@ class Checkpoints:
             restore_id: Its id.
             turn: The first turn to take back.
             undoes: The restore to take back instead; empty for none.
+            agents: The agents that the chat started since.
 
         Raises:
             RestoreNotFound: There is none to undo.
@@ -240,7 +253,7 @@ class Checkpoints:
             with store.transaction(is_synced=True):
                 if (known := store.restore(restore_id)) is not None:
                     return known
-                wanted = wanted_by(turn, store.changes_since(turn))
+                wanted = wanted_by(turn, store.changes_since(turn, agents), agents)
                 if undoes:
                     undone = store.restore(undoes)
                     if undone is None or undone.turn.chat_id != turn.chat_id:
@@ -273,13 +286,17 @@ class Checkpoints:
             )
 
     async def finish(
-        self, workspace_id: WorkspaceId, restore: Restore, steps: tuple[Step, ...]
+        self,
+        workspace_id: WorkspaceId,
+        restore: Restore,
+        steps: tuple[Step, ...],
+        agents: frozenset[str] = NO_AGENTS,
     ) -> None:
         """Record what a restore did."""
 
         def work(store: CheckpointStore, root: Root) -> None:
             with store.transaction(is_synced=True):
-                store.finish(restore, steps)
+                store.finish(restore, steps, agents)
                 if store.is_scanned():
                     done = [step for step in steps if step.outcome is Outcome.RESTORED]
                     store.put_tree((step.path, None, step.target) for step in done)
@@ -288,6 +305,7 @@ class Checkpoints:
         async with state.lock:
             await self._work(workspace_id, work)
             state.turns.clear()
+            state.open_turns.clear()
 
     async def _alone(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], None]
@@ -306,13 +324,13 @@ class Checkpoints:
                 async with state.lock:
                     await self._settle(workspace_id, state)
 
-    async def _settle(self, workspace_id: WorkspaceId, state: _State) -> None:
-        running = self.running(workspace_id)
+    async def _settle(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
+        running = self._authors(workspace_id)
         begun_s = self._clock.monotonic()
         await self._attempt(
             workspace_id, lambda store, root: self._scan(store, root, running), None
         )
-        state.scanned_s = self._clock.monotonic()
+        state.scanned(running, self._clock.monotonic())
         state.took_s = state.scanned_s - begun_s
         state.has_ended, state.is_dirty = False, bool(running)
 
@@ -332,21 +350,27 @@ class Checkpoints:
     async def _settle_and_work(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
     ) -> T:
-        running = self.running(workspace_id)
-
-        def settle_and_work(store: CheckpointStore, root: Root) -> T:
-            if store.open_turns():
-                self._scan(store, root, running)
-            return work(store, root)
-
         state = self._state(workspace_id)
         async with state.lock:
+            running = self._authors(workspace_id)
+
+            def settle_and_work(store: CheckpointStore, root: Root) -> T:
+                if store.open_turns():
+                    self._scan(store, root, running)
+                    state.scanned(running, self._clock.monotonic())
+                return work(store, root)
+
             return await self._work(workspace_id, settle_and_work)
 
-    def _begin(self, store: CheckpointStore, turn: Turn) -> None:
+    def _begin(self, store: CheckpointStore, turn: Turn, running: frozenset[str]) -> None:
         """Open a turn again; changes count as its own even if this service is killed."""
         with store.transaction(is_synced=False):
             store.begin(turn, self._now(), is_open=True)
+            self._begin_person(store, running)
+
+    def _begin_person(self, store: CheckpointStore, running: frozenset[str]) -> None:
+        if OUTSIDE.chat_id in running:
+            store.begin(OUTSIDE, self._now(), is_open=True)
 
     def _scan(
         self,
@@ -360,6 +384,7 @@ class Checkpoints:
             with store.transaction(is_synced=False):
                 Scan(store, root, self._limits).run(authors, self._now())
                 store.close_turns(running)
+                self._begin_person(store, running)
                 if begun is not None:
                     store.begin(begun, self._now(), is_open=True)
                 is_pruned = store.prune(self._now())
@@ -376,7 +401,7 @@ class Checkpoints:
     ) -> None:
         number = store.begin(turn, self._now(), is_open=False)
         is_scanned = store.is_scanned()
-        for change in (*_new_directories(root, changes), *changes):
+        for change in (*new_directories(root, changes), *changes):
             before = change.before
             if before is not None and change.content is not None:
                 store.put_content(before.etag, change.content)
@@ -401,11 +426,16 @@ class Checkpoints:
         scan = Scan(store, root, self._limits)
         return tuple(step_of(each, scan.look(each.path)) for each in wanted)
 
+    def _authors(self, workspace_id: WorkspaceId) -> frozenset[str]:
+        """Return the chats that may be changing files now; an empty id stands for a person."""
+        working = (chat_id for each, chat_id in self._working if each == workspace_id)
+        return self.running(workspace_id).union(working)
+
     def _now(self) -> float:
         return self._clock.now().timestamp()
 
-    def _state(self, workspace_id: WorkspaceId) -> _State:
-        state = self._states.pop(workspace_id, None) or _State()
+    def _state(self, workspace_id: WorkspaceId) -> WorkspaceState:
+        state = self._states.pop(workspace_id, None) or WorkspaceState()
         # The last used one is the last; those before it are closed first.
         self._states[workspace_id] = state
         for each, other in [*self._states.items()][:-STATES_MAX]:
@@ -465,17 +495,3 @@ def _wanted_back(undone: Restore) -> list[Wanted]:
         for step in undone.steps
         if step.outcome is Outcome.RESTORED
     ]
-
-
-def _new_directories(root: Root, changes: Iterable[KeptChange]) -> list[KeptChange]:
-    """Return the directories that a change creates on its way."""
-    made: dict[str, KeptChange] = {}
-    for change in changes:
-        above = change.path.rpartition("/")[0]
-        while change.after is not None and above and above not in made:
-            if look(root, above) is not None:
-                break
-            after = Entry(EntryKind.DIRECTORY, DIRECTORY_ETAG, DIRECTORY_MODE)
-            made[above] = KeptChange(above, None, None, after)
-            above = above.rpartition("/")[0]
-    return [made[path] for path in sorted(made)]

@@ -14,7 +14,16 @@ from typing import Final
 
 import msgspec
 
-from toolrunner.checkpoints.domain import OUTSIDE, Change, Entry, Outcome, Step, Turn
+from toolrunner.checkpoints.domain import (
+    NO_AGENTS,
+    OUTSIDE,
+    Change,
+    Entry,
+    Outcome,
+    Step,
+    Turn,
+)
+from toolrunner.checkpoints.schema import DELETE_UNUSED, SCHEMA
 
 FILE: Final = "checkpoints.sqlite"
 AGE_S: Final = 14 * 24 * 3600.0
@@ -23,68 +32,6 @@ BYTES_MAX: Final = 512 * 1024 * 1024
 #: The share of the turns that is dropped at once if there are too many bytes.
 DROPPED_SHARE: Final = 10
 _OUTSIDE_NUMBER: Final = 0
-
-_SCHEMA: Final = """
-CREATE TABLE objects (etag TEXT PRIMARY KEY, size INTEGER NOT NULL, content BLOB NOT NULL);
-CREATE INDEX objects_size ON objects (size);
-CREATE TABLE turns (
-    number INTEGER PRIMARY KEY,
-    chat_id TEXT NOT NULL,
-    turn_id INTEGER NOT NULL,
-    begun_at REAL NOT NULL,
-    is_open INTEGER NOT NULL DEFAULT 0,
-    is_partial INTEGER NOT NULL DEFAULT 0,
-    restore_id TEXT NOT NULL DEFAULT '',
-    UNIQUE (chat_id, turn_id)
-);
-CREATE TABLE changes (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-    turn INTEGER NOT NULL,
-    path BLOB NOT NULL,
-    before BLOB,
-    after BLOB,
-    before_etag TEXT,
-    is_shared INTEGER NOT NULL
-);
-CREATE INDEX changes_turn ON changes (turn);
-CREATE INDEX changes_path ON changes (path);
-CREATE TABLE tree (
-    path BLOB PRIMARY KEY,
-    identity BLOB,
-    entry BLOB NOT NULL,
-    etag TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE scans (at REAL NOT NULL);
-CREATE TABLE restores (
-    restore_id TEXT PRIMARY KEY,
-    chat_id TEXT NOT NULL,
-    turn_id INTEGER NOT NULL,
-    undoes TEXT NOT NULL,
-    is_done INTEGER NOT NULL DEFAULT 0,
-    planned_at REAL NOT NULL
-);
-CREATE TABLE steps (
-    restore_id TEXT NOT NULL,
-    path BLOB NOT NULL,
-    found BLOB,
-    target BLOB,
-    found_etag TEXT,
-    target_etag TEXT,
-    outcome TEXT NOT NULL,
-    PRIMARY KEY (restore_id, path)
-) WITHOUT ROWID;
-CREATE TABLE pruned (chat_id TEXT PRIMARY KEY, turn_id INTEGER NOT NULL);
-INSERT INTO turns (number, chat_id, turn_id, begun_at) VALUES (0, '', 0, 0);
-PRAGMA user_version = 1
-"""
-_UNUSED: Final = """
-DELETE FROM objects WHERE etag NOT IN (
-    SELECT etag FROM tree
-    UNION SELECT before_etag FROM changes WHERE before_etag IS NOT NULL
-    UNION SELECT found_etag FROM steps WHERE found_etag IS NOT NULL
-    UNION SELECT target_etag FROM steps WHERE target_etag IS NOT NULL
-)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +183,10 @@ class CheckpointStore:
     def begin(self, turn: Turn, at: float, *, is_open: bool, is_partial: bool = False) -> int:
         """Add a turn, unless it is known; return its number."""
         if turn == OUTSIDE:
+            self.connection.execute(
+                "UPDATE turns SET is_open = max(is_open, ?) WHERE number = ?",
+                (is_open, _OUTSIDE_NUMBER),
+            )
             return _OUTSIDE_NUMBER
         self.connection.execute(
             "INSERT INTO turns (chat_id, turn_id, begun_at, is_open, is_partial) "
@@ -282,15 +233,21 @@ class CheckpointStore:
             ),
         )
 
-    def changes_since(self, turn: Turn) -> list[Change]:
-        """Return the changes of all paths that a chat changed in a turn or later, in order."""
+    def changes_since(self, turn: Turn, agents: frozenset[str] = NO_AGENTS) -> list[Change]:
+        """Return the changes of all paths that a chat changed in a turn or later, in order.
+
+        Args:
+            turn: The turn.
+            agents: The agents that the chat started since.
+        """
         rows = self.connection.execute(
             "SELECT c.sequence, c.path, c.before, c.after, t.chat_id, t.turn_id, c.is_shared "
             "FROM changes c JOIN turns t ON t.number = c.turn "
             "WHERE t.restore_id = '' AND c.path IN ("
             "SELECT own.path FROM changes own JOIN turns o ON o.number = own.turn "
-            "WHERE o.chat_id = ? AND o.turn_id >= ? AND o.restore_id = '') ORDER BY c.sequence",
-            (turn.chat_id, turn.turn_id),
+            "WHERE (o.chat_id = ? AND o.turn_id >= ? OR o.chat_id IN "
+            "(SELECT value FROM json_each(?))) AND o.restore_id = '') ORDER BY c.sequence",
+            (turn.chat_id, turn.turn_id, _listed(agents)),
         )
         return [
             Change(
@@ -328,12 +285,13 @@ class CheckpointStore:
         ).fetchone()
         return bool(row[0])
 
-    def is_incomplete(self, turn: Turn) -> bool:
+    def is_incomplete(self, turn: Turn, agents: frozenset[str] = NO_AGENTS) -> bool:
         """Return whether changes of a chat since a turn are not stored, or not any more."""
+        is_own = "(chat_id = ?1 AND turn_id >= ?2 OR chat_id IN (SELECT value FROM json_each(?3)))"
         row = self.connection.execute(
-            "SELECT EXISTS (SELECT 1 FROM pruned WHERE chat_id = ?1 AND turn_id >= ?2) "
-            "OR EXISTS (SELECT 1 FROM turns WHERE chat_id = ?1 AND turn_id >= ?2 AND is_partial)",
-            (turn.chat_id, turn.turn_id),
+            f"SELECT EXISTS (SELECT 1 FROM pruned WHERE {is_own}) "
+            f"OR EXISTS (SELECT 1 FROM turns WHERE {is_own} AND is_partial)",
+            (turn.chat_id, turn.turn_id, _listed(agents)),
         ).fetchone()
         return bool(row[0])
 
@@ -381,7 +339,9 @@ class CheckpointStore:
         )
         return Restore(restore_id, Turn(chat_id, turn_id), undoes, bool(is_done), steps)
 
-    def finish(self, restore: Restore, steps: Iterable[Step]) -> None:
+    def finish(
+        self, restore: Restore, steps: Iterable[Step], agents: frozenset[str] = NO_AGENTS
+    ) -> None:
         """Record what a restore did, and that its turns are taken back, or again are not."""
         self.connection.executemany(
             "UPDATE steps SET outcome = ? WHERE restore_id = ? AND path = ?",
@@ -397,8 +357,14 @@ class CheckpointStore:
         else:
             self.connection.execute(
                 "UPDATE turns SET restore_id = ?, is_open = 0 "
-                "WHERE chat_id = ? AND turn_id >= ? AND restore_id = ''",
-                (restore.restore_id, restore.turn.chat_id, restore.turn.turn_id),
+                "WHERE (chat_id = ? AND turn_id >= ? OR chat_id IN "
+                "(SELECT value FROM json_each(?))) AND restore_id = ''",
+                (
+                    restore.restore_id,
+                    restore.turn.chat_id,
+                    restore.turn.turn_id,
+                    _listed(agents),
+                ),
             )
 
     def prune(self, now: float) -> bool:
@@ -454,7 +420,12 @@ class CheckpointStore:
             old,
         )
         execute("DELETE FROM restores WHERE planned_at < ?", old)
-        execute(_UNUSED)
+        execute(DELETE_UNUSED)
+
+
+def has_store(directory: Path) -> bool:
+    """Return whether anything was kept of a workspace."""
+    return (directory / FILE).exists()
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -466,7 +437,7 @@ def _connected(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(f"BEGIN; {_SCHEMA}; COMMIT")
+            connection.executescript(f"BEGIN; {SCHEMA}; COMMIT")
         connection.execute("PRAGMA journal_size_limit = 4194304")
     except BaseException:
         connection.close()
@@ -479,6 +450,10 @@ def _inode_of(path: Path) -> int | None:
         return path.stat().st_ino
     except FileNotFoundError:
         return None
+
+
+def _listed(agents: frozenset[str]) -> str:
+    return msgspec.json.encode(sorted(agents)).decode()
 
 
 def _encoded(entry: Entry | None) -> bytes | None:

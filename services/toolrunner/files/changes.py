@@ -15,7 +15,8 @@ from typing import Final, TypeVar
 
 from parley.cache import BoundedCache
 from toolrunner.checkpoints.domain import NO_MODE, Entry, EntryKind
-from toolrunner.checkpoints.service import Checkpoints, KeptChange
+from toolrunner.checkpoints.kept_changes import KeptChange
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore
 from toolrunner.files.worker_pool import FileWorkerPool

@@ -36,7 +36,7 @@ class FileRestores:
     tasks: Shielding
     journal: JournalThread
 
-    async def preview(self, scope: Scope, turn: Turn) -> Preview:
+    async def preview(self, scope: Scope, turn: Turn, agents: frozenset[str]) -> Preview:
         """Return what a restore would do.
 
         Raises:
@@ -45,7 +45,7 @@ class FileRestores:
         """
         self.workspaces.check(scope)
         async with self.changes.alone(scope.workspace_id):
-            return await self.checkpoints.preview(scope, turn)
+            return await self.checkpoints.preview(scope, turn, agents)
 
     async def turn_files(self, scope: Scope, turn: Turn, files_max: int) -> TurnFiles:
         """Return the files that a turn changed, with their differences.
@@ -68,7 +68,13 @@ class FileRestores:
         return await reader.content(scope.workspace_id, turn, path, is_before=is_before)
 
     async def restore(
-        self, scope: Scope, owner_epoch: int, restore_id: str, turn: Turn, undoes: str
+        self,
+        scope: Scope,
+        owner_epoch: int,
+        restore_id: str,
+        turn: Turn,
+        undoes: str,
+        agents: frozenset[str],
     ) -> Restore:
         """Restore files, also if the caller is cancelled; repeated, return what was done.
 
@@ -80,20 +86,27 @@ class FileRestores:
         """
         self.workspaces.check(scope)
         return await self.tasks.complete(
-            self._restore(scope, owner_epoch, restore_id, turn, undoes), context=detached()
+            self._restore(scope, owner_epoch, restore_id, turn, undoes, agents),
+            context=detached(),
         )
 
     async def _restore(
-        self, scope: Scope, owner_epoch: int, restore_id: str, turn: Turn, undoes: str
+        self,
+        scope: Scope,
+        owner_epoch: int,
+        restore_id: str,
+        turn: Turn,
+        undoes: str,
+        agents: frozenset[str],
     ) -> Restore:
         async with self.changes.alone(scope.workspace_id):
             # Only now: meanwhile a newer owner may have restored, and have changed files since.
             await self.journal.run(lambda journal: journal.admit(scope.chat_id, owner_epoch))
-            restore = await self.checkpoints.plan(scope, restore_id, turn, undoes)
+            restore = await self.checkpoints.plan(scope, restore_id, turn, undoes, agents)
             if restore.is_done:
                 return restore
             steps = await self._carry_out(scope, restore)
-            await self.checkpoints.finish(scope.workspace_id, restore, steps)
+            await self.checkpoints.finish(scope.workspace_id, restore, steps, agents)
             return replace(restore, is_done=True, steps=steps)
 
     async def _carry_out(self, scope: Scope, restore: Restore) -> tuple[Step, ...]:

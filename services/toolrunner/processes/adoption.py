@@ -87,6 +87,8 @@ class Adoption:
         live = LiveProcess(
             record, output, self.clock.monotonic() - max(0.0, age_s), self.registry.pipes
         )
+        # Whether a person typed into it is not in the journal.
+        live.is_typed_into = record.stdin_mode is StdinMode.TERMINAL and not record.chat_id
         self.registry.enter(live)
         return live
 

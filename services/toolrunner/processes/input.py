@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.journal.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal.records import Effect
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import ProcessId
+from toolrunner.primitives.domain import ProcessId, Scope
 from toolrunner.primitives.errors import NotAttachable, ProcessNotRunning, ToolrunnerError
 from toolrunner.processes.domain import TerminalSize
 from toolrunner.processes.input_buffer import END_OF_TRANSMISSION
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.registry import Registry
+from toolrunner.processes.scratch import is_reader
 from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.spawner import set_size
 
@@ -38,8 +40,11 @@ class InputWriter:
     registry: Registry
     monitor: ProcessMonitor
     cursor_of: Callable[[bytes], int]
+    checkpoints: Checkpoints | None = None  # None if nothing is kept of changed files.
 
-    async def write(self, effect: Effect, process_id: ProcessId, input_write: InputWrite) -> int:
+    async def write(
+        self, effect: Effect, scope: Scope, process_id: ProcessId, input_write: InputWrite
+    ) -> int:
         """Write once, and return the output cursor before that.
 
         Raises:
@@ -60,6 +65,7 @@ class InputWriter:
         assert live is not None
         before = self.registry.present(live)
         await live.settled.wait()
+        await self.before_input(live, scope)
         try:
             self.send(live, input_write)
         except ToolrunnerError:
@@ -86,6 +92,14 @@ class InputWriter:
             resize(live, size)
             response = effect.encode(self.registry.present(live))
             await self.journal.run(lambda journal: journal.finish(effect, response, None))
+
+    async def before_input(self, live: LiveProcess, scope: Scope) -> None:
+        """Count a person who writes to a process as an author of what changes from now on."""
+        is_person = not scope.turn_id and not scope.chat_id and not live.record.needs_owner
+        if is_person and not live.is_typed_into and not is_reader(live.record):
+            live.is_typed_into = True
+            if self.checkpoints is not None:
+                await self.checkpoints.before_process(scope)
 
     def send(self, live: LiveProcess, input_write: InputWrite) -> None:
         """Write to a process.
@@ -128,15 +142,17 @@ class Terminal:
     """The terminal of one process; several callers may be attached at a time."""
 
     live: LiveProcess
+    scope: Scope
     input_writer: InputWriter
     terminator: ProcessTerminator
 
-    def write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         """Write input; input after the end is dropped.
 
         Raises:
             InputFull: The process has not read the earlier input.
         """
+        await self.input_writer.before_input(self.live, self.scope)
         self.input_writer.send(self.live, InputWrite(data, keys=b"", is_end=False))
 
     def resize(self, size: TerminalSize) -> None:

@@ -11,9 +11,10 @@ from typing import Any, Final
 from msgspec import structs
 
 from toolrunner.journal.records import LIVE, ProcessRecord, ProcessState, StdinMode
-from toolrunner.primitives.domain import Exit
+from toolrunner.primitives.domain import NO_CHAT, ChatId, Exit
 from toolrunner.processes.input_buffer import ProcessInput
 from toolrunner.processes.output.buffer import KeptOutput
+from toolrunner.processes.scratch import is_reader
 from toolrunner.spawner.client.spawner import Launched
 
 READS_MAX: Final = 16
@@ -22,6 +23,8 @@ TURN_S: Final = 0.05
 TURN_BYTES: Final = 2 * 1024 * 1024
 #: The memory part of a quota.
 MEMORY: Final = "memory_bytes"
+#: What chatd starts in a new terminal of a person.
+INTERACTIVE_SHELL: Final = 'exec "${SHELL:-/bin/sh}" -i'
 #: So many outputs are read in one iteration; that takes a millisecond or two.
 READ_TOGETHER: Final = 16
 
@@ -94,6 +97,15 @@ class ChangeSignal:
             self._waiters.discard(waiter)
 
 
+def is_persons(record: ProcessRecord) -> bool:
+    """Return whether a process changes files for a person from its start on.
+
+    A shell in a terminal does only once something is typed, and one with an owner serves chats.
+    """
+    is_idle = record.stdin_mode is StdinMode.TERMINAL and record.command == INTERACTIVE_SHELL
+    return not (record.chat_id or record.needs_owner or is_reader(record) or is_idle)
+
+
 class LiveProcess:
     """A process, from the moment before its journal entry.
 
@@ -109,6 +121,7 @@ class LiveProcess:
         is_timed_out: Whether its time limit ends it.
         exceeded: The part of its workspace's quota for which it, or a descendant, is ended.
         is_settled: Whether its end is in the journal, so that it may be dropped from memory.
+        is_typed_into: Whether a person wrote to it, and may change files by it.
     """
 
     def __init__(
@@ -125,6 +138,7 @@ class LiveProcess:
         self.is_timed_out = False
         self.exceeded = ""
         self.is_settled = False
+        self.is_typed_into = False
         self._started_s = started_s
         self._pipes = pipes
         self._output_fd = -1
@@ -135,6 +149,13 @@ class LiveProcess:
     def is_live(self) -> bool:
         """Whether it is starting or running."""
         return self.record.state in LIVE
+
+    @property
+    def authors(self) -> frozenset[ChatId]:
+        """Whose changes of files it may make now: its chat's, and those of a person as of none."""
+        is_ours = self.is_typed_into or is_persons(self.record)
+        chats = {self.record.chat_id} - {NO_CHAT}
+        return frozenset({*chats, NO_CHAT} if is_ours else chats)
 
     @property
     def terminal_fd(self) -> int:

@@ -107,7 +107,7 @@ class Processes:
         if checkpoints is not None:
             checkpoints.running = self.running_chats
         self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
-        self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of)
+        self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of, checkpoints)
         self._reaper = Reaper(journal, self._registry, workspaces, clock, on_pruned)
         self._ownership = Ownership(spawner, self._tasks)
         self._adopted = tuple(adopted)
@@ -203,7 +203,7 @@ class Processes:
         refusal = self._input_writer.refusal(process_id, live, wants_terminal=not has_pipes)
         if refusal is not None or live is None:
             raise refusal or ProcessNotRunning(process_id)
-        return Terminal(live, self._input_writer, self._terminator)
+        return Terminal(live, scope, self._input_writer, self._terminator)
 
     def attached(self, scope: Scope) -> AbstractContextManager[None]:
         """Count an attached terminal of a workspace, in a context."""
@@ -223,7 +223,7 @@ class Processes:
         """
         await self._changeable(scope, process_id)
         return await self._tasks.complete(
-            self._input_writer.write(effect, process_id, input_write), context=detached()
+            self._input_writer.write(effect, scope, process_id, input_write), context=detached()
         )
 
     async def resize(
@@ -246,11 +246,12 @@ class Processes:
         )
 
     def running_chats(self, workspace_id: WorkspaceId) -> frozenset[str]:
-        """Return the chats with running processes in a workspace."""
+        """Return the chats with running processes in a workspace; no chat for a person's."""
         return frozenset(
-            live.record.chat_id
+            author
             for live in self._registry.all_live()
             if live.is_live and live.record.workspace_id == workspace_id
+            for author in live.authors
         )
 
     def running_of_chat(self, workspace_id: WorkspaceId, chat_id: str) -> "list[str]":

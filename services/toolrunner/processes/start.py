@@ -34,7 +34,7 @@ from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import Limits, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import OutcomeUnknown, ProcessNotFound, ToolrunnerError
 from toolrunner.processes.domain import SHELL, ProcessSpec
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.live_process import LiveProcess, is_persons
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.buffer import KeptOutput
@@ -111,7 +111,8 @@ class ProcessStarter:
             case Begun():
                 assert confinement is not None
                 try:
-                    if self.checkpoints is not None and _may_write(confinement):
+                    is_author = bool(scope.turn_id) or is_persons(live.record)
+                    if self.checkpoints is not None and is_author and _may_write(confinement):
                         await self.checkpoints.before_process(scope)
                     await self._launch(live, workspace, workdir, spec, confinement, egress_route)
                 except BaseException:

@@ -76,7 +76,7 @@ async def hosting(
             # With chatd, every workspace is placed by it.
             requires_placement=bool(settings.chatd),
         ) as host:
-            merges = Merges(host, host_resources)
+            merges = Merges(host, host_resources, resources.checkpoints, resources.journal)
             for workspace_id in tuple(placements.all):
                 # Processes that outlived the service may have open listeners.
                 await resources.egress.egress_route(workspace_id)

@@ -16,6 +16,7 @@ from parley.rpc import Problem, acting_for, problem_of
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import EverythingServer, everything_server
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.restrictions import restrict
 from support.mcpgateway.server_calls import called, listed
 from support.mcpgateway.servers import raw_server
 
@@ -175,7 +176,8 @@ async def test_a_restricted_server_is_there_for_its_users_only(
     gateway: McpGateway, every: EverythingServer
 ) -> None:
     force = server_pb2.AVAILABILITY_FORCE_ON
-    server = await created(gateway, every.url, user_ids=[MEMBER.id], availability=force)
+    server = await created(gateway, every.url, availability=force)
+    await restrict(gateway, server.server_id, user_ids=[MEMBER.id])
     with acting_for(MEMBER):
         seen = await gateway.servers.GetServer(api.GetServerRequest(server_id=server.server_id))
         mine = await gateway.runtime.ResolveSelection(
@@ -197,7 +199,8 @@ async def test_a_restricted_server_is_there_for_its_users_only(
 async def test_who_cannot_be_told_the_forced_servers_gets_no_answer(gateway: McpGateway) -> None:
     group = "01900000-0000-7000-8000-00000000000d"
     force = server_pb2.AVAILABILITY_FORCE_ON
-    await created(gateway, "https://a.example/mcp", group_ids=[group], availability=force)
+    server = await created(gateway, "https://a.example/mcp", availability=force)
+    await restrict(gateway, server.server_id, group_ids=[group])
     with acting_for(MEMBER):
         refused = await problem_with(
             gateway.runtime.ResolveSelection(runtime_api.ResolveSelectionRequest(context=CHAT))

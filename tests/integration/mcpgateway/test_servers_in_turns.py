@@ -25,6 +25,7 @@ from support.chatd.tools.kept_files import KeptFiles
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import everything_server
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.restrictions import restrict
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
 OWNER = Owner(OwnerId(MEMBER.id), MEMBER.role)
@@ -96,7 +97,7 @@ async def test_a_turn_that_cannot_learn_its_forced_servers_fails(
     group = "01900000-0000-7000-8000-00000000000d"
     async with mcp_gateway(tmp_path, mcp_database) as gateway:
         with acting_for(ADMIN):
-            await gateway.servers.CreateServer(
+            made = await gateway.servers.CreateServer(
                 servers_api.CreateServerRequest(
                     request_id="forced",
                     settings=server_pb2.McpServerSettings(
@@ -104,10 +105,10 @@ async def test_a_turn_that_cannot_learn_its_forced_servers_fails(
                         url="https://forced.example/mcp",
                         is_enabled=True,
                         availability=server_pb2.AVAILABILITY_FORCE_ON,
-                        group_ids=[group],
                     ),
                 )
             )
+        await restrict(gateway, made.server.server_id, group_ids=[group])
         with pytest.raises(ModelError, match="which MCP servers") as caught:
             await tools_at(gateway).list_tools(CONTEXT)
     assert caught.value.is_retryable

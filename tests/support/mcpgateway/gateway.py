@@ -57,12 +57,27 @@ class McpGateway:
         return McpAuthorizationServiceStub(self.gateway)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownGateway:
+    """A gateway that a mcpgateway asks, and the key of the mcpgateway that it trusts."""
+
+    address: Address
+    key: SigningKey
+
+
 def make_settings(
-    directory: Path, database_url: str, *, demo_url: str | None = None, allowed: str = ""
+    directory: Path,
+    database_url: str,
+    *,
+    demo_url: str | None = None,
+    allowed: str = "",
+    asked: KnownGateway | None = None,
 ) -> tuple[Settings, dict[ServiceName, SigningKey]]:
     """Return settings whose files lie in `directory`, and the keys of every service."""
     directory.mkdir(mode=0o700, exist_ok=True)
     keys = {service: SigningKey.generate() for service in ServiceName}
+    if asked is not None:
+        keys[ServiceName.MCPGATEWAY] = asked.key
     for service, key in keys.items():
         TrustFile(directory / "trust.json").add_key(service, key)
     keys[ServiceName.MCPGATEWAY].save(directory / "signing.pem")
@@ -79,6 +94,7 @@ def make_settings(
         allowed_hosts=Policy.parse(allowed),
         demo_server_url=None if demo_url is None else HttpUrl(demo_url),
         public_url=HttpUrl("https://parley.example"),
+        gateway=() if asked is None else (asked.address,),
     )
     return settings, keys
 
@@ -91,9 +107,12 @@ async def mcp_gateway(
     demo_url: str | None = None,
     allowed: str = "",
     clock: Clock | None = None,
+    asked: KnownGateway | None = None,
 ) -> AsyncIterator[McpGateway]:
     """Run a mcpgateway and give channels to it."""
-    settings, keys = make_settings(directory, database_url, demo_url=demo_url, allowed=allowed)
+    settings, keys = make_settings(
+        directory, database_url, demo_url=demo_url, allowed=allowed, asked=asked
+    )
     telemetry = InMemoryTelemetry("mcpgateway").telemetry
     clock, chance = clock or SystemClock(), random.Random()
     process = Process(

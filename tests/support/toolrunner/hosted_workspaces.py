@@ -110,6 +110,9 @@ class Placer:
         paths: Sequence[str] = (),
         dry_run: bool = False,
         request_id: str = "",
+        chat_id: str = "",
+        turn_id: int = 0,
+        owner_epoch: int = 0,
     ) -> workspace_pb2.MergeReport:
         request = api.MergeWorkspaceRequest(
             request_id=request_id or self.new_id(),
@@ -120,6 +123,9 @@ class Placer:
             strategy=strategy,
             paths=paths,
             dry_run=dry_run,
+            chat_id=chat_id,
+            turn_id=turn_id,
+            owner_epoch=owner_epoch,
         )
         return (await self.stub.MergeWorkspace(request, timeout=PREPARE_S)).report
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from parley.cli.api.client import Api
+from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.server import find_server
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
@@ -16,8 +16,9 @@ from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
 from parley.cli.text_table import text_table
 
-COLUMNS = ("id", "status", "type", "name")
+COLUMNS = ("id", "status", "type", "cost", "name")
 TYPE_COLUMNS = ("name", "model", "tools", "description")
+MICROS: Final = 1_000_000
 #: The gateway gives up on a merge after this time.
 MERGE_S: Final = 160.0
 
@@ -46,12 +47,15 @@ def show(chat_id: str, as_json: bool) -> None:
     root = asked
     if asked.get("parent_chat_id"):
         root = api.call("GET", chat_path(str(asked["root_chat_id"])), needs="id")
-    rows = list(below(str(asked["id"]), root.get("children") or ()))
+    rows = [
+        (depth, {**chat, "own_cost_micros": _own_cost_micros(api, str(chat["id"]))})
+        for depth, chat in below(str(asked["id"]), root.get("children") or ())
+    ]
     if as_json:
         items = [chat for _, chat in rows]
         click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
         return
-    table = [_row(depth, chat) for depth, chat in rows]
+    table = [row_of(depth, chat) for depth, chat in rows]
     click.echo(text_table(COLUMNS, table), nl=False)
 
 
@@ -150,6 +154,20 @@ def below(
             yield from below(str(chat["id"]), chats, depth + 1)
 
 
-def _row(depth: int, chat: Mapping[str, Any]) -> tuple[str, ...]:
+def _own_cost_micros(api: Api, chat_id: str) -> int | None:
+    """Return what an agent alone cost; None without a known price, and for readers of its chat."""
+    try:
+        usage = api.call("GET", f"{chat_path(chat_id)}/usage", needs="totals")
+    except ApiRefused:
+        return None
+    own: int | None = usage.get("own_cost_micros")
+    return own
+
+
+def row_of(depth: int, chat: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the row of an agent, with what it cost alone."""
     kind = "explore" if chat.get("mode") == "explore" else "general"
-    return (str(chat["id"]), str(chat["status"]), kind, "  " * depth + str(chat.get("title") or ""))
+    micros = chat.get("own_cost_micros")
+    cost = "-" if micros is None else f"${micros / MICROS:.4f}"
+    name = "  " * depth + str(chat.get("title") or "")
+    return (str(chat["id"]), str(chat["status"]), kind, cost, name)

@@ -22,6 +22,7 @@ from parley.cli.text_table import text_table
 LOOK_S = 0.2
 WAIT_S = 300.0
 SHOWN_PATHS = 20
+SHOWN_TEXT = 100
 COLUMNS = ("revert", "kind", "message", "state", "done", "undoable")
 
 
@@ -88,7 +89,7 @@ def _done(api: Api, chat_id: str, path: str, body: dict[str, Any]) -> dict[str, 
             problem = chat.get("last_error") or {}
             raise CliError(sanitized(str(problem.get("message") or "the revert failed")))
         found = api.call("GET", f"{chat_path(chat_id)}/reverts/{found['id']}", needs="state")
-    return found
+    return {**found, "dropped_queued_messages": begun.get("dropped_queued_messages", [])}
 
 
 def _listed(api: Api, chat_id: str) -> list[dict[str, Any]]:
@@ -137,6 +138,11 @@ def _show_preview(shown: dict[str, Any], *, as_json: bool) -> None:
 def _show_done(chat_id: str, done: dict[str, Any]) -> None:
     if done.get("files"):
         _show_files(done["files"])
+    if dropped := done["dropped_queued_messages"]:
+        click.echo(f"Queued messages dropped: {len(dropped)}.", err=True)
+        for each in dropped:
+            texts = (part.get("text", "") for part in each["content"])
+            click.echo(f"  {sanitized(' '.join(' '.join(texts).split()))[:SHOWN_TEXT]}", err=True)
     if done["kind"] == "history":
         undo = current().hint(f"revert {chat_id} --undo {done['id']}")
         click.echo(f"Reverted. Undo it with: {undo}")

@@ -8,12 +8,14 @@ from chatd.approvals.domain.judgement import Ask, Deny
 from chatd.approvals.engine.judge import Judge
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.commands import RememberedCall
+from chatd.content.domain.messages import strictest
 from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Dispatch, Tools, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import CheckUnavailable, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.turns.domain.calls import is_workspace_away
 
 NOT_OFFERED = "this did not run: its tool is not offered any more"
 
@@ -60,7 +62,8 @@ class CallDispatcher:
     ) -> Permitted | NotPermitted:
         """Return the dispatch of an allowed call, unless it cannot run any more.
 
-        The execution id is the action's. Nothing was sent before, so the journal is today's.
+        The execution id is the action's. Nothing was sent before, so the journal is today's. The
+        mode is the stricter one of the turn that asked and of the chat now.
 
         Raises:
             InvalidRequest: The approval is to be remembered, and a rule asks each time.
@@ -68,16 +71,18 @@ class CallDispatcher:
                 answer; the action stays open.
         """
         facts = await self._facts(action.chat_id)
+        mode = strictest(action.mode, facts.mode)
         context = TurnContext(
             action.chat_id,
             owner,
-            mode=action.mode,
+            mode=mode,
             ancestor_ids=facts.ancestor_ids,
             mcp_server_ids=facts.mcp_server_ids,
             workspace_id=facts.workspace_id,
         )
         call = action.call
-        for spec in await self._offered(context):
+        offered = await self._offered(context)
+        for spec in offered:
             if spec.name == action.tool_name and spec.server_id == action.mcp_server_id:
                 history = await self._history(action.chat_id)
                 specs = {spec.name: spec}
@@ -88,13 +93,14 @@ class CallDispatcher:
                     return NotPermitted(f"this did not run: {judgement.reason}")
                 if is_remembered and isinstance(judgement, Ask) and not judgement.is_rememberable:
                     raise InvalidRequest("remember", "is not possible: a rule asks each time")
-                dispatch = Dispatch(
-                    action.id, call, spec.executor, spec.journal_generation, action.mode
-                )
+                dispatch = Dispatch(action.id, call, spec.executor, spec.journal_generation, mode)
                 if not is_remembered:
                     return Permitted(dispatch)
                 rule = await self._judge.remembered(context, history, call, spec)
                 return Permitted(dispatch, rule)
+        is_away = is_workspace_away(action.tool_name, {spec.name: spec for spec in offered})
+        if mode is not action.mode and not is_away:
+            return NotPermitted(f"{NOT_OFFERED} in {mode} mode, in which nothing is changed")
         if action.tool_name in BUILT_IN_TOOL_NAMES:
             raise CheckUnavailable("tool")
         return NotPermitted(NOT_OFFERED)

@@ -1,7 +1,8 @@
 """Content from outside in a chat, and the calls that could carry data out."""
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,14 +70,31 @@ def taint_of(messages: Iterable[Message], workspace: Workspace = CONFINED) -> Ta
             match part:
                 case Source():
                     origins.add(WEB)
-                case ToolCall(tool_name="execute") if workspace.has_egress:
-                    if _FETCH.search(part.args_json):
+                case ToolCall() if workspace.has_egress and part.tool_name in NETWORK_TOOLS:
+                    # What is typed into a shell may be read by any later call: the first counts.
+                    if any(map(_FETCH.search, _texts_of(part.args_json))):
                         fetching.add(part.tool_call_id)
                 case ToolResult():
                     origins.update(_origins_of(part, workspace))
                     if part.tool_call_id in fetching:
                         origins.add(FETCHED)
     return Taint(frozenset(origins))
+
+
+def _texts_of(args_json: str) -> Iterator[str]:
+    """Return the texts in arguments, without escapes, which would hide the beginnings of words."""
+    try:
+        found: list[object] = [json.loads(args_json)]
+    except (ValueError, RecursionError):
+        found = [args_json]
+    while found:
+        match found.pop():
+            case str() as text:
+                yield text
+            case list() as items:
+                found.extend(items)
+            case dict() as fields:
+                found.extend(fields.values())
 
 
 def _origins_of(result: ToolResult, workspace: Workspace) -> Iterable[str]:

@@ -1,5 +1,6 @@
 """ApprovalService: the rules of the installation, of users and of chats."""
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import grpc
@@ -8,6 +9,7 @@ from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, Scop
 from chatd.approvals.rpc.convert import FIELDS, rule_to_proto, rule_with
 from chatd.approvals.store.rules import PostgresRules, new_rule_id
 from chatd.chats.domain.references import NO_SUCH_SERVER, McpServers
+from chatd.chats.rpc.methods import with_read_only_errors
 from chatd.models.rpc.administration import page_of
 from chatd.models.rpc.fields import masked, version_of
 from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, UnknownIds
@@ -31,11 +33,27 @@ ADMINISTRATORS: Final = frozenset({"owner", "admin"})
 
 
 class ApprovalServicer(ApprovalServiceServicer):
-    """Serves approval rules; the server's error table converts errors to problems."""
+    """Serves approval rules; the server's error table converts errors to problems.
 
-    def __init__(self, rules: PostgresRules, servers: McpServers) -> None:
+    Args:
+        rules: The rules.
+        servers: The MCP servers of users.
+        is_shared: Returns whether the caller may read a chat of another owner.
+    """
+
+    def __init__(
+        self,
+        rules: PostgresRules,
+        servers: McpServers,
+        is_shared: Callable[[ChatId], Awaitable[bool]],
+    ) -> None:
         self._rules = rules
         self._servers = servers
+        self._is_shared = is_shared
+
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        return await self._is_shared(chat_id)
 
     async def ListApprovalRules(
         self, request: api.ListApprovalRulesRequest, context: Context
@@ -46,6 +64,7 @@ class ApprovalServicer(ApprovalServiceServicer):
         page, token = page_of(listed, lambda rule: rule.id, request.page_size, request.page_token)
         return api.ListApprovalRulesResponse(rules=map(rule_to_proto, page), next_page_token=token)
 
+    @with_read_only_errors
     async def CreateApprovalRule(
         self, request: api.CreateApprovalRuleRequest, context: Context
     ) -> api.CreateApprovalRuleResponse:
@@ -60,6 +79,7 @@ class ApprovalServicer(ApprovalServiceServicer):
         _audit("approval_rule.created", caller, stored)
         return api.CreateApprovalRuleResponse(rule=rule_to_proto(stored))
 
+    @with_read_only_errors
     async def UpdateApprovalRule(
         self, request: api.UpdateApprovalRuleRequest, context: Context
     ) -> api.UpdateApprovalRuleResponse:
@@ -82,6 +102,7 @@ class ApprovalServicer(ApprovalServiceServicer):
         _audit("approval_rule.changed", caller, stored)
         return api.UpdateApprovalRuleResponse(rule=rule_to_proto(stored))
 
+    @with_read_only_errors
     async def DeleteApprovalRule(
         self, request: api.DeleteApprovalRuleRequest, context: Context
     ) -> api.DeleteApprovalRuleResponse:

@@ -1,12 +1,26 @@
 """Agents: children that a chat starts to work for it."""
 
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final, Protocol
 
 from chatd.chats.domain.chat import Status
-from chatd.content.domain.messages import ChatMode
+from chatd.chats.domain.commands import Interrupt
+from chatd.content.domain.messages import ChatMode, FinishReason
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.domain.profile import ModelChoice
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner
+
+#: Stops an agent for good: a message that its parent queued must not start it again.
+STOP_AGENT: Final = Interrupt(MessageId(0), None, drops_queue=True)
+
+
+def agent_id_of(execution_id: ExecutionId) -> ChatId:
+    """Return the id of the agent that a call starts."""
+    return ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +73,7 @@ class Agent:
         is_forked: Whether it works in a fork of its parent's workspace, which has its id.
         is_done: Whether it has ended its work, successfully or not.
         report: Its last answer.
+        finish_reason: Why that ended; interrupted also if it stopped without a further answer.
         error: Why it failed; empty if it did not.
     """
 
@@ -73,6 +88,7 @@ class Agent:
     version: int  # The version of its history, which tells one end from the next.
     is_forked: bool = False
     orders: AgentOrders = NO_ORDERS
+    finish_reason: FinishReason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +111,27 @@ class AgentsRefused(Exception):
     def __init__(self, problem: str, reason: str) -> None:
         super().__init__(problem)
         self.reason = reason
+
+
+class ChatsBelow(Protocol):
+    """The chats below a chat."""
+
+    async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
+        """Return all chats below a chat, the nearest first."""
+        ...
+
+
+async def stop_below(
+    agents: ChatsBelow, chat_id: ChatId, stop: Callable[[ChatId], Awaitable[object]]
+) -> None:
+    """Stop all agents below a chat that starts no more, each after its parent.
+
+    They are listed until nothing is new: an agent that still ran can have started others after it
+    was listed, and none after it was stopped. One that was deleted or archived has nothing to stop.
+    """
+    stopped: set[ChatId] = set()
+    while new := [each for each in await agents.below(chat_id) if each not in stopped]:
+        for each in new:
+            with suppress(ChatError):
+                await stop(each)
+        stopped.update(new)

@@ -49,6 +49,7 @@ class Retry:
     unreachable_since: datetime | None = None  # First attempt of the current unreachable series.
     held_back_since: datetime | None = None  # When the call of this attempt was first held back.
     fallback: Fallback | None = None  # Set if another model makes the next attempt.
+    outage_since: datetime | None = None  # First failure of the current outage of the provider.
 
 
 @dataclass(frozen=True, slots=True)

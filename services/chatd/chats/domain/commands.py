@@ -107,10 +107,15 @@ class PromoteQueuedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Stop the turn that `turn_id` started, or any (0); a turn that is over is not changed."""
+    """Stop the turn that `turn_id` started, or any (0); a turn that is over is not changed.
+
+    Attributes:
+        drops_queue: Whether queued messages are deleted too, so that none starts the next turn.
+    """
 
     turn_id: MessageId
     claimed_by: WorkerId | None
+    drops_queue: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,10 +190,11 @@ def _is_done_already(state: ChatState, command: Command) -> bool:
     match command:
         case SetArchived(archived):
             return state.archived == archived
-        case Interrupt(turn_id):
-            is_stoppable = state.status in (Status.RUNNING, Status.REQUIRES_ACTION)
-            is_stopped = turn_id in (0, state.turn_id) and state.revert is None
-            return not is_stoppable or not is_stopped
+        case Interrupt(turn_id, _, drops_queue):
+            if turn_id not in (0, state.turn_id) or state.status in AT_REST:
+                return True
+            is_stopped = state.status is Status.INTERRUPTING or state.revert is not None
+            return is_stopped and not (drops_queue and state.queue_length)
         case ExpireAction(action_id):
             asked = (call.action_id for call in state.pending if call.is_asked)
             return state.status is not Status.REQUIRES_ACTION or action_id not in asked
@@ -219,8 +220,11 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
             return Decision(queue_changed(moved, 0), (change,))
         case PromoteQueuedMessage():
             return _promote(moved, command, facts)
-        case Interrupt(_, claimed_by):
-            return _interrupt(moved, claimed_by)
+        case Interrupt(_, claimed_by, drops_queue):
+            if not drops_queue or not moved.queue_length:
+                return _interrupt(moved, claimed_by)
+            decision = _interrupt(queue_changed(moved, -moved.queue_length), claimed_by)
+            return replace(decision, writes=(ClearQueue(), *decision.writes))
         case SubmitToolResults(results, created_by, claimed_by):
             return _submit(moved, results, created_by, claimed_by)
         case RequestCompaction(claimed_by):
@@ -401,6 +405,8 @@ def _require_queued(moved: ChatState, wanted: QueuedMessageId, facts: Facts) -> 
 
 
 def _interrupt(moved: ChatState, claimed_by: WorkerId | None) -> Decision:
+    if moved.revert is not None or moved.status is Status.INTERRUPTING:
+        return Decision(moved)  # It ends by itself; only its queue was dropped.
     if moved.status is Status.RUNNING:
         return Decision(replace(moved, status=Status.INTERRUPTING))
     if has_suspended(moved):

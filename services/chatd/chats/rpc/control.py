@@ -1,9 +1,9 @@
 """Methods that control execution: queue, interrupt, compaction, tool results, repair."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
+from chatd.chats.domain.agents import STOP_AGENT, stop_below
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import (
     Command,
@@ -18,7 +18,6 @@ from chatd.chats.domain.errors import BadToolResult
 from chatd.chats.rpc.claims import reserved
 from chatd.chats.rpc.content import results_from_proto
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
-from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.rpc import fields
@@ -93,10 +92,9 @@ class ControlMethods(ChatMethods):
         return api.InterruptResponse(chat=chat)
 
     async def _interrupt_below(self, chat_id: ChatId) -> None:
-        """Stop the agents below a chat; one that was deleted meanwhile has nothing to stop."""
-        for each in await self._stores.agents.below(chat_id):
-            with suppress(ChatError):
-                await self._stores.chats.apply(each, Interrupt(MessageId(0), None))
+        """Stop the agents below a chat, those too that are started meanwhile."""
+        chats = self._stores.chats
+        await stop_below(self._stores.agents, chat_id, lambda each: chats.apply(each, STOP_AGENT))
 
     @with_read_only_errors
     async def RequestCompaction(

@@ -11,22 +11,23 @@ from chatd.chats.domain.agents import (
     AgentsRefused,
     AgentWait,
     SpawnRequest,
+    agent_id_of,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 
 # The execution of the chat that starts a child, before other rows as everywhere; none if another
-# process owns it. Its epoch cannot grow until the child is stored.
+# process owns it. Its epoch cannot grow, and it cannot be interrupted, until the child is stored.
 # May run: process.
 LOCK_PARENT = """
-    SELECT chat_id FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
+    SELECT status FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
 """
 
 # Two children of one tree are counted one after the other.
@@ -44,20 +45,33 @@ SELECT_TREE = """
         EXISTS (SELECT 1 FROM chat.chats WHERE id = $2) AS is_known
 """
 
-# The children of a chat with their last answer and their cost, in the order of their start.
+# The children of a chat with their last answer and their cost, in the order of their start. A child
+# that rests behind a message or a result without an answer was interrupted.
 # May run: process.
 SELECT_CHILDREN = """
     SELECT c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, c.orders::text AS orders,
         e.status, e.queue_length, e.history_version,
         e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
+        answer.finish_reason, coalesce((
+            SELECT m.role <> 'assistant' FROM chat.chat_messages m
+            WHERE m.chat_id = c.id AND NOT m.is_deleted AND NOT m.is_compressed
+            ORDER BY m.id DESC LIMIT 1), false) AS is_unanswered,
         (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
             WHERE u.chat_id = c.id) AS cost_micros
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     LEFT JOIN LATERAL (
-        SELECT m.content FROM chat.chat_messages m
+        SELECT m.content, m.finish_reason FROM chat.chat_messages m
         WHERE m.chat_id = c.id AND m.role = 'assistant' AND NOT m.is_deleted
+            AND NOT m.is_compressed
         ORDER BY m.id DESC LIMIT 1) AS answer ON true
     WHERE c.root_chat_id = $1 AND c.parent_chat_id = $2 ORDER BY c.created_at, c.id
+"""
+
+# Calls of a chat that started agents, from a message on; also those of deleted messages.
+# May run: checked by Ownership, process.
+SELECT_STARTS = """
+    SELECT execution_id FROM chat.tool_calls
+    WHERE chat_id = $1 AND message_id >= $2 AND tool_name = 'spawn_agent'
 """
 
 # Calls that wait for agents, and whether these have ended: all, or one if that is enough.
@@ -103,17 +117,21 @@ class Agents:
         """Start a child; return its state, or None if it exists already.
 
         Raises:
-            AgentsRefused: The tree has reached a limit.
+            AgentsRefused: The tree has reached a limit, or the parent is interrupted.
             FenceLost: Another process owns the parent.
         """
         async with self._pool.acquire() as connection, connection.transaction():
-            if await connection.fetchval(LOCK_PARENT, claim.chat_id, claim.owner_epoch) is None:
+            status = await connection.fetchval(LOCK_PARENT, claim.chat_id, claim.owner_epoch)
+            if status is None:
                 raise FenceLost(claim.chat_id)
             group_ids = await connection.fetchval(LOCK_ROOT, request.root_chat_id)
             tree = await connection.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id)
             assert tree is not None  # An aggregate always returns a row.
             if tree["is_known"]:
                 return None
+            if status != Status.RUNNING:
+                # Its agents were listed to be stopped already; one more would not be among them.
+                raise AgentsRefused("this chat was interrupted", "AGENTS_INTERRUPTED")
             _require(request, limits, tree)
             new = _new_chat(request, claim.chat_id, tuple(map(str, group_ids or ())))
             return await insert_chat(connection, new, claimed_by=None, client_key=None)
@@ -130,6 +148,18 @@ class Agents:
             _require(request, limits, tree)
         return bool(tree["is_known"])
 
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        """Require that a tree may spend more on agents; without a limit nothing is read.
+
+        Raises:
+            AgentsRefused: It has spent its limit.
+        """
+        if not limits.cost_micros_max:
+            return
+        tree = await self._pool.fetchrow(SELECT_TREE, root_chat_id, root_chat_id)
+        assert tree is not None  # An aggregate always returns a row.
+        _require_money(limits, tree)
+
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         """Return the children of a chat, in the order of their start."""
         rows = await self._pool.fetch(SELECT_CHILDREN, root_chat_id, chat_id)
@@ -139,6 +169,15 @@ class Agents:
         """Return all chats below a chat, the nearest first."""
         rows = await self._pool.fetch(SELECT_BELOW, chat_id)
         return tuple(ChatId(str(row["id"])) for row in rows)
+
+    async def started_since(self, chat_id: ChatId, message_id: MessageId) -> tuple[ChatId, ...]:
+        """Return the agents that a chat started from a message on, with all chats below them."""
+        rows = await self._pool.fetch(SELECT_STARTS, chat_id, message_id)
+        found: list[ChatId] = []
+        for row in rows:
+            agent_id = agent_id_of(ExecutionId(str(row["execution_id"])))
+            found += (agent_id, *await self.below(agent_id))
+        return tuple(found)
 
     async def waits(self, waits_max: int) -> tuple[AgentWait, ...]:
         """Return calls that wait for agents, those that are over first."""
@@ -164,6 +203,10 @@ def _require(request: SpawnRequest, limits: AgentLimits, tree: asyncpg.Record) -
             f"this chat has started {limits.children_max} agents, which is the limit",
             "AGENTS_TOO_MANY",
         )
+    _require_money(limits, tree)
+
+
+def _require_money(limits: AgentLimits, tree: asyncpg.Record) -> None:
     if limits.cost_micros_max and tree["cost_micros"] >= limits.cost_micros_max:
         raise AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
 
@@ -211,4 +254,11 @@ def _agent_of(row: asyncpg.Record) -> Agent:
         version=row["history_version"],
         is_forked=bool(row["is_forked"]),
         orders=NO_ORDERS if row["orders"] is None else _orders.decode(row["orders"]),
+        finish_reason=_finish_reason_of(row),
     )
+
+
+def _finish_reason_of(row: asyncpg.Record) -> FinishReason | None:
+    if row["status"] == Status.WAITING and row["is_unanswered"]:
+        return FinishReason.INTERRUPTED
+    return None if row["finish_reason"] is None else FinishReason(row["finish_reason"])

@@ -47,6 +47,14 @@ SELECT_OUTCOME = f"""
     WHERE c.id = $1 AND c.owner_id = $2
 """
 
+# The queue that a request dropped.
+# May run: owner.
+SELECT_DROPPED = """
+    SELECT used.outcome ->> 'dropped' FROM chat.client_keys used
+    JOIN chat.chats c ON c.id = used.chat_id
+    WHERE c.id = $1 AND c.owner_id = $2 AND used.key = $3
+"""
+
 
 class Applying(Protocol):
     """Executes commands."""
@@ -175,3 +183,9 @@ class Keys:
             dropped=queue_of(recorded.dropped),
             answered_action_id=recorded.answered or "",
         )
+
+    async def dropped(
+        self, chat_id: ChatId, *, owner_id: OwnerId, key: str
+    ) -> tuple[QueuedMessage, ...]:
+        """Return the queued messages that the request with that key dropped."""
+        return queue_of(await self._pool.fetchval(SELECT_DROPPED, chat_id, owner_id, key))

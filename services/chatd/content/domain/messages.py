@@ -55,6 +55,15 @@ class FinishReason(StrEnum):
     OTHER = "other"
 
 
+#: Answers that ended so are not complete.
+CUT = frozenset({FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.INTERRUPTED})
+
+
+def cut_field(reason: FinishReason | None) -> dict[str, object]:
+    """Return the field `cut` of a result that has an answer; none if the answer is complete."""
+    return {"cut": reason.value} if reason is not None and reason in CUT else {}
+
+
 @dataclass(frozen=True, slots=True)
 class TurnError:
     """Why a turn failed, in a message that is safe to show to users.
@@ -84,3 +93,8 @@ class ChatMode(StrEnum):
     ORDINARY = ""
     PLAN = "plan"
     EXPLORE = "explore"
+
+
+def strictest(*modes: ChatMode) -> ChatMode:
+    """Return the mode that allows the least: exploring offers fewer tools than planning."""
+    return max(modes, key=tuple(ChatMode).index)

@@ -8,9 +8,11 @@ _ZERO_WIDTH_NON_JOINER: Final = "\u200c"  # Part of the spelling of several lang
 _KEPT_CONTROLS: Final = "\n\t"
 _SELECTORS: Final = re.compile("[\U000e0100-\U000e01ef]")
 _MANY_BREAKS: Final = re.compile(r"\n{3,}")
-#: Tags that mark blocks of the system prompt; a file must not be able to end its block.
+#: Tags that mark blocks of prompts; a file or a report must not be able to end its block.
 #: Possessive, so that a long run of spaces is read once.
-_BLOCK_TAGS: Final = re.compile(r"<(?=\s*+/?\s*+(?:user_)?instructions)", re.IGNORECASE)
+_BLOCK_TAGS: Final = re.compile(
+    r"<(?=\s*+/?\s*+(?:(?:user_)?instructions|agent_report))", re.IGNORECASE
+)
 
 
 def sanitized(text: str) -> str:

@@ -16,6 +16,7 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
 FIND_TOOLS: Final = "find_tools"
 APPLY_CHILD_CHANGES: Final = "apply_child_changes"
+LIST_AGENTS: Final = "list_agents"
 SPAWN_AGENT: Final = "spawn_agent"
 WAIT_AGENTS: Final = "wait_agents"
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
@@ -31,7 +32,7 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "find_files",
         FIND_TOOLS,
         "interrupt_agent",
-        "list_agents",
+        LIST_AGENTS,
         "list_files",
         "list_templates",
         "message_agent",

@@ -66,6 +66,7 @@ class TurnContext:
         skills: The skills that it may read.
         agent_types: The types of agents that its workspace describes.
         orders: What it was started with, if it is an agent.
+        has_agents: Whether it may have started agents, by its history.
         step: The number of the step within the turn; 0 while the turn is prepared.
         history_version: The version of the history that the calls of the step belong to.
         prompt: Returns the prompt that the model saw last.
@@ -91,6 +92,7 @@ class TurnContext:
     skills: tuple[Skill, ...] = ()
     agent_types: tuple[AgentType, ...] = ()
     orders: AgentOrders = NO_ORDERS
+    has_agents: bool = False
     step: int = 0
     history_version: int = 0
     prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_nothing, compare=False)

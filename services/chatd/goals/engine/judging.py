@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
+from chatd.content.domain.messages import CUT
 from chatd.content.domain.prompts import PromptMessage
 from chatd.goals.domain.goal import Goal, RestingChat, Verdict
 from chatd.goals.domain.judging import VerdictUnreadable, judge_prompt, verdict_of
@@ -23,6 +24,10 @@ CALL_S: Final = 45.0
 TOTAL_S: Final = 60.0
 TOKENS_MAX: Final = 800
 UNREADABLE: Final = "The judge gave no verdict that can be read; resume the goal to ask it again."
+CUT_VERDICT: Final = (
+    "The answer of the judge is not complete ({cut}), so it is no verdict; resume the goal to ask "
+    "it again."
+)
 NO_JUDGE: Final = "No model can judge the goal now: it needs one, and money of its owner for it."
 
 
@@ -44,7 +49,7 @@ class ModelJudge:
     Args:
         model: Calls models.
         history: Returns the live messages of a chat.
-        bill: Called with the ledger entry of each verdict.
+        bill: Enters each answer into the ledger before it becomes a verdict.
     """
 
     def __init__(
@@ -52,7 +57,7 @@ class ModelJudge:
         model: SideModel,
         *,
         history: Callable[[ChatId], Awaitable[tuple[Message, ...]]],
-        bill: Callable[[LedgerEntry, OwnerId], None],
+        bill: Callable[[LedgerEntry, OwnerId], Awaitable[None]],
     ) -> None:
         self._model = model
         self._history = history
@@ -89,7 +94,9 @@ class ModelJudge:
             raise CallRefused(f"The judge failed: {error.message}") from error
         if generated is None:
             raise CallRefused(NO_JUDGE)
-        self._bill(generated.entry, goal.owner.id)
+        await self._bill(generated.entry, goal.owner.id)
+        if generated.finish_reason in CUT:
+            raise CallRefused(CUT_VERDICT.format(cut=generated.finish_reason))
         try:
             return verdict_of(generated.text)
         except VerdictUnreadable:

@@ -7,6 +7,7 @@ from datetime import datetime
 import grpc
 
 from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.methods import with_read_only_errors
 from chatd.goals.domain.goal import SECONDS_MAX, TURNS_MAX, Goal, GoalState, paused, resumed
 from chatd.goals.store.goals import PostgresGoals
 from chatd.models.domain.profile import ModelChoice
@@ -31,6 +32,7 @@ class GoalPorts:
 
     Attributes:
         require_owner: Raises ChatNotFound unless a user owns a chat.
+        is_shared: Returns whether the caller may read a chat of another owner.
         defaults: Finds models by their names.
         now: Returns the current time.
         changed: Is called when there may be something to do.
@@ -38,6 +40,7 @@ class GoalPorts:
 
     store: PostgresGoals
     require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
+    is_shared: Callable[[ChatId], Awaitable[bool]]
     defaults: Defaults
     now: Callable[[], datetime]
     changed: Callable[[], None]
@@ -50,10 +53,15 @@ class GoalServicer(GoalServiceServicer):
         self._ports = ports
         self._store = ports.store
 
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        return await self._ports.is_shared(chat_id)
+
     async def GetGoal(self, request: api.GetGoalRequest, context: Context) -> api.GetGoalResponse:
         """Read the goal of a chat."""
         return api.GetGoalResponse(goal=await self._shown(*await self._chat_of(request.chat_id)))
 
+    @with_read_only_errors
     async def SetGoal(self, request: api.SetGoalRequest, context: Context) -> api.SetGoalResponse:
         """Set the goal of a chat in place of an earlier one."""
         chat_id, owner_id = await self._chat_of(request.chat_id)
@@ -85,6 +93,7 @@ class GoalServicer(GoalServiceServicer):
         self._ports.changed()
         return api.SetGoalResponse(goal=await self._shown(chat_id, owner_id))
 
+    @with_read_only_errors
     async def PauseGoal(
         self, request: api.PauseGoalRequest, context: Context
     ) -> api.PauseGoalResponse:
@@ -93,6 +102,7 @@ class GoalServicer(GoalServiceServicer):
         await self._store.change(chat_id, owner_id, lambda goal, _: paused(goal))
         return api.PauseGoalResponse(goal=await self._shown(chat_id, owner_id))
 
+    @with_read_only_errors
     async def ResumeGoal(
         self, request: api.ResumeGoalRequest, context: Context
     ) -> api.ResumeGoalResponse:
@@ -102,6 +112,7 @@ class GoalServicer(GoalServiceServicer):
         self._ports.changed()
         return api.ResumeGoalResponse(goal=await self._shown(chat_id, owner_id))
 
+    @with_read_only_errors
     async def EndGoal(self, request: api.EndGoalRequest, context: Context) -> api.EndGoalResponse:
         """Remove the goal of a chat."""
         await self._store.delete(*await self._chat_of(request.chat_id))

@@ -8,6 +8,7 @@ from typing import Final
 import grpc
 
 from chatd.chats.domain.chat import Message
+from chatd.chats.rpc.methods import with_read_only_errors
 from chatd.content.domain.tools import Tools
 from chatd.instructions.domain.breakdown import ContextPart, context_breakdown
 from chatd.instructions.engine.pins import InstructionPins
@@ -41,6 +42,7 @@ class ContextPorts:
 
     Attributes:
         require_owner: Raises ChatNotFound unless a user owns a chat.
+        is_shared: Returns whether the caller may read a chat of another owner.
         history: Returns the live messages of a chat.
         facts: Returns the facts of a chat, with its pinned files.
         pins: Pins instruction files.
@@ -50,6 +52,7 @@ class ContextPorts:
     """
 
     require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
+    is_shared: Callable[[ChatId], Awaitable[bool]]
     history: Callable[[ChatId], Awaitable[Sequence[Message]]]
     facts: Callable[[ChatId], Awaitable[ChatFacts]]
     pins: InstructionPins
@@ -65,6 +68,10 @@ class ContextServicer(SkillMethods):
         super().__init__(ports.skills)
         self._ports = ports
 
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        return await self._ports.is_shared(chat_id)
+
     async def GetChatContext(
         self, request: api.GetChatContextRequest, context: grpc.aio.ServicerContext
     ) -> api.GetChatContextResponse:
@@ -75,6 +82,7 @@ class ContextServicer(SkillMethods):
         told.instructions_drifted = await self._have_drifted(chat_id, owner)
         return api.GetChatContextResponse(context=told)
 
+    @with_read_only_errors
     async def RefreshInstructions(
         self, request: api.RefreshInstructionsRequest, context: grpc.aio.ServicerContext
     ) -> api.RefreshInstructionsResponse:

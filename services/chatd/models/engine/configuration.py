@@ -8,8 +8,10 @@ One caller reads and the others wait for it; a read that started before a notice
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from chatd.content.domain.messages import ChatMode, strictest
 from chatd.models.domain.catalogue import Catalogue, merged
 from chatd.models.domain.preferences import AdvisorSettings, InstallationSettings
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
@@ -114,9 +116,28 @@ class ConfigurationCache:
     async def chat(self, chat_id: ChatId) -> ChatFacts:
         """Return the properties of a chat that its turns depend on, beside its history.
 
+        Below a chat that plans or explores all others explore. The chats above are cached one by
+        one, so that a change of their mode is seen without a query for each chat below.
+
         Raises:
             ChatNotFound: There is no such chat.
         """
+        facts = await self._own_facts(chat_id)
+        for ancestor_id in facts.ancestor_ids:
+            if (await self._own_facts(ancestor_id)).mode is not ChatMode.ORDINARY:
+                mode = strictest(facts.mode, ChatMode.EXPLORE)
+                return replace(facts, mode=mode, is_restricted=True)
+        return facts
+
+    async def is_restricted(self, chat_id: ChatId) -> bool:
+        """Return whether a chat above this one is in a mode that changes nothing.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+        """
+        return (await self.chat(chat_id)).is_restricted
+
+    async def _own_facts(self, chat_id: ChatId) -> ChatFacts:
         return await self._chats.get_or_read(chat_id, lambda: self._stored.chat(chat_id))
 
     def follow_settings(self, follow: Callable[[InstallationSettings], None]) -> None:

@@ -147,6 +147,8 @@ class ChatFacts:
             for none.
         instructions_drifted: Whether its workspace had other files when they were compared.
         orders: What it was started with, if it is an agent.
+        is_restricted: Whether a chat above it is in a mode that changes nothing; then `mode` is at
+            least `explore`.
     """
 
     choice: ModelChoice
@@ -162,6 +164,7 @@ class ChatFacts:
     fallback_model_id: str = ""
     instructions_drifted: bool = False
     orders: AgentOrders = NO_ORDERS
+    is_restricted: bool = False
 
     @property
     def is_child(self) -> bool:
@@ -222,7 +225,7 @@ class StoredCatalogue:
         )
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
-        """Return the properties of a chat that its turns depend on.
+        """Return the properties of a chat that its turns depend on, with its own mode.
 
         Raises:
             ChatNotFound: There is no such chat.

@@ -6,6 +6,7 @@ from functools import partial
 
 import grpc
 
+from chatd.chats.rpc.methods import with_read_only_errors
 from chatd.monitors.domain.monitor import CANCELLED, Monitor, MonitorCause, MonitorState, ended
 from chatd.monitors.store.monitors import PostgresMonitors
 from chatd.primitives.domain.ids import ChatId, OwnerId
@@ -32,10 +33,12 @@ class MonitorPorts:
 
     Attributes:
         require_owner: Raises ChatNotFound unless a user owns a chat.
+        is_shared: Returns whether the caller may read a chat of another owner.
     """
 
     store: PostgresMonitors
     require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
+    is_shared: Callable[[ChatId], Awaitable[bool]]
 
 
 class MonitorServicer(MonitorServiceServicer):
@@ -45,6 +48,10 @@ class MonitorServicer(MonitorServiceServicer):
         self._ports = ports
         self._store = ports.store
 
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        return await self._ports.is_shared(chat_id)
+
     async def ListMonitors(
         self, request: api.ListMonitorsRequest, context: Context
     ) -> api.ListMonitorsResponse:
@@ -52,6 +59,7 @@ class MonitorServicer(MonitorServiceServicer):
         listed = await self._store.of_chat(*await self._chat_of(request.chat_id))
         return api.ListMonitorsResponse(monitors=map(monitor_to_proto, listed))
 
+    @with_read_only_errors
     async def CancelMonitor(
         self, request: api.CancelMonitorRequest, context: Context
     ) -> api.CancelMonitorResponse:

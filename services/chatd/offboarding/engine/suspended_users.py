@@ -29,6 +29,7 @@ SETTLE_S = 60.0
 OWNERS_PER_REQUEST = 500
 CALLS_PER_REQUEST = 500
 FIRST_ID = OwnerId("00000000-0000-0000-0000-000000000000")
+FIRST_CHAT = ChatId("00000000-0000-0000-0000-000000000000")
 
 logger = logging.getLogger(__name__)
 
@@ -119,11 +120,14 @@ class UserSuspension:
         self._suspended = await store.suspended()
         if not self._suspended:
             return
-        for turn in await store.running_turns():
-            try:
-                await self._ports.apply(turn.chat_id, Interrupt(turn.turn_id, None))
-            except ChatError as error:
-                logger.info("a turn of a suspended user ended by itself: %s", error)
+        after = FIRST_CHAT
+        while turns := await store.running_turns(after):
+            for turn in turns:
+                try:
+                    await self._ports.apply(turn.chat_id, Interrupt(turn.turn_id, None))
+                except ChatError as error:
+                    logger.info("a turn of a suspended user ended by itself: %s", error)
+            after = turns[-1].chat_id
         while roots := await store.roots_of_deleted():
             for chat_id, owner_id in roots:
                 await self._delete(chat_id, owner_id)

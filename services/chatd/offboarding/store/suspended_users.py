@@ -39,12 +39,14 @@ SELECT_OWNERS = """
     ORDER BY owner_id LIMIT $2
 """
 
-# Chats of suspended users whose turns would still use their credentials.
+# Chats of suspended users whose turns would still use their credentials, in the order of their ids:
+# one that cannot be stopped now does not keep the next ones from being found.
 # May run: process.
 SELECT_RUNNING_TURNS = """
     SELECT e.chat_id, e.turn_id FROM chat.suspended_users b
     JOIN chat.chats c ON c.owner_id = b.user_id JOIN chat.chat_exec e ON e.chat_id = c.id
-    WHERE e.status IN ('running', 'requires_action') LIMIT $1
+    WHERE e.status IN ('running', 'requires_action') AND e.chat_id > $1
+    ORDER BY e.chat_id LIMIT $2
 """
 
 # May run: process.
@@ -123,9 +125,9 @@ class PostgresSuspendedUsers:
         rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
         return tuple(OwnerId(str(row["owner_id"])) for row in rows)
 
-    async def running_turns(self) -> tuple[RunningTurn, ...]:
-        """Return a batch of running turns of suspended users."""
-        rows = await self._pool.fetch(SELECT_RUNNING_TURNS, BATCH_MAX)
+    async def running_turns(self, after: ChatId) -> tuple[RunningTurn, ...]:
+        """Return a batch of running turns of suspended users, in the order of their chats' ids."""
+        rows = await self._pool.fetch(SELECT_RUNNING_TURNS, after, BATCH_MAX)
         return tuple(RunningTurn(ChatId(str(row["chat_id"])), row["turn_id"]) for row in rows)
 
     async def roots_of_deleted(self) -> tuple[tuple[ChatId, OwnerId], ...]:

@@ -1,7 +1,7 @@
 """Restores files of chats at the nodes of their workspaces."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import grpc
 
@@ -38,15 +38,27 @@ RETURN_S: Final = 60.0
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 4.0
 REPORTED_PATHS_MAX: Final = 200
+AGENTS_MAX: Final = 1000
 STALE_OWNER: Final = "STALE_OWNER"
 
 Ask = Callable[[CheckpointServiceStub, workspace_pb2.WorkspaceContext], Awaitable[R]]
 
 
-class NodeRestores:
-    """Sends restores to the nodes of chats."""
+class StartedAgents(Protocol):
+    """The agents that chats started."""
 
-    def __init__(self, channels: Channels, clock: Clock, locator: WorkspaceLocator) -> None:
+    async def started_since(self, chat_id: ChatId, message_id: MessageId) -> tuple[ChatId, ...]:
+        """Return the agents that a chat started from a message on, with all chats below them."""
+        ...
+
+
+class NodeRestores:
+    """Sends restores to the nodes of chats; what their agents changed is taken back with them."""
+
+    def __init__(
+        self, channels: Channels, clock: Clock, locator: WorkspaceLocator, agents: StartedAgents
+    ) -> None:
+        self._agents = agents
         self._channels = channels
         self._clock = clock
         self._locator = locator
@@ -69,6 +81,8 @@ class NodeRestores:
                 request.undo_restore_id = revert.undone_id or ""
             else:
                 request.turn_id = revert.message_id
+                started = await self._agents.started_since(claim.chat_id, revert.message_id)
+                request.agent_chat_ids.extend(started[:AGENTS_MAX])
             return (await stub.RestoreFiles(request, timeout=RESTORE_S)).report
 
         report = await self._asked(claim.chat_id, owner, ask)
@@ -89,8 +103,9 @@ class NodeRestores:
         async def ask(
             stub: CheckpointServiceStub, context: workspace_pb2.WorkspaceContext
         ) -> checkpoint_pb2.RestoreReport:
+            started = await self._agents.started_since(chat_id, message_id)
             request = checkpoint_service_pb2.PreviewRestoreRequest(
-                context=context, turn_id=message_id
+                context=context, turn_id=message_id, agent_chat_ids=started[:AGENTS_MAX]
             )
             return (await stub.PreviewRestore(request, timeout=PREVIEW_S)).report
 

@@ -8,7 +8,7 @@ from chatd.chats.domain.commands import Command, RevertChat, UndoRevert
 from chatd.chats.domain.errors import RevertNotFound
 from chatd.chats.domain.revert_decisions import require_editable
 from chatd.chats.rpc.claims import Claims, reserved
-from chatd.chats.rpc.convert import chat_to_proto
+from chatd.chats.rpc.convert import chat_to_proto, queued_to_proto
 from chatd.chats.rpc.methods import Context, shares_of, with_read_only_errors
 from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.stores import Stores
@@ -110,7 +110,9 @@ class RevertServicer(RevertServiceServicer):
             lambda claimed_by: RevertChat(revert_id, message_id, restores_files, claimed_by),
         )
         return api.RevertChatResponse(
-            revert=await self._revert(chat_id, revert_id), chat=await self._chat(chat_id, owner)
+            revert=await self._revert(chat_id, revert_id),
+            chat=await self._chat(chat_id, owner),
+            dropped_queued_messages=await self._dropped(chat_id, owner, key),
         )
 
     @with_read_only_errors
@@ -130,7 +132,9 @@ class RevertServicer(RevertServiceServicer):
             lambda claimed_by: UndoRevert(revert_id, undone_id, claimed_by),
         )
         return api.UndoRevertResponse(
-            revert=await self._revert(chat_id, revert_id), chat=await self._chat(chat_id, owner)
+            revert=await self._revert(chat_id, revert_id),
+            chat=await self._chat(chat_id, owner),
+            dropped_queued_messages=await self._dropped(chat_id, owner, key),
         )
 
     async def GetRevert(
@@ -191,6 +195,12 @@ class RevertServicer(RevertServiceServicer):
         if done is None:
             raise RevertNotFound(revert_id)
         return _done_to_proto(state, done)
+
+    async def _dropped(
+        self, chat_id: ChatId, owner: Owner, key: ClientKey
+    ) -> list[chat_pb2.QueuedMessage]:
+        dropped = await self._stores.keys.dropped(chat_id, owner_id=owner.id, key=key.key)
+        return [queued_to_proto(queued) for queued in dropped]
 
     async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))

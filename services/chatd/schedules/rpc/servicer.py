@@ -8,6 +8,7 @@ from functools import partial
 import grpc
 
 from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.methods import with_read_only_errors
 from chatd.chats.rpc.references import References
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.rpc.administration import made_id, page_of
@@ -38,6 +39,7 @@ class SchedulePorts:
 
     Attributes:
         require_owner: Raises ChatNotFound unless a user owns a chat.
+        is_shared: Returns whether the caller may read a chat of another owner.
         references: Checks workspaces.
         defaults: Finds models by their names.
         now: Returns the current time.
@@ -46,6 +48,7 @@ class SchedulePorts:
 
     store: PostgresSchedules
     require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
+    is_shared: Callable[[ChatId], Awaitable[bool]]
     references: References
     defaults: Defaults
     now: Callable[[], datetime]
@@ -59,6 +62,10 @@ class ScheduleServicer(ScheduleServiceServicer):
         self._ports = ports
         self._store = ports.store
 
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        return await self._ports.is_shared(chat_id)
+
     async def ListSchedules(
         self, request: api.ListSchedulesRequest, context: Context
     ) -> api.ListSchedulesResponse:
@@ -69,6 +76,7 @@ class ScheduleServicer(ScheduleServiceServicer):
             schedules=map(schedule_to_proto, page), next_page_token=token
         )
 
+    @with_read_only_errors
     async def CreateSchedule(
         self, request: api.CreateScheduleRequest, context: Context
     ) -> api.CreateScheduleResponse:
@@ -89,6 +97,7 @@ class ScheduleServicer(ScheduleServiceServicer):
         owner_id, schedule_id = caller_as_owner().id, _id_of(request.schedule_id)
         return api.GetScheduleResponse(schedule=await self._shown(owner_id, schedule_id))
 
+    @with_read_only_errors
     async def UpdateSchedule(
         self, request: api.UpdateScheduleRequest, context: Context
     ) -> api.UpdateScheduleResponse:

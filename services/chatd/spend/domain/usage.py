@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.domain.ids import ChatId, OwnerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,19 @@ class UsageRow:
     name: str
     totals: UsageTotals
     provider_name: str = ""  # Only of a model.
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUsage:
+    """The totals of a chat tree, and the cost of the chat alone that was asked for.
+
+    Attributes:
+        own_cost_micros: None if none of its calls has a known price.
+    """
+
+    root_chat_id: ChatId
+    totals: UsageTotals
+    own_cost_micros: int | None
 
 
 @dataclass(frozen=True, slots=True)

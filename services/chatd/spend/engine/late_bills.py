@@ -1,4 +1,4 @@
-"""Enters bills of calls whose chat continued without them into the ledger in the background."""
+"""Enters bills of calls that are no part of a commit of their chat into the ledger."""
 
 import asyncio
 import logging
@@ -17,9 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 class DeferredBills:
-    """Enters bills one after another when the database is reachable.
+    """Enters bills, at once or one after another in the background.
 
-    A bill that cannot be entered is logged completely and dropped: no caller waits for it.
+    A bill that cannot be entered, because the database is away for long, is logged completely and
+    dropped: no answer fails because of it.
     """
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
@@ -33,6 +34,14 @@ class DeferredBills:
             self._waiting.put_nowait((entry, owner_id))
         except asyncio.QueueFull:
             _lost(entry, "too many wait")
+
+    async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
+        """Enter a bill before its answer is used; if the caller is cancelled, it is queued."""
+        try:
+            await self._enter(entry, owner_id)
+        except asyncio.CancelledError:
+            self.add(entry, owner_id)
+            raise
 
     async def run(self) -> None:
         """Enter queued bills until cancelled."""

@@ -91,10 +91,14 @@ class UsageServicer(UsageServiceServicer):
     async def GetChatUsage(
         self, request: api.GetChatUsageRequest, context: Context
     ) -> api.GetChatUsageResponse:
-        """Return the totals of a chat tree."""
+        """Return the totals of a chat tree, and the cost of the chat alone."""
         chat_id = fields.chat_id_of(request.chat_id)
-        root_chat_id, totals = await self._ports.usage.of_tree(chat_id, _reader())
-        return api.GetChatUsageResponse(root_chat_id=root_chat_id, totals=totals_to_proto(totals))
+        usage = await self._ports.usage.of_tree(chat_id, _reader())
+        return api.GetChatUsageResponse(
+            root_chat_id=usage.root_chat_id,
+            totals=totals_to_proto(usage.totals),
+            own_cost_micros=usage.own_cost_micros,
+        )
 
     async def GetUserUsage(
         self, request: api.GetUserUsageRequest, context: Context

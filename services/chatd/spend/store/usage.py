@@ -6,7 +6,14 @@ import asyncpg
 
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from chatd.spend.domain.usage import UsageReader, UsageRow, UsageSpan, UsageTotals, UserUsage
+from chatd.spend.domain.usage import (
+    TreeUsage,
+    UsageReader,
+    UsageRow,
+    UsageSpan,
+    UsageTotals,
+    UserUsage,
+)
 from parley.postgres import Pool
 
 CHATS_MAX = 100
@@ -36,10 +43,12 @@ TOTALS = ", ".join(
     )
 )
 
-# A whole chat tree, for its owner and for readers of all usage: $2 reader, $3 may read all.
+# A whole chat tree, and the cost of the chat alone, for its owner and for readers of all usage: $2
+# reader, $3 may read all.
 # May run: owner, administrator.
 SELECT_TREE = f"""
-    SELECT c.root_chat_id, {TOTALS}
+    SELECT c.root_chat_id, {TOTALS},
+        sum(u.cost_micros) FILTER (WHERE u.chat_id = $1) AS own_cost_micros
     FROM chat.chats c LEFT JOIN chat.usage u ON u.root_chat_id = c.root_chat_id
     WHERE c.id = $1 AND (c.owner_id = $2 OR $3::boolean) GROUP BY c.root_chat_id
 """
@@ -95,8 +104,8 @@ class PostgresUsage:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def of_tree(self, chat_id: ChatId, reader: UsageReader) -> tuple[ChatId, UsageTotals]:
-        """Return the root of a chat's tree and the totals of the tree.
+    async def of_tree(self, chat_id: ChatId, reader: UsageReader) -> TreeUsage:
+        """Return the totals of a chat's tree, and what the chat alone cost.
 
         Raises:
             ChatNotFound: there is no such chat for this reader.
@@ -104,7 +113,12 @@ class PostgresUsage:
         row = await self._pool.fetchrow(SELECT_TREE, chat_id, reader.id, reader.may_read_all)
         if row is None:
             raise ChatNotFound(chat_id)
-        return ChatId(str(row["root_chat_id"])), _totals_of(row)
+        own = row["own_cost_micros"]
+        return TreeUsage(
+            ChatId(str(row["root_chat_id"])),
+            _totals_of(row),
+            own_cost_micros=None if own is None else min(int(own), _LARGEST),
+        )
 
     async def of_user(self, user_id: OwnerId, span: UsageSpan, reader: UsageReader) -> UserUsage:
         """Return a user's totals in a time range; without permission they are empty."""

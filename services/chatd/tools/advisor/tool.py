@@ -11,6 +11,7 @@ from typing import Annotated, Final, Protocol
 
 import msgspec
 
+from chatd.content.domain.messages import cut_field
 from chatd.content.domain.parts import ToolOutcome, ToolResult
 from chatd.content.domain.tools import (
     Execution,
@@ -23,7 +24,6 @@ from chatd.content.domain.tools import (
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.preferences import AdvisorSettings
-from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import OwnerId
 from chatd.spend.domain.ledger import CallPurpose, LedgerEntry
@@ -87,7 +87,7 @@ class AdvisorTools:
         model: Calls the model of the advisor.
         settings: Returns the current settings.
         spending: The limits of users.
-        bill: Called with the ledger entry of each answer.
+        bill: Enters each answer into the ledger before it becomes the result of its call.
     """
 
     names = frozenset({NAME})
@@ -98,7 +98,7 @@ class AdvisorTools:
         *,
         settings: Callable[[], Awaitable[AdvisorSettings]],
         spending: Spending,
-        bill: Callable[[LedgerEntry, OwnerId], None],
+        bill: Callable[[LedgerEntry, OwnerId], Awaitable[None]],
     ) -> None:
         self._model = model
         self._settings = settings
@@ -134,11 +134,11 @@ class AdvisorTools:
             return _error(str(error), "ADVISOR_FAILED", left)
         if generated is None:
             return _error("No model can advise now.", "ADVISOR_UNAVAILABLE", left)
-        self._bill(generated.entry, execution.owner.id)
+        await self._bill(generated.entry, execution.owner.id)
         advice = generated.text.strip()
         if not advice:
             return _error("The advisor answered nothing.", "ADVISOR_SILENT", left)
-        return _advice(advice, generated.entry.bill.use, left - 1)
+        return _advice(advice, generated, left - 1)
 
     async def find(self, execution: Execution) -> Found:
         """Return that the call may be running: asking again is harmless."""
@@ -190,7 +190,8 @@ def _request(execution: Execution, question: str, settings: AdvisorSettings) -> 
     )
 
 
-def _advice(advice: str, use: ModelUse, left: int) -> Outcome:
+def _advice(advice: str, generated: Generated, left: int) -> Outcome:
+    use = generated.entry.bill.use
     usage = {
         "input_tokens": use.input_tokens,
         "output_tokens": use.output_tokens,
@@ -202,6 +203,7 @@ def _advice(advice: str, use: ModelUse, left: int) -> Outcome:
         {
             "type": "advice",
             "advice": advice,
+            **cut_field(generated.finish_reason),
             "advisor_model": model,
             "remaining_uses": left,
             "usage": usage,

@@ -3,6 +3,7 @@
 from typing import Final, Protocol
 
 from chatd.chats.domain.agents import Agent
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import Execution, Outcome
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
@@ -59,6 +60,7 @@ async def apply_changes(
 
     Raises:
         BadArguments: The agent has no fork, still works, or nothing may be written now.
+        FenceLost: Another process owns the chat, and nothing was merged.
         ChatError: Its files are not there.
     """
     if not agent.is_forked:
@@ -74,10 +76,15 @@ async def apply_changes(
         MergeStrategy(given.strategy),
         given.paths,
         is_dry=given.dry_run,
+        chat_id=execution.chat_id,
+        turn_id=execution.context.turn_id,
+        owner_epoch=execution.owner_epoch,
     )
     try:
         report = await forks.merge(agent.chat_id, execution.owner.id, request)
     except Refusal as refusal:
+        if refusal.problem.reason == "STALE_OWNER":
+            raise FenceLost(execution.chat_id) from refusal
         if refusal.problem.reason == "UPSTREAM_UNAVAILABLE":
             # Changes that were applied already are not applied again.
             hint = "Call again: what was applied already stays as it is."

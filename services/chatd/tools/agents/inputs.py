@@ -6,6 +6,7 @@ import msgspec
 
 from chatd.content.domain.tools import (
     APPLY_CHILD_CHANGES,
+    LIST_AGENTS,
     SPAWN_AGENT,
     WAIT_AGENTS,
     Executor,
@@ -175,7 +176,7 @@ SPECS: Final = (
         is_serial=True,
     ),
     ToolSpec(
-        "list_agents",
+        LIST_AGENTS,
         "List the agents that you started, with their status, cost and last report.",
         schema_of(ListInput),
         Executor.CHATD,

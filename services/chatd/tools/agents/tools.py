@@ -12,14 +12,25 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final, Protocol
 
-from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import (
+    STOP_AGENT,
+    Agent,
+    AgentLimits,
+    AgentsRefused,
+    SpawnRequest,
+    agent_id_of,
+    stop_below,
+)
 from chatd.chats.domain.chat import ChatState, NewMessage
-from chatd.chats.domain.commands import BusyBehavior, Command, Interrupt, SendMessage
+from chatd.chats.domain.commands import BusyBehavior, Command, SendMessage
 from chatd.chats.domain.errors import FenceLost
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, Role, cut_field
 from chatd.content.domain.orders import checked_report
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
+    APPLY_CHILD_CHANGES,
+    LIST_AGENTS,
+    SPAWN_AGENT,
     WAIT_AGENTS,
     Ended,
     Execution,
@@ -34,7 +45,7 @@ from chatd.content.domain.tools import (
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, MessageId, OwnerClaim, QueuedMessageId
+from chatd.primitives.domain.ids import ChatId, OwnerClaim, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.changes import Forks, apply_changes
 from chatd.tools.agents.inputs import (
@@ -54,6 +65,13 @@ from chatd.tools.workspace.results import failed, misused, succeeded
 REQUEST_ID: Final = "agents"
 TITLE_WORDS: Final = 6
 GO_ON: Final = "Do the work yourself, or wait for the agents that run."
+#: While a chat plans it wakes no agent; it starts those that read, and looks at all of them.
+#: Changes of forks are shown and not applied.
+_OFFERED: Final = {
+    ChatMode.ORDINARY: frozenset(spec.name for spec in SPECS),
+    ChatMode.PLAN: frozenset({SPAWN_AGENT, WAIT_AGENTS, LIST_AGENTS, APPLY_CHILD_CHANGES}),
+    ChatMode.EXPLORE: frozenset[str](),
+}
 
 
 class AgentStore(Protocol):
@@ -73,8 +91,16 @@ class AgentStore(Protocol):
         """Start a child; None if it exists already.
 
         Raises:
-            AgentsRefused: The tree has reached a limit.
+            AgentsRefused: The tree has reached a limit, or the parent is interrupted.
             FenceLost: Another process owns the parent.
+        """
+        ...
+
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        """Require that a tree may spend more on agents.
+
+        Raises:
+            AgentsRefused: It has spent its limit.
         """
         ...
 
@@ -127,17 +153,24 @@ class AgentTools:
         self._limits = limits
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
-        """Return the tools, if the chat may start agents."""
-        is_deep = len(context.ancestor_ids) >= self._limits.depth_max
-        if is_deep or context.mode is ChatMode.EXPLORE:
+        """Return the tools that the mode allows, if the chat may start agents."""
+        if len(context.ancestor_ids) >= self._limits.depth_max:
             return ()
         types = types_text(context.agent_types)
-        spawn, *others = SPECS
-        return (replace(spawn, description=spawn.description + types), *others) if types else SPECS
+        return tuple(
+            replace(spec, description=spec.description + types)
+            if types and spec.name == SPAWN_AGENT
+            else spec
+            for spec in SPECS
+            if spec.name in _OFFERED[context.mode]
+        )
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Execute a call; every refusal is its result."""
-        call = execution.dispatch.call
+        call, mode = execution.dispatch.call, execution.dispatch.mode
+        if call.tool_name not in _OFFERED[mode]:
+            hint = "Start an agent that reads with spawn_agent, or wait until planning is over."
+            return failed(f"{call.tool_name} is not offered in mode {mode}.", "NOT_RUN", hint)
         try:
             match call.tool_name:
                 case "spawn_agent":
@@ -184,7 +217,7 @@ class AgentTools:
         is_reading = chosen.is_explorer or execution.dispatch.mode is not ChatMode.ORDINARY
         is_forked = given.isolation == "fork" and not is_reading
         request = SpawnRequest(
-            chat_id=ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent"))),
+            chat_id=agent_id_of(execution_id),
             root_chat_id=context.root_chat_id,
             depth=len(context.ancestor_ids) + 1,
             owner=context.owner,
@@ -258,6 +291,10 @@ class AgentTools:
     async def _message(self, execution: Execution, given: MessageInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
         context, execution_id = execution.context, execution.dispatch.execution_id
+        try:
+            await self._store.require_money(context.root_chat_id, self._limits)
+        except AgentsRefused as refusal:
+            return failed(f"Nothing was sent: {refusal}.", refusal.reason, GO_ON)
         command = SendMessage(
             NewMessage(
                 Role.USER,
@@ -273,8 +310,11 @@ class AgentTools:
 
     async def _interrupt(self, execution: Execution, given: InterruptInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
-        for chat_id in (agent.chat_id, *await self._store.below(agent.chat_id)):
-            await self._commands.once(chat_id, Interrupt(MessageId(0), None), _key(execution))
+        commands, key = self._commands, _key(execution)
+        await commands.once(agent.chat_id, STOP_AGENT, key)
+        await stop_below(
+            self._store, agent.chat_id, lambda each: commands.once(each, STOP_AGENT, key)
+        )
         return succeeded({"agent_id": agent.chat_id, "interrupted": not agent.is_done})
 
 
@@ -327,6 +367,7 @@ def _told(agent: Agent) -> dict[str, object]:
         told["isolation"] = "fork"
     if agent.is_done:
         told["version"] = agent.version
+        told |= cut_field(agent.finish_reason)
     if agent.is_done and agent.report:
         told |= _report(agent)
     if agent.error:

@@ -2,11 +2,12 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from chatd.chats.domain.errors import FenceLost
+from chatd.content.domain.messages import ChatMode, strictest
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
@@ -72,6 +73,21 @@ class OpenCall:
         return self.execution.dispatch.call
 
 
+#: Returns whether a chat above this one is in a mode that changes nothing.
+IsRestricted = Callable[[ChatId], Awaitable[bool]]
+
+
+async def never_restricted(chat_id: ChatId) -> bool:
+    """Restrict no chat."""
+    return False
+
+
+async def is_too_free(context: TurnContext, mode: ChatMode, is_restricted: IsRestricted) -> bool:
+    """Return whether an agent may not do what a mode allows, since a chat above it plans now."""
+    is_free = context.is_child and mode is ChatMode.ORDINARY
+    return is_free and await is_restricted(context.chat_id)
+
+
 class LeaseExpired(Exception):
     """The lease of this process is too old to start a call under it."""
 
@@ -80,12 +96,19 @@ class ToolCaller:
     """Executes calls."""
 
     def __init__(
-        self, tools: Tools, *, may_act: Callable[[], bool], clock: Clock, limits: CallLimits
+        self,
+        tools: Tools,
+        *,
+        may_act: Callable[[], bool],
+        clock: Clock,
+        limits: CallLimits,
+        is_restricted: IsRestricted = never_restricted,
     ) -> None:
         self._tools = tools
         self._may_act = may_act
         self._clock = clock
         self._limits = limits
+        self._is_restricted = is_restricted
 
     async def run(self, open_call: OpenCall) -> Outcome | InputRequired:
         """Complete a call, or return what it asks.
@@ -144,9 +167,8 @@ class ToolCaller:
 
     async def _completed(self, open_call: OpenCall) -> Outcome | InputRequired:
         if open_call.is_new:
-            self._require_lease()
             try:
-                return await self._tools.execute(open_call.execution)
+                return await self._start(open_call)
             except ExecutorUnreachable:
                 pass
         return await self._recover(open_call)
@@ -205,10 +227,24 @@ class ToolCaller:
                 result = error_result(open_call.call, problem, "Go on with those that are.")
                 return Outcome(result.outcome, result.result_json)
             case NeverSeen():
-                self._require_lease()
-                return await self._tools.execute(open_call.execution)
+                return await self._start(open_call)
             case _:
                 assert_never(found)
+
+    async def _start(self, open_call: OpenCall) -> Outcome | InputRequired:
+        """Start a call that no process has started, unless its mode is too free by now."""
+        execution = open_call.execution
+        context, mode = execution.context, execution.dispatch.mode
+        problem = ""
+        if strictest(mode, context.mode) is not mode:
+            problem = f"this did not run: the chat is in {context.mode} mode now"
+        elif await is_too_free(context, mode, self._is_restricted):
+            problem = "this did not run: the chat that started this agent plans now"
+        if problem:
+            result = error_result(open_call.call, problem, "Only read from now on.")
+            return Outcome(result.outcome, result.result_json)
+        self._require_lease()
+        return await self._tools.execute(execution)
 
     async def _too_late(self) -> Outcome | InputRequired:
         await self._clock.sleep(self._limits.call_s)

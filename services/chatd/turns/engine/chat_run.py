@@ -40,10 +40,9 @@ from chatd.turns.domain.retries import (
     GiveUp,
     RetryIn,
     after_failed_step,
-    held_back_since_of,
     seconds_since,
+    series_of,
     spent,
-    unreachable_since,
 )
 from chatd.turns.domain.steps import (
     CallModel,
@@ -56,7 +55,7 @@ from chatd.turns.domain.steps import (
     next_action,
 )
 from chatd.turns.domain.turn import Ending, TurnEnded
-from chatd.turns.engine.calls import ToolCaller
+from chatd.turns.engine.calls import ToolCaller, is_too_free
 from chatd.turns.engine.compaction import Summariser
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.history import Histories, History
@@ -103,7 +102,11 @@ class ChatRun:
             claimed, mailbox, history, chats=ports.chats, clock=ports.clock, calls=ports.calls
         )
         self._caller = ToolCaller(
-            ports.tools, may_act=ports.may_act, clock=ports.clock, limits=ports.limits.calls
+            ports.tools,
+            may_act=ports.may_act,
+            clock=ports.clock,
+            limits=ports.limits.calls,
+            is_restricted=ports.is_restricted,
         )
         self._dispatched = Dispatched(self._ports.chats)
         self._events = HookEvents(ports.hooks, self._session)
@@ -208,17 +211,17 @@ class ChatRun:
         self._ports.reverted(session.chat_id)
 
     async def _prepare(self) -> PreparedTurn:
-        """Prepare once per turn."""
-        turn_id = self._session.state.turn_id
-        if self._prepared is None or self._prepared.turn_id != turn_id:
-            self._prepared = await prepare(
-                self._session,
-                self._ports.setups,
-                self._ports.tools,
-                self._ports.tool_servers,
-                self._ports.limits.steps_max,
+        """Prepare once per turn, and again if a chat above this one has begun to plan."""
+        turn_id, prepared, ports = self._session.state.turn_id, self._prepared, self._ports
+        if prepared is not None and await is_too_free(
+            prepared.context, prepared.context.mode, ports.is_restricted
+        ):
+            prepared = None
+        if prepared is None or prepared.turn_id != turn_id:
+            prepared = self._prepared = await prepare(
+                self._session, ports.setups, ports.tools, ports.tool_servers, ports.limits.steps_max
             )
-        return self._prepared
+        return prepared
 
     async def _run_tools(self, prepared: PreparedTurn) -> None:
         session = self._session
@@ -320,14 +323,13 @@ class ChatRun:
         session.unfinished = None
         attempt = session.state.generation_attempt
         limits = self._ports.limits.retries
-        since = unreachable_since(session.state.retry, error, clock.now())
-        held_back_since = held_back_since_of(session.state.retry, error, clock.now())
+        series = series_of(session.state.retry, error, clock.now())
         failed = Failed(
             error,
             attempt,
             self._chats_running(),
-            seconds_since(since, clock.now()),
-            seconds_since(held_back_since, clock.now()),
+            seconds_since(series.unreachable_since, clock.now()),
+            seconds_since(series.outage_since, clock.now()),
         )
         if await self._fall_back(failed):
             return
@@ -340,7 +342,14 @@ class ChatRun:
                 told = error.turn_error
                 fallback = None if session.state.retry is None else session.state.retry.fallback
                 retry = Retry(
-                    attempt, delay_ms, retrying_at, told, since, held_back_since, fallback
+                    attempt,
+                    delay_ms,
+                    retrying_at,
+                    told,
+                    series.unreachable_since,
+                    series.held_back_since,
+                    fallback,
+                    series.outage_since,
                 )
                 bill = session.billed(CallOutcome.FAILED)
                 await session.apply(RecordRetry(session.fence, retry, bill))

@@ -26,7 +26,7 @@ from chatd.turns.domain.ports import (
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import TurnEnded
-from chatd.turns.engine.calls import CallLimits
+from chatd.turns.engine.calls import CallLimits, IsRestricted, never_restricted
 from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.stream import StreamLimits
 from parley.clock import Clock
@@ -57,6 +57,7 @@ class TurnPorts:
         reverted: Is called with every chat that a turn has reverted, whose mode may be another.
         agents: The agents that chats have started.
         hooks: The hooks of chats.
+        is_restricted: Returns whether a chat above a chat is in a mode that changes nothing.
     """
 
     chats: Chats
@@ -81,3 +82,4 @@ class TurnPorts:
     reverted: Callable[[ChatId], None] = lambda _: None
     agents: AgentReports = field(default_factory=NoAgents)
     hooks: Hooks = field(default_factory=NoHooks)
+    is_restricted: IsRestricted = never_restricted

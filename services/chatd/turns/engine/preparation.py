@@ -20,6 +20,7 @@ from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.agent_reports import has_agents
 from chatd.turns.domain.asking import asking_tools
 from chatd.turns.domain.calls import offered_tools, withheld_tools
 from chatd.turns.domain.fallbacks import is_taken_over
@@ -121,7 +122,11 @@ async def prepare(
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     if is_taken_over(session.state, session.history.messages):
         setup = setup.taken_over()
-    context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
+    context = replace(
+        setup.context(session.chat_id, session.owner),
+        turn_id=session.state.turn_id,
+        has_agents=has_agents(session.history.messages),
+    )
     local = await tools.list_tools(context)
     reports = await servers.reports(context)
     require_servers(reports)

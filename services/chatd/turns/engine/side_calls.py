@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chatd.chats.domain.chat import ChatState
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.parts import Part, Text
 from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.catalogue import DEMO_MODEL_ID, DEMO_PROVIDER_ID
@@ -64,10 +64,15 @@ class SideCallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """An answer that is not in the ledger yet: the caller stores it together with its entry."""
+    """An answer that is not in the ledger yet: the caller stores it together with its entry.
+
+    Attributes:
+        finish_reason: Why it ended, which tells whether it is complete.
+    """
 
     text: str
     entry: LedgerEntry
+    finish_reason: FinishReason = FinishReason.STOP
 
 
 class AnswerListener(Protocol):
@@ -231,7 +236,8 @@ class SideCalls:
             self._ports.calls.closed(call)
         assert entry is not None  # A call with an answer is always billed.
         texts = (part.text for part in answer.content if isinstance(part, Text))
-        return Generated("".join(texts), entry)
+        assert answer.finished is not None  # A stream that ends without it is broken.
+        return Generated("".join(texts), entry, answer.finished.reason)
 
 
 def is_demo(profile: ModelProfile) -> bool:

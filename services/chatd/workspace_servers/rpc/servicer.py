@@ -6,6 +6,7 @@ from typing import Final
 
 import grpc
 
+from chatd.chats.rpc.methods import with_read_only_errors
 from chatd.primitives.domain.errors import InvalidRequest, ResourceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.rpc import fields
@@ -41,11 +42,13 @@ class ServerPorts:
 
     Attributes:
         require_owner: Raises ChatNotFound unless a user owns a chat.
+        is_shared: Returns whether the caller may read a chat of another owner.
         locator: Finds the workspaces of chats.
         servers: The servers of workspaces.
     """
 
     require_owner: Callable[[ChatId, OwnerId], Awaitable[object]]
+    is_shared: Callable[[ChatId], Awaitable[bool]]
     locator: WorkspaceLocator
     servers: WorkspaceServers
 
@@ -55,6 +58,10 @@ class WorkspaceServerServicer(WorkspaceServerServiceServicer):
 
     def __init__(self, ports: ServerPorts) -> None:
         self._ports = ports
+
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        return await self._ports.is_shared(chat_id)
 
     async def ListWorkspaceServers(
         self, request: api.ListWorkspaceServersRequest, context: Context
@@ -66,6 +73,7 @@ class WorkspaceServerServicer(WorkspaceServerServiceServicer):
         statuses, problem = await self._ports.servers.statuses(place)
         return api.ListWorkspaceServersResponse(servers=map(_server, statuses), problem=problem)
 
+    @with_read_only_errors
     async def TrustWorkspaceServer(
         self, request: api.TrustWorkspaceServerRequest, context: Context
     ) -> api.TrustWorkspaceServerResponse:
@@ -84,6 +92,7 @@ class WorkspaceServerServicer(WorkspaceServerServiceServicer):
             raise InvalidRequest("digest", message) from changed
         return api.TrustWorkspaceServerResponse(server=_server(status))
 
+    @with_read_only_errors
     async def UntrustWorkspaceServer(
         self, request: api.UntrustWorkspaceServerRequest, context: Context
     ) -> api.UntrustWorkspaceServerResponse:

@@ -149,6 +149,9 @@ class GrpcHost:
             strategy=strategy_to_proto(request.strategy),
             paths=request.paths,
             dry_run=request.is_dry,
+            chat_id=request.chat_id,
+            turn_id=request.turn_id,
+            owner_epoch=request.owner_epoch,
         )
         answer = await answered(self._stub(node).MergeWorkspace(asked, timeout=STOP_S))
         return report_of(answer.report)

@@ -20,12 +20,18 @@ class MergeRequest:
         request_id: The id under which the node executes it once.
         paths: The paths to merge, with everything below them; empty for all.
         is_dry: Whether nothing is written, and the report contains the patches.
+        chat_id: The chat whose turn merges, and whose revert takes it back; empty for a person.
+        turn_id: The message that started that turn.
+        owner_epoch: The epoch of the chat's owner; a node refuses one that was replaced.
     """
 
     request_id: str
     strategy: MergeStrategy = MergeStrategy.REPORT
     paths: tuple[str, ...] = ()
     is_dry: bool = False
+    chat_id: str = ""
+    turn_id: int = 0
+    owner_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,11 +87,13 @@ class _Known:
         location: The location.
         is_looked_up: Whether it was read in the current turn, or is unchanged, and can be used.
         is_fresh: Whether the turn has just begun and its tools were not listed yet.
+        is_guessed: Whether the chat had no workspace, so that this is where one would be created.
     """
 
     location: WorkspaceLocation
     is_looked_up: bool = False
     is_fresh: bool = False
+    is_guessed: bool = False
 
 
 class ChatWorkspaceLocator:
@@ -142,7 +144,9 @@ class ChatWorkspaceLocator:
             known.is_fresh = False
             return known.location
         facts = await self._facts.chat(chat_id)
-        if _is_chosen(facts) or (known is None and facts.has_scratch):
+        # Another process may have created a workspace since it was guessed.
+        is_unknown = known is None or known.is_guessed
+        if _is_chosen(facts) or (is_unknown and facts.has_scratch):
             found = await self._look(chat_id)
             return self._keep(chat_id, await self._location(found), found).location
         if known is None:
@@ -344,7 +348,11 @@ class ChatWorkspaceLocator:
         self, chat_id: ChatId, location: WorkspaceLocation, found: ChatWorkspace | None
     ) -> _Known:
         is_usable = found is not None and found.workspace is not None and found.workspace.is_usable
-        known = _Known(location, is_looked_up=is_usable and not (found and found.is_node_lost))
+        known = _Known(
+            location,
+            is_looked_up=is_usable and not (found and found.is_node_lost),
+            is_guessed=found is None,
+        )
         self._known.put(chat_id, known)
         return known
 

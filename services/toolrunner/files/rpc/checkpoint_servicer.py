@@ -19,13 +19,14 @@ from toolrunner.files.rpc.convert import text_to_proto
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.primitives.domain import Scope
 from toolrunner.primitives.errors import InvalidRequest, ReadOnly
-from toolrunner.processes.rpc.inputs import scope_of
+from toolrunner.processes.rpc.inputs import canonical_uuid, scope_of
 from toolrunner.processes.service import Processes
 
 PATHS_MAX: Final = 1000
 #: Of a content that is read.
 CONTENT_BYTES_MAX: Final = 1024 * 1024
 PROCESSES_MAX: Final = 64
+AGENTS_MAX: Final = 1000
 _RESTORE_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 _OUTCOMES: Final = {
@@ -53,7 +54,7 @@ class CheckpointServicer(CheckpointServiceServicer):
         scope = _scope_of(request)
         turn = _turn_of(scope, request.turn_id)
         try:
-            preview = await self._restores.preview(scope, turn)
+            preview = await self._restores.preview(scope, turn, _agents_of(request))
         except (OSError, sqlite3.Error) as error:
             raise _unreadable(error) from error
         report = report_of(preview.steps, self._running(scope))
@@ -78,7 +79,7 @@ class CheckpointServicer(CheckpointServiceServicer):
             turn = _turn_of(scope, request.turn_id)
         try:
             done = await self._restores.restore(
-                scope, request.owner_epoch, restore_id, turn, undoes
+                scope, request.owner_epoch, restore_id, turn, undoes, _agents_of(request)
             )
         except RestoreNotFound as error:
             text = f"there is no restore {undoes!r} that could be undone; it is too old"
@@ -193,6 +194,14 @@ def _turn_of(scope: Scope, turn_id: int) -> Turn:
     if turn_id < 1:
         raise InvalidRequest("turn_id", "is less than 1")
     return Turn(scope.chat_id, turn_id)
+
+
+def _agents_of(
+    request: api.PreviewRestoreRequest | api.RestoreFilesRequest,
+) -> frozenset[str]:
+    if len(request.agent_chat_ids) > AGENTS_MAX:
+        raise InvalidRequest("agent_chat_ids", f"has over {AGENTS_MAX}")
+    return frozenset(canonical_uuid(each, "agent_chat_ids") for each in request.agent_chat_ids)
 
 
 def _restore_id_of(text: str, field: str) -> str:

@@ -167,7 +167,7 @@ async def _type(terminal: Terminal, requests: AsyncIterator[api.AttachRequest]) 
             case "stdin":
                 if len(request.stdin) > ATTACHED_INPUT_BYTES_MAX:
                     raise InvalidRequest("stdin", f"has over {ATTACHED_INPUT_BYTES_MAX} bytes")
-                terminal.write(request.stdin)
+                await terminal.write(request.stdin)
             case "resize":
                 terminal.resize(size_of(request.resize, "resize"))
             case "signal":

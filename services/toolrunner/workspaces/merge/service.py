@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from parley.rpc import detached
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.filesystem.beneath import Root
-from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import NO_CHAT, ChatId, Scope, WorkspaceId
 from toolrunner.primitives.errors import (
     MergeInterrupted,
     NotAFork,
@@ -27,7 +29,13 @@ from toolrunner.workspaces.store import Request
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """A request to merge a fork into its parent."""
+    """A request to merge a fork into its parent.
+
+    Attributes:
+        chat_id: The chat whose turn merges; empty for a person.
+        turn_id: That turn.
+        owner_epoch: The epoch of the chat's owner.
+    """
 
     fork_id: WorkspaceId
     fork_epoch: int
@@ -36,6 +44,14 @@ class MergeRequest:
     strategy: Strategy
     paths: tuple[str, ...] = ()
     is_dry_run: bool = False
+    chat_id: ChatId = NO_CHAT
+    turn_id: int = 0
+    owner_epoch: int = 0
+
+    @property
+    def scope(self) -> Scope:
+        """The parent, and the turn that changes it."""
+        return Scope(self.parent_id, self.chat_id, self.parent_epoch, self.turn_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,8 @@ class Merges:
 
     host: Host
     resources: HostResources
+    checkpoints: Checkpoints
+    journal: JournalThread
 
     async def merge(
         self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
@@ -64,6 +82,7 @@ class Merges:
         Raises:
             NotAFork: The one was not made from the other.
             StalePlacement: One of them has a newer placement.
+            StaleOwner: A newer owner of the chat has called.
             MergeInterrupted: A file changed meanwhile, and nothing was merged.
             QuotaExceeded: The parent would exceed its quota, and nothing was merged.
         """
@@ -89,6 +108,9 @@ class Merges:
         # Always in the same order, so that two merges cannot deadlock.
         first, second = sorted((requested.fork_id, requested.parent_id))
         async with self.host.lock(first), self.host.lock(second):
+            if requested.chat_id:
+                chat_id, owner_epoch = requested.chat_id, requested.owner_epoch
+                await self.journal.run(lambda journal: journal.admit(chat_id, owner_epoch))
             known = await self.resources.placements.answer(request)
             if known is not None:
                 return known
@@ -105,9 +127,11 @@ class Merges:
                 await self.resources.placements.commit(None, (request, response))
                 return response
             try:
-                await asyncio.to_thread(merge.decide, plan)
-                await self.resources.points.reached("merge.decided", requested.parent_id)
-                await self._end(merge, plan)
+                # After a kill the turn is still open, and what recovery merges counts as its.
+                async with self.checkpoints.author(requested.scope):
+                    await asyncio.to_thread(merge.decide, plan)
+                    await self.resources.points.reached("merge.decided", requested.parent_id)
+                    await self._end(merge, plan)
             except OSError as error:
                 await asyncio.to_thread(merge.clear)
                 raise MergeInterrupted(error.filename or requested.parent_id) from error

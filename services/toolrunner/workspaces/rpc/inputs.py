@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from parley.api.workspace.v1 import host_service_pb2 as api
 from parley.api.workspace.v1 import sandbox_pb2, secret_pb2, template_pb2, workspace_pb2
-from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.domain import NO_CHAT, ChatId, WorkspaceId
 from toolrunner.primitives.errors import InvalidRequest
 from toolrunner.processes.rpc.inputs import canonical_uuid, request_id_of, variables_of
 from toolrunner.workspaces.domain.spec import (
@@ -174,7 +174,22 @@ def merge_of(request: api.MergeWorkspaceRequest) -> MergeRequest:
         STRATEGY[request.strategy],
         () if "" in paths else paths,
         request.dry_run,
+        *_author_of(request),
     )
+
+
+def _author_of(request: api.MergeWorkspaceRequest) -> tuple[ChatId, int, int]:
+    """Return the chat whose turn merges, the turn, and the epoch of the chat's owner."""
+    if not request.chat_id:
+        if request.turn_id or request.owner_epoch:
+            raise InvalidRequest("chat_id", "is missing: name the chat of the turn")
+        return NO_CHAT, 0, 0
+    if request.turn_id < 0:
+        raise InvalidRequest("turn_id", "is negative")
+    if request.owner_epoch < 1:
+        raise InvalidRequest("owner_epoch", "is less than 1")
+    chat_id = ChatId(canonical_uuid(request.chat_id, "chat_id"))
+    return chat_id, request.turn_id, request.owner_epoch
 
 
 def grace_of(request: api.WorkspaceHostServiceStopWorkspaceRequest) -> float:

@@ -79,7 +79,8 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
         self, request: api.MergeWorkspaceRequest, context: grpc.aio.ServicerContext
     ) -> api.MergeWorkspaceResponse:
         """Merge a fork into its parent."""
-        asked = inputs.request_of(request, request.request_id)
+        # The next owner of a chat repeats the request with its own epoch.
+        asked = inputs.request_of(request, request.request_id, "owner_epoch")
         response = await self._merges.merge(asked, inputs.merge_of(request), _encode_merged)
         return api.MergeWorkspaceResponse.FromString(response)
 

@@ -6,6 +6,7 @@ import pytest
 
 from chatd.chats.domain.chat import Status
 from chatd.offboarding.engine.suspended_users import CHECK_S, SETTLE_S
+from chatd.offboarding.store.suspended_users import BATCH_MAX
 from chatd.users.domain.status import UserStatus, UserSuspended
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
@@ -37,6 +38,38 @@ async def test_whoever_is_locked_out_has_no_turn_that_goes_on(served: ServedChat
     suspension.check(ANN_ID)
     assert await suspended(served.pool) == []
     assert await served.ann.texts(anns.id) == ["hello"]
+
+
+#: More agents than one batch, at work below a root.
+INSERT_AGENTS = """
+    WITH child AS (
+        INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, parent_chat_id,
+            root_chat_id, model_id, reasoning_effort, mode, mcp_server_ids, labels, pin_order,
+            summary, last_turn_summary, client_tools, last_read_message_id, created_at)
+        SELECT ('00000000-0000-0000-0000-' || lpad(place::text, 12, '0'))::uuid, owner_id,
+            owner_role, 'child', true, id, id, '', '', '', '{}', '{}', 0, '', '', '[]', 0,
+            clock_timestamp()
+        FROM chat.chats, generate_series(1, $2::int) AS place WHERE id = $1 RETURNING id)
+    INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
+        queue_version, retry_version, generation_attempt, next_message_id, turn_id, queue_length,
+        owner_epoch, takeovers, pending, compactions, is_compaction_requested, changed_at,
+        changed_xid)
+    SELECT id, 'running', false, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, '[]', 0, false, clock_timestamp(),
+        pg_current_xact_id() FROM child
+"""
+
+
+async def test_a_root_and_more_agents_than_one_batch_are_stopped_at_once(
+    served: ServedChats,
+) -> None:
+    root = await served.ann.create()
+    await served.pool.execute(INSERT_AGENTS, root.id, BATCH_MAX + 5)
+    statuses = FixedUserStatuses({ANN_ID: UserStatus.DEACTIVATED})
+    await suspension_of(served, statuses, FakeClock()).on_notice(ANN_ID)
+    found = await served.pool.fetch(
+        "SELECT status, count(*) AS chats FROM chat.chat_exec GROUP BY status"
+    )
+    assert [(row["status"], row["chats"]) for row in found] == [("interrupting", BATCH_MAX + 6)]
 
 
 async def test_a_deleted_user_leaves_nothing_behind_and_others_keep_theirs(

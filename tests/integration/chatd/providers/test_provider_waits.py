@@ -106,6 +106,27 @@ async def test_a_dead_provider_is_told_after_minutes(way: Way, jitter: float, ch
         assert chat.ledger == []
 
 
+@pytest.mark.parametrize("jitter", [0.0, 1.0])
+@pytest.mark.parametrize("chats", [1, 10])
+@in_virtual_time
+async def test_a_provider_that_always_fails_is_told_after_minutes(
+    jitter: float, chats: int
+) -> None:
+    async with provider_stage(jitter=lambda: jitter) as stage:
+        began_s = stage.clock.monotonic()
+        asking = [stage.chat() for _ in range(chats)]
+        await stage.ask_all(asking, stage.model(Way.ANTHROPIC, "fail=503*"))
+        took_s = stage.clock.monotonic() - began_s
+    print(f"503 for ever, chance {jitter:g}, {chats} chats: told after {took_s:.0f} s")
+    assert 600 <= took_s <= 660
+    for chat in asking:
+        assert chat.error.message == (
+            "Acme failed for 10 minutes. Wait a while, then send the message again, or choose "
+            "another model."
+        )
+        assert chat.error.is_retryable
+
+
 @in_virtual_time
 async def test_a_provider_that_never_answers_is_told_after_minutes() -> None:
     async with provider_stage() as stage:

@@ -2,8 +2,9 @@
 
 import uuid
 
-from chatd.chats.domain.commands import FinishRevert
+from chatd.chats.domain.commands import FailTurn, FinishRevert
 from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, revert_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
@@ -58,6 +59,30 @@ async def test_history_alone_is_reverted_at_once_and_comes_back(served: ServedCh
     assert undone.revert.undone_revert_id == reverted.revert.id
     assert await message_ids(served, chat.id) == [1, 2, 3, 4]
     assert await served.ann.ask(undo) == undone
+
+
+async def failed_with_queue(
+    served: ServedChats, chat_id: str, *queued: str
+) -> list[chat_pb2.QueuedMessage]:
+    """End a turn with an error while messages wait, and return these."""
+    await served.ann.send(chat_id, "go on")
+    waiting = [(await served.ann.send(chat_id, said)).queued_message for said in queued]
+    failure = FailTurn(fence_of(await served.state(chat_id)), TurnError("no", ErrorKind.AUTH))
+    await served.stores.chats.apply(ChatId(chat_id), failure)
+    return waiting
+
+
+async def test_a_revert_tells_which_queued_messages_it_dropped(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    waiting = await failed_with_queue(served, chat.id, "three", "four")
+
+    reverted = await served.ann.ask(revert_of(chat.id, 1))
+
+    assert list(reverted.dropped_queued_messages) == waiting
+    assert len(waiting) == 2
+    assert await served.ann.ask(revert_of(chat.id, 1)) == reverted
+    undo = api.UndoRevertRequest(request_id="undo", chat_id=chat.id, revert_id=reverted.revert.id)
+    assert list((await served.ann.ask(undo)).dropped_queued_messages) == []
 
 
 async def test_the_reverts_of_a_chat_are_listed_with_what_can_be_undone(

@@ -92,7 +92,7 @@ async def test_an_interrupted_turn_costs_and_limits_see_it(
     assert answer.finish_reason is FinishReason.INTERRUPTED
     assert answer.use is not None
     assert (answer.use.cost_micros, answer.use.is_estimate) == (ESTIMATE_MICROS, True)
-    _, totals = await PostgresUsage(turns.pool).of_tree(CHAT, UsageReader(ANN.id))
+    totals = (await PostgresUsage(turns.pool).of_tree(CHAT, UsageReader(ANN.id))).totals
     assert (totals.estimated_calls, totals.estimated_cost_micros) == (1, ESTIMATE_MICROS)
     assert [finding for finding in await audit(chat_database) if finding.count] == []
 

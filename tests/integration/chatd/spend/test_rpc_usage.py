@@ -82,9 +82,21 @@ async def test_root_and_child_tell_what_their_tree_cost(served: ServedChats) -> 
     child_id = await served.add_child(chat.id)
     await bill(served, chat.id, ANN_ID)
     await bill(served, child_id, ANN_ID, UNPRICED, CallOutcome.FAILED)
-    for chat_id in (chat.id, child_id):
+    for chat_id, own in ((chat.id, 100), (child_id, None)):
         answer = await served.ann.ask(api.GetChatUsageRequest(chat_id=chat_id))
-        assert answer == api.GetChatUsageResponse(root_chat_id=chat.id, totals=BOTH)
+        assert answer == api.GetChatUsageResponse(
+            root_chat_id=chat.id, totals=BOTH, own_cost_micros=own
+        )
+
+
+async def test_each_chat_of_a_tree_tells_what_it_cost_alone(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    child_id = await served.add_child(chat.id)
+    for chat_id in (chat.id, child_id, child_id):
+        await bill(served, chat_id, ANN_ID)
+    for chat_id, own in ((chat.id, 100), (child_id, 200)):
+        answer = await served.ann.ask(api.GetChatUsageRequest(chat_id=chat_id))
+        assert (answer.totals.cost_micros, answer.own_cost_micros) == (300, own)
 
 
 async def test_a_chat_that_cost_nothing_has_empty_sums(served: ServedChats) -> None:

@@ -5,15 +5,22 @@ from typing import Any, cast
 
 import pytest
 
-from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest, agent_id_of
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
-from chatd.content.domain.messages import ChatMode
+from chatd.chats.store.metadata import ChatChanges, Metadata
+from chatd.content.domain.messages import ChatMode, FinishReason
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
+from chatd.models.domain.catalogue import Catalogue
+from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
-from chatd.models.store.catalogue import StoredCatalogue
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
+from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
+from chatd.models.store.catalogue import KeyValues, StoredCatalogue
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.store.ledger import PostgresLedger
+from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
 
@@ -34,6 +41,14 @@ REQUEST = SpawnRequest(
 )
 OTHER = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000b"))
 DEEP = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000c"), depth=2)
+
+ADD_MESSAGE = """
+    INSERT INTO chat.chat_messages
+        (chat_id, id, revision, role, visibility, content, content_version, is_compressed,
+        is_deleted, created_by, created_at, finish_reason)
+    VALUES ($1, $2, 1, $3, 'both', '[]', 1, false, false, '', now(), $4)
+"""
+REST = "UPDATE chat.chat_exec SET status = 'waiting' WHERE chat_id = $1"
 
 
 @pytest.fixture
@@ -98,3 +113,116 @@ async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_s
     assert await agents.is_started(REQUEST, limits)
     assert not await agents.is_started(OTHER, AgentLimits())
     assert await agents.spawn(CLAIM, REQUEST, limits) is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([("assistant", "stop")], FinishReason.STOP),
+        ([("assistant", "length")], FinishReason.LENGTH),
+        ([("assistant", "interrupted")], FinishReason.INTERRUPTED),
+        ([("assistant", "tool_calls"), ("tool", None)], FinishReason.INTERRUPTED),
+        ([], FinishReason.INTERRUPTED),
+        ([("assistant", None)], None),
+    ],
+)
+async def test_an_agent_is_read_with_why_its_last_answer_ended(
+    agents: Agents,
+    pool: Pool,
+    answers: list[tuple[str, str | None]],
+    reason: FinishReason | None,
+) -> None:
+    await agents.spawn(CLAIM, REQUEST, AgentLimits())
+    for place, (role, finish_reason) in enumerate(answers):
+        await pool.execute(ADD_MESSAGE, REQUEST.chat_id, place + 2, role, finish_reason)
+    await pool.execute(REST, REQUEST.chat_id)
+    (child,) = await agents.children(ROOT, ROOT)
+    assert (child.is_done, child.finish_reason) == (True, reason)
+
+
+async def test_an_ordinary_agent_explores_while_its_root_plans(agents: Agents, pool: Pool) -> None:
+    cache = ConfigurationCache(
+        StoredCatalogue(pool, cast(Any, None)), Catalogue(), KeyValues(), FakeClock()
+    )
+    metadata = Metadata(pool, lambda chat_id: cache.on_notice(f"{CHAT_PREFIX}{chat_id}", 0))
+    await agents.spawn(CLAIM, replace(REQUEST, mode=ChatMode.ORDINARY), AgentLimits())
+    modes = [(await cache.chat(REQUEST.chat_id)).mode]
+    for mode in (ChatMode.PLAN, ChatMode.ORDINARY):
+        await metadata.change(ROOT, owner_id=ANN.id, changes=ChatChanges(mode=mode))
+        modes.append((await cache.chat(REQUEST.chat_id)).mode)
+    assert modes == [ChatMode.ORDINARY, ChatMode.EXPLORE, ChatMode.ORDINARY]
+
+
+async def test_what_any_agent_of_a_tree_spent_counts_for_starts_and_messages(
+    agents: Agents, pool: Pool
+) -> None:
+    deep = AgentLimits(depth_max=2, cost_micros_max=100)
+    await agents.spawn(CLAIM, REQUEST, deep)
+    epoch = await pool.fetchval(
+        "SELECT owner_epoch FROM chat.chat_exec WHERE chat_id = $1", REQUEST.chat_id
+    )
+    child = OwnerClaim(REQUEST.chat_id, epoch)
+    await agents.spawn(child, DEEP, deep)
+    assert await agents.below(ROOT) == (REQUEST.chat_id, DEEP.chat_id)
+    await agents.require_money(ROOT, deep)
+    for attempt, chat_id in enumerate((REQUEST.chat_id, DEEP.chat_id)):
+        bill = Bill(CallPurpose.TURN, CallOutcome.DONE, ModelUse("m", 1, cost_micros=50))
+        await PostgresLedger(pool).enter(LedgerEntry(chat_id, 1, attempt, bill), ANN.id)
+    later = replace(DEEP, chat_id=ChatId("00000000-0000-0000-0000-00000000000d"))
+    for claim, request in ((CLAIM, OTHER), (child, later)):
+        with pytest.raises(AgentsRefused) as refused:
+            await agents.spawn(claim, request, deep)
+        assert refused.value.reason == "AGENTS_TOO_EXPENSIVE"
+    with pytest.raises(AgentsRefused) as unsent:
+        await agents.require_money(ROOT, deep)
+    assert unsent.value.reason == "AGENTS_TOO_EXPENSIVE"
+    await agents.require_money(ROOT, replace(deep, cost_micros_max=101))
+    await agents.require_money(ROOT, AgentLimits())
+
+
+async def test_agents_two_levels_below_a_root_start_only_if_that_is_allowed(
+    agents: Agents,
+) -> None:
+    await agents.spawn(CLAIM, REQUEST, AgentLimits())
+    with pytest.raises(AgentsRefused) as refused:
+        await agents.is_started(DEEP, AgentLimits())
+    assert refused.value.reason == "AGENTS_TOO_DEEP"
+    assert not await agents.is_started(DEEP, AgentLimits(depth_max=2))
+
+
+async def test_the_agents_that_turns_started_are_found_with_those_below_them(
+    agents: Agents, pool: Pool
+) -> None:
+    early, late = (ExecutionId(f"00000000-0000-0000-0000-00000000000{each}") for each in "ef")
+    for message_id, execution_id, tool in (
+        (11, early, "spawn_agent"),
+        (14, late, "spawn_agent"),
+        (14, ExecutionId("00000000-0000-0000-0000-0000000000ff"), "execute"),
+    ):
+        await pool.execute(
+            "INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content, "
+            "content_version, is_compressed, is_deleted, created_by, created_at) "
+            "VALUES ($1, $2, 1, 'assistant', 'both', '[]', 1, false, false, '', now()) "
+            "ON CONFLICT DO NOTHING",
+            ROOT,
+            message_id,
+        )
+        await pool.execute(
+            "INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, "
+            "tool_name, executor, owner_epoch, journal_generation, mode, dispatched_at) "
+            "VALUES ($1, $2, $3, $4, $5, 'chatd', 3, '', 'ordinary', now())",
+            execution_id,
+            ROOT,
+            message_id,
+            f"call of {execution_id}",
+            tool,
+        )
+    child = replace(REQUEST, chat_id=agent_id_of(late))
+    limits = AgentLimits(depth_max=2)
+    state = await agents.spawn(CLAIM, child, limits)
+    assert state is not None
+    await agents.spawn(OwnerClaim(child.chat_id, state.owner_epoch), DEEP, limits)
+
+    assert await agents.started_since(ROOT, MessageId(12)) == (child.chat_id, DEEP.chat_id)
+    every = await agents.started_since(ROOT, MessageId(1))
+    assert sorted(every) == sorted([agent_id_of(early), child.chat_id, DEEP.chat_id])

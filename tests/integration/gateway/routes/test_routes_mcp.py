@@ -14,11 +14,12 @@ from support.database.postgres import TestPostgres
 from support.gateway.stack import GatewayStack, gateway_stack
 from support.gateway.users import client_with
 from support.mcpgateway.everything_server import EverythingServer, everything_server
-from support.mcpgateway.gateway import mcp_gateway
+from support.mcpgateway.gateway import KnownGateway, mcp_gateway
 from support.net.http_client import HttpClient
 
 SERVERS = "/api/v1/mcp/servers"
 SECRET = "s3cret-s3cret"
+NEW_USER = {"login": "newcomer", "role": "member"}
 
 
 async def migrate_mcp(url: str) -> None:
@@ -45,6 +46,8 @@ async def whole(
     directory = tmp_path / "mcp"
     directory.mkdir(mode=0o700)
     address = Address.parse(f"unix:{directory}/mcp.sock")
+    own_key = SigningKey.generate()
+    TrustFile(tmp_path / "trust.json").add_key(ServiceName.MCPGATEWAY, own_key)
     async with (
         postgres.database(template="mcp", prepare=migrate_mcp) as mcp_database,
         everything_server() as every,
@@ -52,7 +55,10 @@ async def whole(
     ):
         key = SigningKey.load(stack.settings.signing_key_file)
         TrustFile(directory / "trust.json").add_key(ServiceName.GATEWAY, key)
-        async with mcp_gateway(directory, mcp_database, allowed=every.place, clock=stack.clock):
+        asked = KnownGateway(stack.gateway.grpc.address, own_key)
+        async with mcp_gateway(
+            directory, mcp_database, allowed=every.place, clock=stack.clock, asked=asked
+        ):
             member = await client_with(stack, identity_database, Role.MEMBER)
             yield Whole(stack, every, member)
 
@@ -132,6 +138,36 @@ async def test_members_see_no_addresses_and_change_nothing(whole: Whole) -> None
     )
     assert called.json()["content"] == [{"type": "text", "text": SECRET}]
     assert SECRET not in made.body.decode() + str(listed)
+
+
+async def test_a_server_is_restricted_to_users_and_groups_that_exist(whole: Whole) -> None:
+    unknown = "01900000-0000-7000-8000-0000000000ff"
+    added = await whole.admin.request("POST", "/api/v1/users", NEW_USER)
+    assert added.status == 201, added.body
+    user = added.json()["id"]
+    group = (await whole.admin.request("POST", "/api/v1/groups", {"name": "one"})).json()["id"]
+    known = {"user_ids": [user], "group_ids": [group]}
+    body = {"slug": "every", "url": whole.every.url}
+
+    made = await whole.admin.request("POST", SERVERS, {**body, **known})
+    path = f"{SERVERS}/{made.json()['id']}"
+    refusals = [
+        await whole.admin.request("POST", SERVERS, {**body, "slug": "s", "user_ids": [group]}),
+        await whole.admin.request("PATCH", path, {"user_ids": [user, unknown]}),
+        await whole.admin.request("PATCH", path, {"group_ids": [group, unknown]}),
+    ]
+
+    assert made.status == 201, made.body
+    assert [each.status for each in refusals] == [422, 422, 422]
+    problems = [each.json()["errors"][0] for each in refusals]
+    assert [each["pointer"] for each in problems] == ["/user_ids", "/user_ids", "/group_ids"]
+    named = zip(problems, (group, unknown, unknown), strict=True)
+    assert all(wrong in str(each) for each, wrong in named)
+
+    # Who is stored already does not stand in the way of other changes.
+    await whole.admin.request("DELETE", f"/api/v1/groups/{group}")
+    kept = await whole.admin.request("PATCH", path, {"user_ids": [], "group_ids": [group]})
+    assert (kept.status, kept.json()["group_ids"]) == (200, [group])
 
 
 async def test_every_problem_names_its_place_in_the_body(whole: Whole) -> None:

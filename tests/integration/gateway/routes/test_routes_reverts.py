@@ -102,11 +102,19 @@ async def test_a_revert_and_its_undo_are_sent_with_their_keys(stack: GatewayStac
     waiting["done_at"] = None
     assert (reverted.status, reverted.json()) == (
         202,
-        {"revert": DONE_JSON | waiting, "chat": chat_json(stack, chat_id)},
+        {
+            "revert": DONE_JSON | waiting,
+            "chat": chat_json(stack, chat_id),
+            "dropped_queued_messages": [],
+        },
     )
     assert (undone.status, undone.json()) == (
         202,
-        {"revert": DONE_JSON, "chat": chat_json(stack, chat_id)},
+        {
+            "revert": DONE_JSON,
+            "chat": chat_json(stack, chat_id),
+            "dropped_queued_messages": [],
+        },
     )
     assert asked == api.RevertChatRequest(
         request_id="key-1", chat_id=CHAT_ID, message_id=5, restore_files=True

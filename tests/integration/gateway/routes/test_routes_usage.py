@@ -62,13 +62,13 @@ INSTALLATION_JSON: dict[str, Any] = {
 
 async def test_the_usage_of_a_chat_is_its_trees(stack: GatewayStack) -> None:
     stack.chatd.answers["GetChatUsage"] = usage_api.GetChatUsageResponse(
-        root_chat_id="r", totals=TOTALS
+        root_chat_id="r", totals=TOTALS, own_cost_micros=7
     )
 
     reply = await stack.owner.request("GET", f"/api/v1/chats/{NO_CHAT}/usage")
 
     assert last_request(stack) == usage_api.GetChatUsageRequest(chat_id=NO_CHAT)
-    assert reply.json() == {"root_chat_id": "r", "totals": TOTALS_JSON}
+    assert reply.json() == {"root_chat_id": "r", "totals": TOTALS_JSON, "own_cost_micros": 7}
 
 
 async def test_the_usage_of_a_user_is_summed_over_a_span(stack: GatewayStack) -> None:

@@ -12,6 +12,7 @@ from parley.rpc import acting_for
 from support.mcpgateway.authorization_server import fake_authorization_server
 from support.mcpgateway.gateway import ADMIN, mcp_gateway
 from support.mcpgateway.logins import LoginLab, create_server
+from support.mcpgateway.restrictions import restrict
 
 GONE = api.DisconnectResponse(revocation=api.REVOCATION_OUTCOME_NOT_NEEDED)
 
@@ -43,12 +44,13 @@ async def test_a_server_without_revocation_is_told(lab: LoginLab) -> None:
 
 async def test_a_user_who_lost_access_can_still_give_up_a_login(lab: LoginLab) -> None:
     await lab.log_in()
+    await restrict(lab.gateway, lab.server_id, user_ids=[ADMIN.id])
     request = server_service_pb2.UpdateServerRequest(
-        request_id="restrict",
+        request_id="announce",
         server_id=lab.server_id,
-        settings=server_pb2.McpServerSettings(user_ids=[ADMIN.id]),
+        settings=server_pb2.McpServerSettings(description="For administrators."),
     )
-    request.update_mask.paths.append("user_ids")
+    request.update_mask.paths.append("description")
     with acting_for(ADMIN):
         await lab.gateway.servers.UpdateServer(request)
     given_up = await lab.disconnect()

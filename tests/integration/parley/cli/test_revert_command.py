@@ -59,6 +59,19 @@ def test_a_revert_is_told_before_it_is_done_and_how_to_undo_it_after(
     ]
 
 
+def test_queued_messages_that_a_revert_dropped_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    queued = {"content": [{"type": "text", "text": "and\nthen\x1b this"}]}
+    answer = {"revert": reverted("done"), "chat": {}, "dropped_queued_messages": [queued]}
+    with fake_api(Answer(200, PREVIEW), Answer(202, answer)) as api:
+        assert parley(api, "revert", "c1", "3") == 0
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "Queued messages dropped: 1.",
+        "  and then this",
+    ]
+
+
 def test_a_dry_run_only_tells(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(Answer(200, {"deleted_messages": 2, "dropped_messages": 0})) as api:
         assert parley(api, "revert", "c1", "3", "--dry-run") == 0

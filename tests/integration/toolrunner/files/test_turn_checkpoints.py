@@ -14,6 +14,8 @@ from support.toolrunner.node import House, connected, node, toolrunner
 from support.toolrunner.turn_files import ChatTurns, actions, outcomes, tree_of
 
 BINARY = bytes(range(256)) * 40
+PIPE, TERMINAL = process_pb2.STDIN_MODE_PIPE, process_pb2.STDIN_MODE_TERMINAL
+MATCH = process_pb2.WAIT_UNTIL_MATCH
 #: Changes of every kind: content, mode, links, types, names that are not UTF-8.
 CHANGING = r"""
 printf 'new\000\377' > binary
@@ -191,6 +193,52 @@ async def test_a_file_changed_by_another_chat_in_between_is_a_conflict(turns: Ch
 
     assert outcomes(report) == {"a": "conflict"}
     assert files.bytes_of("a") == b"3"
+
+
+async def test_what_a_person_changes_by_a_process_beside_a_turn_is_a_conflict(
+    turns: ChatTurns,
+) -> None:
+    for name in ("own", "persons"):
+        await turns.put(name, b"0")
+    turns.at(2)
+    started = await turns.client.start("echo 1 > own; read line", stdin_mode=PIPE)
+    await turns.run("until [ -s own ]; do :; done")
+    turns.at(0)
+    await turns.run("echo person > persons")
+    turns.at(2)
+    await turns.client.write(started.process.process_id, b"\n")
+    await turns.client.wait(started.process.process_id)
+
+    report = await turns.restore("r1", 2)
+
+    assert outcomes(report) == {"own": "restored", "persons": "conflict"}
+    assert turns.files.bytes_of("persons") == b"person\n"
+
+
+@pytest.mark.parametrize("is_typed", [False, True])
+async def test_a_terminal_of_a_person_counts_once_something_is_typed(
+    turns: ChatTurns, is_typed: bool
+) -> None:
+    await turns.put("file", b"0")
+    turns.at(0)
+    shell = await turns.client.start(
+        'exec "${SHELL:-/bin/sh}" -i', background=True, stdin_mode=TERMINAL
+    )
+    turns.at(2)
+    started = await turns.client.start("read line; echo 1 > file", stdin_mode=PIPE)
+    turns.at(0)
+    if is_typed:
+        await turns.client.write(shell.process.process_id, b"echo 2 > file; echo do''ne\n")
+        await turns.client.wait(shell.process.process_id, MATCH, pattern="done")
+    turns.at(2)
+    await turns.client.write(started.process.process_id, b"\n")
+    await turns.client.wait(started.process.process_id)
+
+    report = await turns.restore("r1", 2)
+
+    assert outcomes(report) == {"file": "conflict" if is_typed else "restored"}
+    turns.at(0)
+    await turns.client.signal(shell.process.process_id, process_pb2.PROCESS_SIGNAL_KILL)
 
 
 async def test_a_directory_with_files_of_others_stays(turns: ChatTurns) -> None:

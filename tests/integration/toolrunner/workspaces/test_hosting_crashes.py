@@ -9,11 +9,14 @@ from pathlib import Path
 import grpc
 import pytest
 
+from parley.api.workspace.v1 import workspace_pb2
 from parley.testing.faultpoints import Action
 from support.faults.points import FaultPoints
 from support.host.conditions import until
+from support.toolrunner.files import Files
 from support.toolrunner.hosted_workspaces import Placer, Repository, fork, git, local, scratch
 from support.toolrunner.node import House, connected, running, toolrunner
+from support.toolrunner.turn_files import ChatTurns, outcomes
 
 WITHIN_S = 30.0
 #: What must be so in the end, and what is done meanwhile.
@@ -166,15 +169,25 @@ async def merging(placer: Placer) -> Check:
     (placer.root(fork_id) / "a").write_text("changed")
     (placer.root(fork_id) / "b").unlink()
     (placer.root(fork_id) / "c").write_text("new")
+    chat_id = placer.client.chat_id
+
+    async def merge(placer: Placer) -> workspace_pb2.MergeReport:
+        return await placer.merge(
+            fork_id, parent_id, request_id=request_id, chat_id=chat_id, turn_id=7, owner_epoch=1
+        )
 
     async def check(placer: Placer) -> None:
-        report = await placer.merge(fork_id, parent_id, request_id=request_id)
+        report = await merge(placer)
         assert (report.applied, list(report.merged_paths)) == (True, ["a", "b", "c"])
         root = placer.root(parent_id)
         merged = {name: (root / name).read_text() for name in os.listdir(root)}
         assert merged == {"a": "changed", "c": "new"}
+        placer.enter(parent_id)
+        placer.client.chat_id = chat_id
+        shown = await ChatTurns(placer.client, Files(placer.client, root)).preview(7)
+        assert outcomes(shown) == dict.fromkeys("abc", "restored")
 
-    return check, lambda: placer.merge(fork_id, parent_id, request_id=request_id)
+    return check, lambda: merge(placer)
 
 
 async def test_whatever_was_begun_is_ended_by_the_next_run(

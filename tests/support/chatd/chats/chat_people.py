@@ -24,6 +24,7 @@ from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
 from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
+from parley.api.workspace.v1.workspace_server_service_pb2_grpc import WorkspaceServerServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.identity import Role as UserRole
 from parley.identity import User, UserId
@@ -61,6 +62,7 @@ class Person:
     schedules: Any
     goals: Any
     monitors: Any
+    workspace_servers: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -86,6 +88,7 @@ class Person:
             schedules=ScheduleServiceStub(channel),
             goals=GoalServiceStub(channel),
             monitors=MonitorServiceStub(channel),
+            workspace_servers=WorkspaceServerServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -106,6 +109,7 @@ class Person:
             self.schedules,
             self.goals,
             self.monitors,
+            self.workspace_servers,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

@@ -5,7 +5,9 @@ import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import grpc
 
@@ -22,6 +24,7 @@ from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import CommitCompaction, FinishTurn, RequestCompaction
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.rpc.methods import shares_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
@@ -64,6 +67,7 @@ from chatd.streams.store.feeds import PostgresFeeds
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.users.domain.status import UserSuspended
+from chatd.workspace_servers.rpc.servicer import ServerPorts, WorkspaceServerServicer
 from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
@@ -308,6 +312,7 @@ async def served_chats(
         stack.callback(telling.hubs.close)
         telling.begin(tasks)
         stores = Stores.over(pool, chats, telling.feeds.metadata_changed)
+        is_shared = partial(shares_of, stores, groups)
         workspace_access = WorkspaceAccess(stores.reading, groups, check_suspended)
         nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)
@@ -356,6 +361,7 @@ async def served_chats(
             SchedulePorts(
                 PostgresSchedules(pool),
                 stores.ownership.require,
+                is_shared,
                 references,
                 NoDefaults(),
                 telling.clock.now,
@@ -363,7 +369,7 @@ async def served_chats(
             )
         )
         servicers = (
-            ApprovalServicer(stored_rules, servers),
+            ApprovalServicer(stored_rules, servers, is_shared),
             hooks.servicer,
             BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
             chat_servicer,
@@ -372,12 +378,19 @@ async def served_chats(
                 GoalPorts(
                     PostgresGoals(pool),
                     stores.ownership.require,
+                    is_shared,
                     NoDefaults(),
                     telling.clock.now,
                     lambda: None,
                 )
             ),
-            MonitorServicer(MonitorPorts(PostgresMonitors(pool), stores.ownership.require)),
+            MonitorServicer(
+                MonitorPorts(PostgresMonitors(pool), stores.ownership.require, is_shared)
+            ),
+            # Only what it refuses is asked for here.
+            WorkspaceServerServicer(
+                ServerPorts(stores.ownership.require, is_shared, cast(Any, None), cast(Any, None))
+            ),
             RevertServicer(
                 stores,
                 claims=claims,
@@ -386,7 +399,7 @@ async def served_chats(
                 previews=FixedPreviews(),
                 changed=changed.append,
             ),
-            context_servicer(pool, stores, tools),
+            context_servicer(pool, stores, groups, tools),
             ActionServicer(
                 ActionPorts(
                     Actions(pool),

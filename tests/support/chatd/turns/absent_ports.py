@@ -32,6 +32,7 @@ from chatd.turns.domain.ports import (
 )
 from chatd.turns.domain.ports import NoFiles as NoRestores
 from chatd.turns.domain.turn import TurnEnded
+from chatd.turns.engine.calls import IsRestricted, never_restricted
 from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.metering import CallObserver, MeteredCall
 from parley.clock import Clock
@@ -128,6 +129,7 @@ def turn_ports(
     tool_servers: ToolServers | None = None,
     agents: AgentReports | None = None,
     hooks: Hooks | None = None,
+    is_restricted: IsRestricted = never_restricted,
 ) -> TurnPorts:
     """Return the ports of a turn; those that are not given do nothing."""
     return TurnPorts(
@@ -152,4 +154,5 @@ def turn_ports(
         tool_servers or NoToolServers(),
         agents=agents or NoAgents(),
         hooks=hooks or NoHooks(),
+        is_restricted=is_restricted,
     )

@@ -20,13 +20,13 @@ class FixedUtilityModels:
 
 
 class FixedSetups:
-    """Returns the same setup for every turn."""
+    """Returns the same setup for every turn, until a test changes it."""
 
     def __init__(self, setup: TurnSetup) -> None:
-        self._setup = setup
+        self.setup = setup
 
     async def prepare(
         self, chat_id: str, owner: Owner, choice: ModelChoice | None = None
     ) -> TurnSetup:
         """Return the setup."""
-        return self._setup
+        return self.setup

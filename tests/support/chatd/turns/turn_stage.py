@@ -167,6 +167,7 @@ class Stage:
         self.tools = JournalingTools(*specs, held=held)
         self.jitter = 0.0
         self.may_act = True
+        self.is_restricted = False
         self.ended: list[TurnEnded] = []
         self.billed_late: list[tuple[LedgerEntry, OwnerId]] = []
         self.mailbox = Mailbox(IDLE)
@@ -260,6 +261,9 @@ class Stage:
         self.runner = self._runner()
         await self.run()
 
+    async def _restricted(self, chat_id: ChatId) -> bool:
+        return self.is_restricted
+
     def _runner(self) -> TurnRunner:
         ports = turn_ports(
             self.commits,
@@ -278,6 +282,7 @@ class Stage:
             tool_servers=self._tool_servers,
             agents=self._agents,
             hooks=self._hooks,
+            is_restricted=self._restricted,
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )

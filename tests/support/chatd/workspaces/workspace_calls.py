@@ -28,6 +28,7 @@ class Calls:
     attachment_store: InMemoryAttachmentStore = field(default_factory=InMemoryAttachmentStore)
     made: int = 0
     mode: ChatMode = ChatMode.ORDINARY
+    chat_id: ChatId = CHAT
 
     @classmethod
     def through(cls, channels: Channels, clock: Clock) -> "Calls":
@@ -41,13 +42,15 @@ class Calls:
         self, name: str, args_json: str, budget_bytes: int = BUDGET_BYTES_UNKNOWN
     ) -> Execution:
         """Return a new call as it is dispatched."""
-        specs = {spec.name: spec for spec in await self.tools.list_tools(TurnContext(CHAT, ANN))}
+        context = TurnContext(self.chat_id, ANN)
+        specs = {spec.name: spec for spec in await self.tools.list_tools(context)}
         self.made += 1
+        of_chat = "" if self.chat_id == CHAT else f"-of-{self.chat_id}"
         return Execution(
-            TurnContext(CHAT, ANN),
+            context,
             1,
             Dispatch(
-                ExecutionId(f"execution-{self.made}"),
+                ExecutionId(f"execution-{self.made}{of_chat}"),
                 ToolCall(f"call-{self.made}", name, args_json),
                 Executor.TOOLRUNNER,
                 specs[name].journal_generation,

@@ -19,6 +19,7 @@ from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import CheckUnavailable, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerId
+from chatd.tools.workspace import offered
 from support.chatd.approvals.in_memory_rules import Rules, judge_of
 from support.chatd.turns.journaling_tools import JournalingTools
 
@@ -47,10 +48,13 @@ ACCEPT = GivenAnswer(is_accepted=True)
 
 
 def dispatcher(
-    rules: Rules, *specs: ToolSpec, tools: JournalingTools | None = None
+    rules: Rules,
+    *specs: ToolSpec,
+    tools: JournalingTools | None = None,
+    mode: ChatMode = ChatMode.ORDINARY,
 ) -> CallDispatcher:
     async def facts(chat_id: ChatId) -> ChatFacts:
-        return ChatFacts(ModelChoice(), ChatMode.ORDINARY)
+        return ChatFacts(ModelChoice(), mode)
 
     async def history(chat_id: ChatId) -> tuple[Message, ...]:
         return ()
@@ -68,6 +72,38 @@ async def test_an_allowed_call_is_dispatched_as_it_was_asked_about() -> None:
     assert permitted.dispatch == Dispatch(
         ExecutionId("action"), ACTION.call, Executor.TOOLRUNNER, "j", ChatMode.PLAN
     )
+
+
+class FollowingTools(JournalingTools):
+    """Offers the tools of a workspace that the mode allows."""
+
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        return offered(self.specs, context)
+
+
+async def test_a_call_that_was_allowed_after_the_chat_began_to_plan_only_reads() -> None:
+    asked = replace(ACTION, mode=ChatMode.ORDINARY)
+    for mode in ChatMode:
+        calls = dispatcher(Rules([asking()]), tools=FollowingTools(EXECUTE), mode=mode)
+        permitted = await calls.dispatch(asked, ANN)
+        assert isinstance(permitted, Permitted)
+        assert permitted.dispatch.mode is mode
+
+
+async def test_a_call_that_the_mode_of_the_chat_withholds_by_now_does_not_run() -> None:
+    write = replace(EXECUTE, name="write_file")
+    asked = replace(ACTION, mode=ChatMode.ORDINARY, tool_name="write_file")
+    tools = FollowingTools(EXECUTE, write)
+    assert isinstance(await dispatcher(Rules(), tools=tools).dispatch(asked, ANN), Permitted)
+    assert await dispatcher(Rules(), tools=tools, mode=ChatMode.PLAN).dispatch(
+        asked, ANN
+    ) == NotPermitted(
+        "this did not run: its tool is not offered any more in plan mode, in which nothing is "
+        "changed"
+    )
+    away = dispatcher(Rules(), tools=FollowingTools(), mode=ChatMode.PLAN)
+    with pytest.raises(CheckUnavailable, match="such a tool"):
+        await away.dispatch(asked, ANN)
 
 
 async def test_a_call_that_was_denied_meanwhile_does_not_run() -> None:

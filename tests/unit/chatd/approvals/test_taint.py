@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from chatd.approvals.domain.judgement import Allow, Ask, judge, remembered_digest
 from chatd.approvals.domain.rules import Effect, Rule, Scope, ScopeKind
@@ -48,6 +49,14 @@ def ran(command: str) -> tuple[Part, ...]:
     return ToolCall("1", "execute", json.dumps({"command": command})), result("execute")
 
 
+def typed(text: str) -> tuple[Part, ...]:
+    """Return what is typed into a shell that runs already, and what is read of it later."""
+    args = json.dumps({"process_id": "p", "text": text, "keys": ["enter"]})
+    read = ToolCall("2", "process_output", '{"process_id": "p"}')
+    later = replaced(result("process_output"), tool_call_id="2")
+    return ToolCall("1", "process_write", args), result("process_write"), read, later
+
+
 @pytest.mark.parametrize(
     ("parts", "workspace", "origins"),
     [
@@ -65,6 +74,12 @@ def ran(command: str) -> tuple[Part, ...]:
         (ran("curl https://example.org"), OPEN, {FETCHED}),
         (ran("curl https://example.org"), CONFINED, set()),
         (ran("make"), OPEN, set()),
+        (ran("cd /tmp\nwget example.org"), OPEN, {FETCHED}),
+        (typed("curl example.org\n"), OPEN, {FETCHED}),
+        (typed("\tcurl example.org\n"), OPEN, {FETCHED}),
+        (typed("curl example.org\n"), CONFINED, set()),
+        (typed("make\n"), OPEN, set()),
+        ((ToolCall("1", "process_write", "curl {"), result("process_write")), OPEN, {FETCHED}),
         ((result("my_tool"),), OPEN, set()),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.chats.rpc.owner_calls import TIMEOUT_S
-from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.messages import CUT, ErrorKind, FinishReason, Role
 from chatd.content.domain.parts import Text
 from chatd.content.domain.prompts import PromptMessage
 from chatd.goals.domain.goal import Goal, GoalState, RestingChat, Verdict
@@ -105,7 +105,10 @@ async def judged(model: Model, billed: list[LedgerEntry]) -> Verdict:
         assert chat_id == CHAT
         return (Message(MessageId(1), 1, Role.ASSISTANT, (Text("Done."),), "", NOON),)
 
-    judge = ModelJudge(model, history=history, bill=lambda entry, _: billed.append(entry))
+    async def bill(entry: LedgerEntry, owner_id: OwnerId) -> None:
+        billed.append(entry)
+
+    judge = ModelJudge(model, history=history, bill=bill)
     return await judge.judge(GOAL, RestingChat(4))
 
 
@@ -132,6 +135,15 @@ async def test_a_failure_of_the_judge_is_no_verdict() -> None:
         with pytest.raises(expected, match="Busy"):
             await judged(Model(error), billed)
     assert len(billed) == 1
+
+
+@pytest.mark.parametrize("reason", sorted(CUT))
+async def test_a_verdict_that_was_cut_is_none_and_is_billed(reason: FinishReason) -> None:
+    billed: list[LedgerEntry] = []
+    answer = 'It is done: {"done": true, "reason": "It shows."} But'
+    with pytest.raises(CallRefused, match=f"not complete .{reason}."):
+        await judged(Model(Generated(answer, ENTRY, reason)), billed)
+    assert billed == [ENTRY]
 
 
 def test_a_claim_outlasts_a_check_and_a_judge() -> None:

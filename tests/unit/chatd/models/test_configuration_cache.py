@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 ANN = OwnerId("ann")
 CHAT = ChatId("c")
+ROOT = ChatId("r")
+PLAIN = ChatFacts(NO_CHOICE, ChatMode.ORDINARY)
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class CountingStore:
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     is_away: bool = False
+    facts: dict[ChatId, ChatFacts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -48,7 +51,7 @@ class CountingStore:
         return await self._answer("user", UserConfig(UserSettings(str(self.number))))
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
-        return await self._answer("chat", ChatFacts(NO_CHOICE, ChatMode.ORDINARY))
+        return await self._answer("chat", self.facts.get(chat_id, PLAIN))
 
     async def _answer(self, what: str, answer: T) -> T:
         self.asked[what] += 1
@@ -137,6 +140,22 @@ async def test_users_and_chats_are_forgotten_one_by_one() -> None:
     cache.on_notice(f"{CHAT_PREFIX}{CHAT}", 0)
     await cache.chat(CHAT)
     assert (store.asked["user"], store.asked["chat"], store.asked["load"]) == (2, 2, 0)
+
+
+async def test_a_chat_explores_while_one_above_it_plans_and_a_warm_one_asks_nobody() -> None:
+    store = CountingStore(facts={CHAT: replace(PLAIN, ancestor_ids=(ChatId("parent"), ROOT))})
+    cache = cache_over(store)
+    assert await cache.chat(CHAT) == store.facts[CHAT]
+    store.facts[ROOT] = replace(PLAIN, mode=ChatMode.PLAN)
+    assert not await cache.is_restricted(CHAT)
+    assert store.asked == {"chat": 3}
+    cache.on_notice(f"{CHAT_PREFIX}{ROOT}", 0)
+    for _ in range(3):
+        facts = await cache.chat(CHAT)
+        assert (facts.mode, facts.is_restricted) == (ChatMode.EXPLORE, True)
+        assert await cache.is_restricted(CHAT)
+    assert (await cache.chat(ROOT)).mode is ChatMode.PLAN
+    assert store.asked == {"chat": 4}
 
 
 async def test_a_gap_in_the_news_forgets_everything() -> None:

@@ -42,6 +42,31 @@ async def test_a_late_bill_is_entered_when_the_database_is_back() -> None:
     assert ledger.entries == [(ENTRY, ANN)]
 
 
+async def test_a_bill_whose_caller_waits_is_entered_before_it_goes_on() -> None:
+    ledger, clock = Ledger(DatabaseUnavailable("away")), FakeClock()
+    bills = DeferredBills(ledger, clock)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        entering = group.create_task(bills.enter(ENTRY, ANN))
+        pause_s = await clock.until_sleeping()
+        assert not entering.done()
+        clock.advance(pause_s)
+    assert ledger.entries == [(ENTRY, ANN)]
+
+
+async def test_a_bill_whose_caller_is_cancelled_is_entered_in_the_background() -> None:
+    ledger, clock = Ledger(DatabaseUnavailable("away")), FakeClock()
+    bills = DeferredBills(ledger, clock)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        entering = group.create_task(bills.enter(ENTRY, ANN))
+        await clock.until_sleeping()
+        entering.cancel()
+        running = group.create_task(bills.run())
+        await asyncio.wait((entering,))
+        await bills.flushed_within(5)
+        running.cancel()
+    assert ledger.entries == [(ENTRY, ANN)]
+
+
 async def test_a_bill_that_cannot_be_entered_is_told_and_the_next_one_is_not_held_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

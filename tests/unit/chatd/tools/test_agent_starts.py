@@ -1,12 +1,14 @@
-"""Agents in forks: nothing is copied for one that exists or is refused."""
+"""Agents in forks: nothing is copied for one that exists or is refused. Reports that were cut."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import Command
+from chatd.content.domain.messages import FinishReason
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -21,6 +23,8 @@ from chatd.workspaces.domain.merges import MergeReport, MergeRequest
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("ann"), "member")
 REFUSED = AgentsRefused("there are too many", "AGENTS_TOO_MANY")
+POOR = AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
+AGENT = Agent(ChatId("a"), "First", False, Status.WAITING, True, "Done.", "", 0, 7)
 SPEC = ToolSpec("spawn_agent", "", "{}", Executor.CHATD)
 
 
@@ -29,6 +33,8 @@ class Children:
 
     def __init__(self) -> None:
         self.started: dict[ChatId, SpawnRequest] = {}
+        self.agents: tuple[Agent, ...] = ()
+        self.commands: list[tuple[ChatId, Command]] = []
         self.is_full = self.is_full_at_last = False
 
     async def is_started(self, request: SpawnRequest, limits: AgentLimits) -> bool:
@@ -46,14 +52,19 @@ class Children:
         self.started[request.chat_id] = request
         return ChatState(request.chat_id, Status.RUNNING, 1, 1, 0, MessageId(1))
 
+    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        if self.is_full:
+            raise POOR
+
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
-        return ()
+        return self.agents
 
     async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
         return ()
 
     async def once(self, chat_id: ChatId, command: Command, key: ClientKey) -> object:
-        raise AssertionError(chat_id)
+        self.commands.append((chat_id, command))
+        return None
 
 
 class Copies:
@@ -113,9 +124,13 @@ class Stage:
 
     async def spawn(self, context: TurnContext) -> dict[str, object]:
         """Return the result of the call, always of the same one."""
-        args = json.dumps({"prompt": "Write.", "isolation": "fork"})
+        return await self.call(context, SPEC.name, prompt="Write.", isolation="fork")
+
+    async def call(self, context: TurnContext, name: str, **given: object) -> dict[str, object]:
+        """Return the result of a call."""
         execution_id = ExecutionId("00000000-0000-0000-0000-00000000000e")
-        dispatch = Dispatch(execution_id, ToolCall("c", SPEC.name, args), Executor.CHATD, "")
+        call = ToolCall("c", name, json.dumps(given))
+        dispatch = Dispatch(execution_id, call, Executor.CHATD, "")
         ended = await self.tools.execute(Execution(context, 1, dispatch, SPEC))
         assert isinstance(ended, Outcome)
         told: dict[str, object] = json.loads(ended.result_json)
@@ -166,3 +181,30 @@ async def test_an_agent_has_the_model_that_is_configured_for_agents(stage: Stage
     await stage.spawn(TurnSetup(ModelProfile("own")).context(CHAT, ANN))
     (request,) = stage.children.started.values()
     assert request.model == stage.models.of_all
+
+
+async def test_a_report_that_was_cut_says_so_once_the_agent_has_ended(stage: Stage) -> None:
+    ids = [ChatId(f"00000000-0000-0000-0000-0000000000a{place}") for place in range(3)]
+    whole = Agent(ids[0], "First", False, Status.WAITING, True, "It works.", "", 0, 7)
+    cut = replace(whole, chat_id=ids[1], report="It", finish_reason=FinishReason.LENGTH)
+    works = replace(cut, chat_id=ids[2], status=Status.RUNNING, is_done=False)
+    stage.children.agents = (whole, cut, works)
+    listed = (await stage.call(TurnContext(CHAT, ANN), "list_agents"))["agents"]
+    assert isinstance(listed, list)
+    assert [(each["status"], each.get("cut"), each.get("report")) for each in listed] == [
+        ("done", None, "It works."),
+        ("done", "length", "It"),
+        ("running", None, None),
+    ]
+
+
+async def test_a_tree_that_has_spent_its_limit_sends_its_agents_nothing(stage: Stage) -> None:
+    stage.children.agents = (AGENT,)
+    sent = await stage.call(TurnContext(CHAT, ANN), "message_agent", agent_id="a", message="More.")
+    assert (sent["sent"], len(stage.children.commands)) == (True, 1)
+    stage.children.is_full = True
+    refused = await stage.call(
+        TurnContext(CHAT, ANN), "message_agent", agent_id="a", message="More."
+    )
+    assert (refused["ok"], refused["reason"]) == (False, "AGENTS_TOO_EXPENSIVE")
+    assert len(stage.children.commands) == 1

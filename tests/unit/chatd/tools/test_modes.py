@@ -147,3 +147,13 @@ async def test_a_dispatched_call_whose_mode_is_over_does_not_run_after_such_a_mo
     stage.setups = FixedSetups(replace(SETUP, mode=ChatMode.PLAN))
     await stage.take_over()
     assert stage.tools.order == []
+
+
+async def test_a_call_that_was_not_started_does_not_run_in_a_stricter_mode() -> None:
+    stage = Stage(calling(ToolCall("a", "execute", "{}")), tool("execute"))
+    stage.commits.dies_after = 0
+    with pytest.raises(Crash):
+        await stage.ask()
+    stage.setups = FixedSetups(replace(SETUP, mode=ChatMode.PLAN))
+    await stage.take_over()
+    assert stage.tools.order == []

@@ -4,12 +4,20 @@ from datetime import timedelta
 
 import pytest
 
+from chatd.chats.domain.chat import Retry
 from chatd.chats.domain.commands import RecordRetry
 from chatd.content.domain.messages import ErrorKind
 from chatd.model_limits import retry_policy, silent_s, turn_limits
 from chatd.models.domain.language_model import ModelError
 from chatd.settings import Settings
-from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.domain.retries import (
+    Failed,
+    GiveUp,
+    RetryIn,
+    RetryPolicy,
+    after_failure,
+    series_of,
+)
 from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.stream import StreamLimits
 from parley.clock.fake import EPOCH
@@ -50,8 +58,9 @@ def test_attempts_backoff_and_silence_can_be_set() -> None:
         UNREACHABLE_MAX_S="10",
         STARTUP_S="8",
         SILENCE_S="20",
+        OUTAGE_MAX_S="40",
     )
-    policy = RetryPolicy(3, 0.5, 4.0, 10.0, 30.0)
+    policy = RetryPolicy(3, 0.5, 4.0, 10.0, 30.0, 40.0)
     assert retry_policy(given) == policy
     assert turn_limits(given) == TurnLimits(StreamLimits(8.0, 20.0), retries=policy)
     assert silent_s(given) == 6.0
@@ -88,10 +97,14 @@ def test_the_time_for_a_dead_provider_is_told_in_seconds_below_two_minutes(
     [
         (
             True,
-            "Acme could not be reached. Check its address and that it runs, then send the message "
-            "again.",
+            "Acme could not be reached for 60 seconds. Check its address and that it runs, then "
+            "send the message again.",
         ),
-        (False, "Too many calls to Acme failed. Wait a while, then send the message again."),
+        (
+            False,
+            "Acme failed for 60 seconds. Wait a while, then send the message again, or choose "
+            "another model.",
+        ),
     ],
 )
 def test_a_turn_that_ends_while_its_call_is_held_back_tells_what_failed(
@@ -106,10 +119,44 @@ def test_a_turn_that_ends_while_its_call_is_held_back_tells_what_failed(
         is_unreachable=is_unreachable,
         is_breaker_open=True,
     )
-    policy = RetryPolicy(held_back_max_s=60)
-    last = after_failure(Failed(held_back, 4, held_back_s=60), 0.5, policy)
+    policy = RetryPolicy(outage_max_s=60)
+    last = after_failure(Failed(held_back, 4, outage_s=60), 0.5, policy)
     assert isinstance(last, GiveUp)
     assert (last.error.message, last.error.detail) == (told, "connection refused")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_counted"),
+    [
+        (ModelError(ErrorKind.GENERIC, "x", is_retryable=True, status_code=500), True),
+        (ModelError(ErrorKind.OVERLOADED, "x", is_retryable=True), True),
+        (GONE, True),
+        (ModelError(ErrorKind.RATE_LIMIT, "x", is_retryable=True, status_code=429), False),
+        (ModelError(ErrorKind.TIMEOUT, "x", is_retryable=True), False),
+    ],
+)
+def test_failures_of_the_provider_are_an_outage_and_others_end_it(
+    error: ModelError, is_counted: bool
+) -> None:
+    now = EPOCH + timedelta(seconds=5)
+    before = Retry(1, 0, EPOCH, error.turn_error, outage_since=EPOCH)
+    assert series_of(before, error, now).outage_since == (EPOCH if is_counted else None)
+    assert series_of(None, error, now).outage_since == (now if is_counted else None)
+
+
+def test_the_last_attempt_is_at_the_end_of_an_outage_or_when_the_provider_asked_for_it() -> None:
+    failing = ModelError(ErrorKind.GENERIC, "x", is_retryable=True, status_code=500)
+    assert after_failure(Failed(failing, 8, outage_s=590), 0.5, RetryPolicy()) == RetryIn(10)
+    asking = ModelError(
+        ErrorKind.OVERLOADED, "x", is_retryable=True, status_code=503, retry_after_s=30
+    )
+    assert after_failure(Failed(asking, 1, outage_s=590), 0.5, RetryPolicy()) == RetryIn(30)
+    last = after_failure(Failed(failing, 9, outage_s=600), 0.5, RetryPolicy())
+    assert isinstance(last, GiveUp)
+    assert (last.error.status_code, last.error.message.split(". ")[0]) == (
+        500,
+        "The AI provider failed for 10 minutes",
+    )
 
 
 async def test_attempts_that_reach_somebody_begin_the_time_anew() -> None:

@@ -19,12 +19,14 @@ from chatd.models.domain.language_model import (
     TextDelta,
 )
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.engine.dependencies import TurnLimits
 from parley.clock.fake import EPOCH
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import CHAT, Stage, live_parts
 
 BUSY = ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True, provider="anthropic")
 POLICY = RetryPolicy()
+PATIENT = TurnLimits(retries=RetryPolicy(outage_max_s=7200.0))
 
 
 class Failing:
@@ -49,8 +51,8 @@ async def test_a_failed_call_is_told_and_tried_again() -> None:
     error = TurnError("busy", ErrorKind.OVERLOADED, provider="anthropic", is_retryable=True)
     told = [each.retry for each in stage.commits.commands if isinstance(each, RecordRetry)]
     assert told == [
-        Retry(1, 1000, EPOCH + timedelta(seconds=1), error),
-        Retry(2, 2000, EPOCH + timedelta(seconds=3), error),
+        Retry(1, 1000, EPOCH + timedelta(seconds=1), error, outage_since=EPOCH),
+        Retry(2, 2000, EPOCH + timedelta(seconds=3), error, outage_since=EPOCH),
     ]
     assert stage.texts[-1] == ("assistant", "at last")
     assert (stage.status, stage.state.retry) == (Status.WAITING, None)
@@ -66,7 +68,7 @@ async def test_an_error_that_will_not_pass_ends_the_turn() -> None:
 
 
 async def test_no_attempt_begins_after_the_last_one() -> None:
-    stage = Stage(Failing(*[BUSY] * 30))
+    stage = Stage(Failing(*[BUSY] * 30), limits=PATIENT)
     stage.send()
     async with stage.running():
         for attempt in range(1, 25):
@@ -106,7 +108,7 @@ async def test_calls_that_were_not_made_are_told_and_use_up_no_attempt() -> None
 
 
 async def test_the_last_attempt_waits_like_the_others_while_its_call_is_held_back() -> None:
-    stage = Stage(Failing(*[BUSY] * 24, held_back(5), BUSY))
+    stage = Stage(Failing(*[BUSY] * 24, held_back(5), BUSY), limits=PATIENT)
     stage.send()
     async with stage.running():
         for _ in range(25):
@@ -115,17 +117,18 @@ async def test_the_last_attempt_waits_like_the_others_while_its_call_is_held_bac
     assert stage.state.last_error == replace(BUSY.turn_error, attempts=25)
 
 
-async def test_a_call_that_is_held_back_for_an_hour_ends_the_turn() -> None:
-    stage = Stage(Failing(*[held_back(600)] * 10))
+async def test_an_outage_of_ten_minutes_ends_the_turn_also_while_its_call_is_held_back() -> None:
+    stage = Stage(Failing(BUSY, *[held_back(110)] * 10))
     stage.send()
     async with stage.running():
-        for _ in range(6):
-            assert await stage.clock.until_sleeping() == 600
-            stage.clock.advance(600)
-    assert stage.clock.now() == EPOCH + timedelta(hours=1)
+        for wait_s in (1, *[110] * 5, 49):
+            assert await stage.clock.until_sleeping() == wait_s
+            stage.clock.advance(wait_s)
+    assert stage.clock.now() == EPOCH + timedelta(minutes=10)
     assert stage.state.last_error is not None
     assert stage.state.last_error.message == (
-        "Too many calls to anthropic failed. Wait a while, then send the message again."
+        "anthropic failed for 10 minutes. Wait a while, then send the message again, or choose "
+        "another model."
     )
 
 

@@ -127,6 +127,18 @@ async def test_a_scratch_workspace_is_looked_for_again_once_it_may_have_changed(
     assert stage.store.lookups == 3
 
 
+async def test_a_scratch_workspace_that_another_process_made_is_looked_for_once(
+    stage: Stage,
+) -> None:
+    await stage.turn(0)
+    stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True)
+    stage.known.facts[CHAT] = replace(PLAIN, has_scratch=True)
+    for _ in range(3):
+        await stage.turn(0)
+        assert await stage.locator.last_known(CHAT) == WorkspaceLocation(ADDRESS, CHAT, 1)
+    assert stage.store.lookups == 1
+
+
 async def test_a_chat_that_gave_up_what_it_chose_goes_back_to_its_scratch_workspace(
     stage: Stage,
 ) -> None:

@@ -1,6 +1,6 @@
 """`parley agents`: the tree of a chat's agents."""
 
-from parley.cli.chats.agents import below
+from parley.cli.chats.agents import below, row_of
 
 
 def chat(chat_id: str, parent_id: str) -> dict[str, str]:
@@ -12,3 +12,15 @@ def test_each_agent_comes_after_the_one_that_started_it() -> None:
     children = (first, second, inner)
     assert list(below("root", children)) == [(0, first), (1, inner), (0, second)]
     assert list(below("a", children)) == [(0, inner)]
+
+
+def test_an_agent_is_shown_with_what_it_cost_alone() -> None:
+    agent = {**chat("a", "root"), "status": "waiting", "title": "First"}
+    assert row_of(1, {**agent, "own_cost_micros": 12_300}) == (
+        "a",
+        "waiting",
+        "general",
+        "$0.0123",
+        "  First",
+    )
+    assert row_of(0, {**agent, "own_cost_micros": None})[3] == "-"

@@ -67,7 +67,7 @@ class Scene:
     workers: DyingFileWorkers
 
     async def restore(self, restore_id: str = "r1", undoes: str = "") -> Restore:
-        return await self.restores.restore(SCOPE, 1, restore_id, TURN, undoes)
+        return await self.restores.restore(SCOPE, 1, restore_id, TURN, undoes, frozenset())
 
 
 @asynccontextmanager

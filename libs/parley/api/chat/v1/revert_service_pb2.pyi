@@ -125,6 +125,7 @@ class RevertChatResponse(_message.Message):
 
     REVERT_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
+    DROPPED_QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def revert(self) -> _revert_pb2.Revert:
         """The revert."""
@@ -133,15 +134,20 @@ class RevertChatResponse(_message.Message):
     def chat(self) -> _chat_pb2.Chat:
         """The chat after it, or while it runs."""
 
+    @_builtins.property
+    def dropped_queued_messages(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.QueuedMessage]:
+        """The messages that waited and were dropped, in their order, at most 20; send again what is still wanted."""
+
     def __init__(
         self,
         *,
         revert: _revert_pb2.Revert | None = ...,
         chat: _chat_pb2.Chat | None = ...,
+        dropped_queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "revert", b"revert"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "revert", b"revert"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "dropped_queued_messages", b"dropped_queued_messages", "revert", b"revert"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -185,6 +191,7 @@ class UndoRevertResponse(_message.Message):
 
     REVERT_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
+    DROPPED_QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def revert(self) -> _revert_pb2.Revert:
         """The revert that undoes the other."""
@@ -193,15 +200,20 @@ class UndoRevertResponse(_message.Message):
     def chat(self) -> _chat_pb2.Chat:
         """The chat after it, or while it runs."""
 
+    @_builtins.property
+    def dropped_queued_messages(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.QueuedMessage]:
+        """The messages that waited and were dropped, in their order, at most 20; send again what is still wanted."""
+
     def __init__(
         self,
         *,
         revert: _revert_pb2.Revert | None = ...,
         chat: _chat_pb2.Chat | None = ...,
+        dropped_queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "revert", b"revert"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "revert", b"revert"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "dropped_queued_messages", b"dropped_queued_messages", "revert", b"revert"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

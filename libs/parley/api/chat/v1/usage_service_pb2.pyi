@@ -50,8 +50,13 @@ class GetChatUsageResponse(_message.Message):
 
     ROOT_CHAT_ID_FIELD_NUMBER: _builtins.int
     TOTALS_FIELD_NUMBER: _builtins.int
+    OWN_COST_MICROS_FIELD_NUMBER: _builtins.int
     root_chat_id: _builtins.str
     """The root of the tree."""
+    own_cost_micros: _builtins.int
+    """Cost of the chat alone, without the rest of its tree, in millionths of a US dollar; absent when
+    none of its calls has a known price.
+    """
     @_builtins.property
     def totals(self) -> _usage_pb2.UsageTotals:
         """The sums."""
@@ -61,12 +66,15 @@ class GetChatUsageResponse(_message.Message):
         *,
         root_chat_id: _builtins.str = ...,
         totals: _usage_pb2.UsageTotals | None = ...,
+        own_cost_micros: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["totals", b"totals"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_own_cost_micros", b"_own_cost_micros", "own_cost_micros", b"own_cost_micros", "totals", b"totals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_chat_id", b"root_chat_id", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_own_cost_micros", b"_own_cost_micros", "own_cost_micros", b"own_cost_micros", "root_chat_id", b"root_chat_id", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__own_cost_micros: _TypeAlias = _typing.Literal["own_cost_micros"]  # noqa: Y015
+    _WhichOneofArgType__own_cost_micros: _TypeAlias = _typing.Literal["_own_cost_micros", b"_own_cost_micros"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__own_cost_micros) -> _WhichOneofReturnType__own_cost_micros | None: ...
 
 Global___GetChatUsageResponse: _TypeAlias = GetChatUsageResponse  # noqa: Y015
 

@@ -158,21 +158,27 @@ class PreviewRestoreRequest(_message.Message):
 
     CONTEXT_FIELD_NUMBER: _builtins.int
     TURN_ID_FIELD_NUMBER: _builtins.int
+    AGENT_CHAT_IDS_FIELD_NUMBER: _builtins.int
     turn_id: _builtins.int
     """The first turn to take back."""
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, and which chat."""
 
+    @_builtins.property
+    def agent_chat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Agents that the chat started in these turns, at most 1000; what they changed is taken back too."""
+
     def __init__(
         self,
         *,
         context: _workspace_pb2.WorkspaceContext | None = ...,
         turn_id: _builtins.int = ...,
+        agent_chat_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "turn_id", b"turn_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_chat_ids", b"agent_chat_ids", "context", b"context", "turn_id", b"turn_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -213,6 +219,7 @@ class RestoreFilesRequest(_message.Message):
     TURN_ID_FIELD_NUMBER: _builtins.int
     UNDO_RESTORE_ID_FIELD_NUMBER: _builtins.int
     OWNER_EPOCH_FIELD_NUMBER: _builtins.int
+    AGENT_CHAT_IDS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this restore, 1 to 64 characters of `A-Za-z0-9-`, by which it can be undone; repeating it goes on, or returns the first outcome."""
     turn_id: _builtins.int
@@ -225,6 +232,10 @@ class RestoreFilesRequest(_message.Message):
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, which chat and how far confined; read-only is refused."""
 
+    @_builtins.property
+    def agent_chat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Agents that the chat started in these turns, at most 1000; what they changed is taken back too."""
+
     def __init__(
         self,
         *,
@@ -233,10 +244,11 @@ class RestoreFilesRequest(_message.Message):
         turn_id: _builtins.int = ...,
         undo_restore_id: _builtins.str = ...,
         owner_epoch: _builtins.int = ...,
+        agent_chat_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "owner_epoch", b"owner_epoch", "request_id", b"request_id", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_chat_ids", b"agent_chat_ids", "context", b"context", "owner_epoch", b"owner_epoch", "request_id", b"request_id", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_what: _TypeAlias = _typing.Literal["turn_id", "undo_restore_id"]  # noqa: Y015
     _WhichOneofArgType_what: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015

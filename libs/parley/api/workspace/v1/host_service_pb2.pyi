@@ -430,6 +430,9 @@ class MergeWorkspaceRequest(_message.Message):
     STRATEGY_FIELD_NUMBER: _builtins.int
     PATHS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    OWNER_EPOCH_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     fork_workspace_id: _builtins.str
@@ -444,6 +447,12 @@ class MergeWorkspaceRequest(_message.Message):
     """What becomes of conflicts."""
     dry_run: _builtins.bool
     """Whether to report only and write nothing."""
+    chat_id: _builtins.str
+    """Chat whose turn merges, for which the merged files are kept; empty for a person."""
+    turn_id: _builtins.int
+    """Message that started that turn; 0 outside of turns."""
+    owner_epoch: _builtins.int
+    """Epoch of the chat's owner, at least 1 with a chat. It is stored, and a lower one is refused with STALE_OWNER: an owner that was replaced merges nothing."""
     @_builtins.property
     def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Paths to merge, relative to the workspace, at most 1000; empty for all."""
@@ -459,10 +468,13 @@ class MergeWorkspaceRequest(_message.Message):
         strategy: _workspace_pb2.MergeStrategy.ValueType = ...,
         paths: _abc.Iterable[_builtins.str] | None = ...,
         dry_run: _builtins.bool = ...,
+        chat_id: _builtins.str = ...,
+        turn_id: _builtins.int = ...,
+        owner_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "fork_epoch", b"fork_epoch", "fork_workspace_id", b"fork_workspace_id", "parent_epoch", b"parent_epoch", "parent_workspace_id", b"parent_workspace_id", "paths", b"paths", "request_id", b"request_id", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "dry_run", b"dry_run", "fork_epoch", b"fork_epoch", "fork_workspace_id", b"fork_workspace_id", "owner_epoch", b"owner_epoch", "parent_epoch", b"parent_epoch", "parent_workspace_id", b"parent_workspace_id", "paths", b"paths", "request_id", b"request_id", "strategy", b"strategy", "turn_id", b"turn_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

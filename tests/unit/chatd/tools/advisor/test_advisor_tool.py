@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from chatd.content.domain.messages import ErrorKind, Role, TurnError
+import pytest
+
+from chatd.content.domain.messages import CUT, ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.parts import CallProgress, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, StillRunning
@@ -83,6 +85,8 @@ class Asking:
         self.clock = FakeClock()
         self.model = NotingModel(play)
         self.billed: list[LedgerEntry] = []
+        self.is_billing, self.is_reachable = asyncio.Event(), asyncio.Event()
+        self.is_reachable.set()
         self.shown = Shown()
         side_calls = SideCalls(
             SideCallPorts(
@@ -100,11 +104,16 @@ class Asking:
         async def current() -> AdvisorSettings:
             return settings
 
+        async def bill(entry: LedgerEntry, owner_id: OwnerId) -> None:
+            self.is_billing.set()
+            await self.is_reachable.wait()
+            self.billed.append(entry)
+
         self.tools = AdvisorTools(
             side_calls,
             settings=current,
             spending=spending or Unlimited(),
-            bill=lambda entry, _: self.billed.append(entry),
+            bill=bill,
         )
 
     async def ask(self, args_json: str = '{"question": "left or right?"}', *before: str) -> Outcome:
@@ -154,6 +163,27 @@ async def test_advice_comes_with_its_model_its_cost_and_the_uses_that_are_left()
             Bill(CallPurpose.ADVISOR, CallOutcome.DONE, USE),
         )
     ]
+
+
+@pytest.mark.parametrize("reason", sorted(CUT))
+async def test_advice_that_was_cut_says_so(reason: FinishReason) -> None:
+    def stopping(_: ModelRequest) -> Iterable[ModelEvent]:
+        return (TextDelta("Go left, but"), UsageReported(5, 2), Finished(reason))
+
+    answer = told(await Asking(stopping).ask())
+    assert (answer["type"], answer["advice"], answer["cut"]) == ("advice", "Go left, but", reason)
+
+
+async def test_advice_is_in_the_ledger_before_it_is_a_result() -> None:
+    asking = Asking()
+    asking.is_reachable.clear()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        asked = group.create_task(asking.ask())
+        await asking.is_billing.wait()
+        assert (asked.done(), asking.billed) == (False, [])
+        asking.is_reachable.set()
+    assert told(asked.result())["type"] == "advice"
+    assert len(asking.billed) == 1
 
 
 async def test_the_call_has_no_tools_and_the_effort_and_size_that_are_set() -> None:

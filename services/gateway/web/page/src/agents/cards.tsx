@@ -5,7 +5,7 @@ import { below, chat as chatQuery } from "../api/queries.ts";
 import type { Action } from "../api/types.ts";
 import { Card } from "../cards/card.tsx";
 import { Problem } from "../cards/execute.tsx";
-import { argsOf, type CardProps, record, string } from "../cards/outcome.ts";
+import { argsOf, type CardProps, cutWords, record, string } from "../cards/outcome.ts";
 import { Markdown } from "../timeline/markdown.tsx";
 import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -82,6 +82,7 @@ function Report({ told }: { told: Told }) {
         </span>
       </h4>
       {string(told.report) && <Markdown text={string(told.report)} />}
+      {cutWords(told.cut) && <p className="message-ending">{cutWords(told.cut)}</p>}
       {string(told.error) && <p className="card-problem">{string(told.error)}</p>}
     </div>
   );

@@ -4,9 +4,9 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { chatUsage } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
-import { money } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { ForkActions } from "./fork-actions.tsx";
+import { ownCost } from "./own-cost.ts";
 import { dotOf, useWaitsForAgents, wordsOfStatus } from "./status.ts";
 
 interface TreeProps {
@@ -36,7 +36,7 @@ export function AgentTree({ agents, parentId, openId }: TreeProps) {
 
 export function AgentRow({ agent, isOpen = false }: { agent: Chat; isOpen?: boolean }) {
   const isForAgents = useWaitsForAgents(agent);
-  const usage = useQuery(chatUsage(agent.id)).data?.totals;
+  const cost = ownCost(useQuery(chatUsage(agent.id)).data);
   const line = agent.last_error?.message ?? agent.last_turn_summary ?? agent.summary;
   return (
     <Link className="agent-row" href={`/chats/${agent.id}`} {...(isOpen ? { "aria-current": "page" as const } : {})}>
@@ -46,7 +46,7 @@ export function AgentRow({ agent, isOpen = false }: { agent: Chat; isOpen?: bool
       </span>
       <span className="agent-facts">
         {wordsOfStatus(agent, isForAgents) || "has ended"}
-        {usage && usage.priced_calls > 0 && ` · ${money(usage.cost_micros)}`}
+        {cost && ` · ${cost}`}
       </span>
       {line && <span className="agent-line"><Visible>{line}</Visible></span>}
     </Link>

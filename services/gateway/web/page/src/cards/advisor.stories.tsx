@@ -64,6 +64,18 @@ export const Advice: Story = {
   },
 };
 
+/** Advice that reached its length limit says so below it. */
+export const CutAdvice: Story = {
+  render: () => {
+    const told = { type: "advice", advice: "Begin with", cut: "length", remaining_uses: 2 };
+    return <AdvisorCard {...props("done", ended("done", told))} />;
+  },
+  async play(canvas, press) {
+    await press(head(canvas));
+    expect(canvas.querySelector(".message-ending")?.textContent).toBe("It stops here because it reached its length limit.");
+  },
+};
+
 /** Open, with the words that have come so far. */
 export const Running: Story = {
   render: () => <AdvisorCard {...props("running", { type: "tool-result", result_delta: "Begin with" })} />,

@@ -3,7 +3,7 @@ import { Markdown } from "../timeline/markdown.tsx";
 import { count, money, plural } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { Card } from "./card.tsx";
-import { argsOf, type CardProps, record, string } from "./outcome.ts";
+import { argsOf, type CardProps, cutWords, record, string } from "./outcome.ts";
 
 const LABELS = {
   running: "Asks the advisor",
@@ -36,6 +36,7 @@ export function AdvisorCard({ call, result, standing }: CardProps) {
     >
       <p className="advisor-question"><Visible>{string(argsOf(call).question)}</Visible></p>
       {advice && <Markdown text={advice} />}
+      {cutWords(told.cut) && <p className="message-ending">{cutWords(told.cut)}</p>}
       {state === "limit_reached" && <p className="card-note">{string(told.message)}</p>}
       {state === "error" && (
         <p className="field-problem">

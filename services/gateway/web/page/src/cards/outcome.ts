@@ -18,6 +18,17 @@ export const WORDS: Record<Standing, string> = {
   unknown: "may have run",
 };
 
+const CUTS: Record<string, string> = {
+  length: "It stops here because it reached its length limit.",
+  content_filter: "The provider blocked the rest.",
+  interrupted: "It was interrupted here.",
+};
+
+/** Say why an answer in a result is not complete; nothing if it is. */
+export function cutWords(cut: unknown): string {
+  return CUTS[string(cut)] ?? "";
+}
+
 export function standingOf(result: ToolResultPart | null, isRunning: boolean, isWaiting: boolean): Standing {
   if (result?.outcome) return result.outcome;
   if (isWaiting) return "waiting";

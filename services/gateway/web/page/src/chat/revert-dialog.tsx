@@ -8,6 +8,7 @@ import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { plural } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
+import { say } from "../ui/toasts.tsx";
 
 interface Props {
   chatId: string;
@@ -47,6 +48,8 @@ export function RevertDialog({ chatId, message, onClose, onReverted }: Props) {
           body: { message_id: message.id, restore_files: restores && paths.length > 0 },
         }),
       );
+      const dropped = done.dropped_queued_messages.length;
+      if (dropped) say(`${plural(dropped, "queued message was", "queued messages were")} dropped.`);
       if (done.revert) onReverted(done.revert.id);
       onClose();
     } catch (error) {

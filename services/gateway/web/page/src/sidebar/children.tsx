@@ -1,10 +1,11 @@
 /** The chats that an agent started below a chat: each with its status and its cost. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "wouter";
+import { ownCost } from "../agents/own-cost.ts";
 import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
 import { below, chatUsage } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
-import { ago, money } from "../ui/format.ts";
+import { ago } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
 import { Visible } from "../ui/visible.tsx";
 
@@ -30,7 +31,7 @@ export function Children({ parent, openId, now }: Props) {
 
 function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: number }) {
   const search = useSearch();
-  const usage = useQuery(chatUsage(chat.id)).data?.totals;
+  const cost = ownCost(useQuery(chatUsage(chat.id)).data);
   const waits = useWaitsForAgents(chat);
   const words = wordsOfStatus(chat, waits);
   return (
@@ -46,7 +47,7 @@ function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: 
           {words && <span className="visually-hidden"> ({words})</span>}
         </span>
         <time className="chat-row-time" dateTime={chat.updated_at ?? ""}>{ago(chat.updated_at, now)}</time>
-        {usage && usage.priced_calls > 0 && <span className="chat-row-facts">{money(usage.cost_micros)}</span>}
+        {cost && <span className="chat-row-facts">{cost}</span>}
       </Link>
       {chat.child_count > 0 && <Children parent={chat} openId={openId} now={now} />}
     </li>

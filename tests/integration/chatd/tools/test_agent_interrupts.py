@@ -1,0 +1,201 @@
+"""An interrupt of a chat stops every agent below it, also those with queued messages."""
+
+import json
+import uuid
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Status
+from chatd.chats.domain.commands import (
+    AskedCall,
+    CommitStep,
+    EnterRequiresAction,
+    FinishInterruption,
+    Interrupt,
+    SendMessage,
+    SuspendCall,
+)
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.parts import Text, ToolCall
+from chatd.content.domain.tools import (
+    Dispatch,
+    Execution,
+    Executor,
+    InputRequired,
+    Outcome,
+    PendingKind,
+    ToolSpec,
+)
+from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    Owner,
+    OwnerClaim,
+    OwnerId,
+    QueuedMessageId,
+)
+from chatd.tools.agents.tools import AgentTools
+from chatd.tools.agents.types import AgentTypes
+from chatd.workspaces.domain.merges import MergeReport, MergeRequest
+from parley.api.chat.v1 import chat_service_pb2 as api
+from support.chatd.chats.chat_people import ANN_ID
+from support.chatd.chats.served_chats import ServedChats
+
+ANN = Owner(ANN_ID, "member")
+LIMITS = AgentLimits(depth_max=2)
+Stop = Callable[[ServedChats, ChatId, ChatId], Awaitable[None]]
+
+
+class Nothing:
+    """Forks that are not made, and no files and models that a type could name."""
+
+    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+        raise AssertionError(agent_id)
+
+    async def discard(self, agent_id: ChatId) -> None:
+        raise AssertionError(agent_id)
+
+    async def merge(
+        self, agent_id: ChatId, owner_id: OwnerId, request: MergeRequest
+    ) -> MergeReport:
+        raise AssertionError(agent_id)
+
+    async def text(self, chat_id: ChatId, owner: Owner, path: str) -> str | None:
+        return None
+
+    async def choice(self, wanted: ModelChoice) -> ModelChoice:
+        return wanted
+
+    async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
+        return NO_CHOICE
+
+
+def request_of(root_id: ChatId, name: str, depth: int = 1) -> SpawnRequest:
+    return SpawnRequest(
+        chat_id=ChatId(str(uuid.uuid5(uuid.UUID(root_id), name))),
+        root_chat_id=root_id,
+        depth=depth,
+        owner=ANN,
+        title=name,
+        prompt="Work.",
+        mode=ChatMode.ORDINARY,
+        model=NO_CHOICE,
+        mcp_server_ids=None,
+    )
+
+
+async def spawned(served: ServedChats, parent_id: ChatId, request: SpawnRequest) -> ChatId:
+    """Start an agent as its running parent does."""
+    epoch = (await served.state(parent_id)).owner_epoch
+    await served.stores.agents.spawn(OwnerClaim(parent_id, epoch), request, LIMITS)
+    return request.chat_id
+
+
+async def queue(served: ServedChats, chat_id: ChatId) -> ChatState:
+    """Send a message to a chat that works."""
+    message = NewMessage(Role.USER, (Text("And then this."),), created_by=ANN.id)
+    queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(chat_id), "queued")))
+    return await served.stores.chats.apply(chat_id, SendMessage(message, queued_id, None))
+
+
+async def park(served: ServedChats, chat_id: ChatId, agent_id: ChatId) -> None:
+    """Let a running chat wait for an agent."""
+    chats, call = served.stores.chats, ToolCall("w", "wait_agents", "{}")
+    execution_id = ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), "execution")))
+    dispatch = Dispatch(execution_id, call, Executor.CHATD, "")
+    state = await served.state(chat_id)
+    step = CommitStep(fence_of(state), (NewMessage(Role.ASSISTANT, (call,)),), (dispatch,))
+    state = await chats.apply(chat_id, step)
+    wait = InputRequired(
+        "agents", PendingKind.AGENTS, "Waits.", expires_s=300.0, agent_ids=(agent_id,)
+    )
+    pending = PendingCall(
+        "w",
+        "wait_agents",
+        execution_id,
+        kind=PendingKind.AGENTS,
+        deadline_s=300.0,
+        question=wait,
+        question_id=ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), "question"))),
+    )
+    message_id = MessageId(state.next_message_id - 1)
+    asked = AskedCall(pending, call)
+    state = await chats.apply(chat_id, SuspendCall(fence_of(state), message_id, asked))
+    await chats.apply(chat_id, EnterRequiresAction(fence_of(state)))
+
+
+async def stop_root(served: ServedChats, root_id: ChatId, agent_id: ChatId) -> None:
+    """Interrupt the root as its owner does."""
+    await served.ann.ask(api.InterruptRequest(chat_id=root_id, request_id="stop"))
+
+
+async def stop_parked_root(served: ServedChats, root_id: ChatId, agent_id: ChatId) -> None:
+    """Interrupt the root while it waits for its agent."""
+    await park(served, root_id, agent_id)
+    await stop_root(served, root_id, agent_id)
+    assert (await served.state(root_id)).status is Status.INTERRUPTING
+
+
+async def stop_by_tool(served: ServedChats, root_id: ChatId, agent_id: ChatId) -> None:
+    """Let the model of the root interrupt its agent."""
+    stores, nothing = served.stores, Nothing()
+    spec = ToolSpec("interrupt_agent", "", "{}", Executor.CHATD)
+    tools = AgentTools(
+        stores.agents,
+        stores.keys,
+        started=lambda _: None,
+        limits=LIMITS,
+        forks=nothing,
+        types=AgentTypes(nothing, nothing, nothing),
+    )
+    call = ToolCall("i", spec.name, json.dumps({"agent_id": agent_id}))
+    dispatch = Dispatch(
+        ExecutionId(str(uuid.uuid5(uuid.UUID(agent_id), "interrupt"))), call, Executor.CHATD, ""
+    )
+    ended = await tools.execute(Execution(TurnContext(root_id, ANN), 1, dispatch, spec))
+    assert isinstance(ended, Outcome)
+    assert json.loads(ended.result_json)["interrupted"] is True
+
+
+async def rest_of(served: ServedChats, chat_id: ChatId) -> Status:
+    """Finish the interruption of a chat as its worker does, and return its status."""
+    state = await served.state(chat_id)
+    assert (state.status, state.queue_length) == (Status.INTERRUPTING, 0)
+    chats = served.stores.chats
+    return (await chats.apply(chat_id, FinishInterruption(fence_of(state), ()))).status
+
+
+@pytest.mark.parametrize("stop", [stop_root, stop_parked_root, stop_by_tool])
+async def test_an_agent_with_a_queued_message_and_the_one_below_it_rest_after_an_interrupt(
+    served: ServedChats, stop: Stop
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    grandchild_id = await spawned(served, child_id, request_of(root_id, "grandchild", 2))
+    for each in (child_id, grandchild_id):
+        assert (await queue(served, each)).queue_length == 1
+    await stop(served, root_id, child_id)
+    for each in (child_id, grandchild_id):
+        assert await rest_of(served, each) is Status.WAITING
+
+
+async def test_a_chat_that_was_interrupted_starts_no_agent_and_finds_those_it_started(
+    served: ServedChats,
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    request = request_of(root_id, "child")
+    await spawned(served, root_id, request)
+    state = await served.stores.chats.apply(root_id, Interrupt(MessageId(0), None))
+    claim = OwnerClaim(root_id, state.owner_epoch)
+    late = request_of(root_id, "late")
+    with pytest.raises(AgentsRefused) as refused:
+        await served.stores.agents.spawn(claim, late, LIMITS)
+    assert refused.value.reason == "AGENTS_INTERRUPTED"
+    assert await served.stores.agents.spawn(claim, request, LIMITS) is None
+    assert await served.stores.agents.below(root_id) == (request.chat_id,)

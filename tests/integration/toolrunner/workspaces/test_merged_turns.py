@@ -1,0 +1,91 @@
+"""Merges of forks by turns: taken back with the turn, and refused to owners that were replaced."""
+
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+
+from parley.api.workspace.v1 import workspace_pb2
+from support.toolrunner.files import Files
+from support.toolrunner.hosted_workspaces import Placer, fork, scratch
+from support.toolrunner.node import House, connected, node, reason_of
+from support.toolrunner.turn_files import ChatTurns, outcomes, tree_of
+
+
+@pytest.fixture
+async def placer(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Placer]:
+    house = House.build(tmp_path_factory.mktemp("h"))
+    async with node(house), connected(house) as client:
+        yield Placer(client, house.data)
+
+
+async def test_what_a_turn_merged_is_taken_back_with_it(placer: Placer) -> None:
+    parent_id = await placer.ready(scratch(a="1", b="b"))
+    fork_id = await placer.ready(fork(parent_id))
+    (placer.root(fork_id) / "a").write_text("merged")
+    (placer.root(fork_id) / "b").unlink()
+    (placer.root(fork_id) / "made").mkdir()
+    (placer.root(fork_id) / "made" / "c").write_text("c")
+    before = tree_of(placer.root(parent_id))
+    placer.enter(parent_id)
+    turns = ChatTurns(placer.client, Files(placer.client, placer.root(parent_id)))
+    report = await placer.merge(
+        fork_id, parent_id, chat_id=placer.client.chat_id, turn_id=7, owner_epoch=1
+    )
+    assert report.applied
+
+    restored = await turns.restore("r1", 7)
+
+    assert outcomes(restored) == {
+        "a": "restored",
+        "b": "restored",
+        "made": "restored",
+        "made/c": "restored",
+    }
+    assert tree_of(placer.root(parent_id)) == before
+
+
+async def test_an_owner_that_was_replaced_merges_nothing(placer: Placer) -> None:
+    parent_id = await placer.ready(scratch(a="1"))
+    fork_id = await placer.ready(fork(parent_id))
+    (placer.root(fork_id) / "a").write_text("merged")
+
+    async def merged(owner_epoch: int, *, dry_run: bool = False) -> workspace_pb2.MergeReport:
+        return await placer.merge(
+            fork_id,
+            parent_id,
+            dry_run=dry_run,
+            request_id="dry" if dry_run else "once",
+            chat_id=placer.client.chat_id,
+            turn_id=7,
+            owner_epoch=owner_epoch,
+        )
+
+    await merged(3, dry_run=True)
+
+    refused = await reason_of(merged(2))
+
+    assert refused == (grpc.StatusCode.FAILED_PRECONDITION, "STALE_OWNER")
+    assert (placer.root(parent_id) / "a").read_text() == "1"
+    first = await merged(3)
+    assert (placer.root(parent_id) / "a").read_text() == "merged"
+    assert await merged(4) == first
+
+
+@pytest.mark.parametrize(
+    ("turn_id", "owner_epoch", "is_chat"),
+    [(1, 0, False), (0, 1, False), (-1, 1, True), (1, 0, True)],
+)
+async def test_a_merge_without_its_whole_author_is_refused(
+    placer: Placer, turn_id: int, owner_epoch: int, is_chat: bool
+) -> None:
+    refused = await reason_of(
+        placer.merge(
+            placer.new_id(),
+            placer.new_id(),
+            chat_id=placer.client.chat_id if is_chat else "",
+            turn_id=turn_id,
+            owner_epoch=owner_epoch,
+        )
+    )
+    assert refused == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST")
