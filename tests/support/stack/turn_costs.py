@@ -27,6 +27,11 @@ NODES_S_MAX = 60.0
 CHATS_AT_ONCE = 8
 BURSTS_MAX = 30
 SEVERAL_TURNS = 4
+# How a workspace differs, and the facts of its chat, for the comparison of its instructions: both
+# are read once some seconds after the first command in a workspace.
+AFTER_WARM_UP = ("SET diff_status", "AS has_scratch")
+WARM_UP_QUIET_S = 4.0
+WARM_UP_S_MAX = 60.0
 BEHIND_TURNS = ("chat.chat_partials", "chat.search_progress", "chat.schedules", "chat.goals")
 
 
@@ -65,6 +70,7 @@ async def turn_costs(
     async with logging_statements(watched.connection, log_file) as log:
         await _until_nodes_are_known(watched)
         await _warm_connections(watched, text, log)
+        await _until_warm_up_is_over(watched, log)
         # This one also notes that the API key is in use, as happens once a minute.
         await _run(watched, chat_id, text)
         found = []
@@ -101,6 +107,17 @@ async def _warm_connections(watched: FaultyStack, text: str, log: StatementLog) 
         if not any(_is_introspection(each) for each in log.read()):
             return
     raise AssertionError(f"connections are new after {BURSTS_MAX} times {CHATS_AT_ONCE} turns")
+
+
+async def _until_warm_up_is_over(watched: FaultyStack, log: StatementLog) -> None:
+    """Wait until nothing more is looked up or kept behind the turns of the chats that warmed up."""
+    async with asyncio.timeout(WARM_UP_S_MAX):
+        while True:
+            log.skip()
+            await watched.pause(WARM_UP_QUIET_S)
+            texts = [text for each in log.read() for text in each.statements]
+            if not any(mark in text for text in texts for mark in AFTER_WARM_UP):
+                return
 
 
 async def _run_all(watched: FaultyStack, chat_ids: Sequence[str], text: str) -> None:

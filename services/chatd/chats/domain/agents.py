@@ -1,6 +1,5 @@
 """Agents: children that a chat starts to work for it."""
 
-import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,11 +15,6 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner
 
 #: Stops an agent for good: a message that its parent queued must not start it again.
 STOP_AGENT: Final = Interrupt(MessageId(0), None, drops_queue=True)
-
-
-def agent_id_of(execution_id: ExecutionId) -> ChatId:
-    """Return the id of the agent that a call starts."""
-    return ChatId(str(uuid.uuid5(uuid.UUID(execution_id), "agent")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from typing import Final
 import asyncpg
 import msgspec
 
+from chatd.chats.agent_ids import agent_id_of
 from chatd.chats.domain.agents import (
     Agent,
     AgentLimits,
     AgentsRefused,
     AgentWait,
     SpawnRequest,
-    agent_id_of,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.domain.errors import FenceLost

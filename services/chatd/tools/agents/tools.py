@@ -12,13 +12,13 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final, Protocol
 
+from chatd.chats.agent_ids import agent_id_of
 from chatd.chats.domain.agents import (
     STOP_AGENT,
     Agent,
     AgentLimits,
     AgentsRefused,
     SpawnRequest,
-    agent_id_of,
     stop_below,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage

@@ -5,7 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest, agent_id_of
+from chatd.chats.agent_ids import agent_id_of
+from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
