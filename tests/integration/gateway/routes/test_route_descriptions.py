@@ -11,7 +11,7 @@ from support.gateway.routes import every_route
 from support.gateway.stack import GatewayStack
 
 PARAMETER = re.compile(r"\{(\w+)\}")
-STANDING_FOR = {"message_id": "1", "purpose": "title"}
+STANDING_FOR = {"message_id": "1", "purpose": "general"}
 
 
 def path_of(route: UserRoute) -> str:
