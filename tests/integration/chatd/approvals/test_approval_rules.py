@@ -181,12 +181,12 @@ async def test_rules_of_others_are_not_shown(served: ServedChats, ada: Person) -
     )
     read_only = (grpc.StatusCode.PERMISSION_DENIED, "CHAT_READ_ONLY")
     unknown = (grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND")
-    for person, refused in ((served.bob, read_only), (ada, unknown)):
-        for request in (
-            api.ListApprovalRulesRequest(scope=CHAT, chat_id=chat.id),
-            creating(CHAT, chat_id=chat.id),
-            changing(CHAT, of_chat.id, chat_id=chat.id, tool="x"),
-            deleting(CHAT, of_chat.id, chat.id),
+    for person, for_writing in ((served.bob, read_only), (ada, unknown)):
+        for request, refused in (
+            (api.ListApprovalRulesRequest(scope=CHAT, chat_id=chat.id), unknown),
+            (creating(CHAT, chat_id=chat.id), for_writing),
+            (changing(CHAT, of_chat.id, chat_id=chat.id, tool="x"), for_writing),
+            (deleting(CHAT, of_chat.id, chat.id), for_writing),
         ):
             problem = await person.refusal(request)
             assert (problem.status, problem.reason) == refused
