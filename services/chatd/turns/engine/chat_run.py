@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from math import ceil
 from typing import assert_never
 
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Revert, Status
@@ -337,8 +338,8 @@ class ChatRun:
             case GiveUp(final):
                 await self._fail(replace(final, attempts=attempt))
             case RetryIn(delay_s):
-                retrying_at = clock.now() + timedelta(seconds=delay_s)
-                delay_ms = round(delay_s * 1000)
+                delay_ms = ceil(delay_s * 1000)
+                retrying_at = clock.now() + timedelta(milliseconds=delay_ms)
                 told = error.turn_error
                 fallback = None if session.state.retry is None else session.state.retry.fallback
                 retry = Retry(

@@ -75,7 +75,7 @@ async def test_c13_a_window_that_is_full_again_and_again_stops_after_three_summa
         ("stop=refusal", ErrorKind.CONTENT_FILTER, 1),
         ("stop=filter", ErrorKind.CONTENT_FILTER, 1),
         ("fail=401*", ErrorKind.AUTH, 1),
-        ("fail=500*", ErrorKind.GENERIC, 25),
+        ("fail=500*", ErrorKind.GENERIC, 13),  # In the ten minutes of an outage.
     ],
 )
 @in_virtual_time
