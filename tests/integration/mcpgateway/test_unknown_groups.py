@@ -12,6 +12,7 @@ from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.rpc import Problem, acting_for, problem_of
 from support.mcpgateway.gateway import MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.logins import CHAT, create_server
+from support.mcpgateway.restrictions import restrict
 
 
 @pytest.fixture
@@ -32,9 +33,8 @@ async def test_servers_of_groups_that_cannot_be_read_are_not_left_out_silently(
     group, url = "01900000-0000-7000-8000-00000000000d", "https://a.example/mcp"
     on = server_pb2.AVAILABILITY_DEFAULT_ON
     none = server_pb2.AUTH_KIND_NONE
-    server_id = await create_server(
-        gateway, url, auth_kind=none, group_ids=[group], availability=on
-    )
+    server_id = await create_server(gateway, url, auth_kind=none, availability=on)
+    await restrict(gateway, server_id, group_ids=[group])
     runtime = gateway.runtime
     with acting_for(MEMBER):
         by_default, stored = [

@@ -12,6 +12,7 @@ from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.rpc import acting_for
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.logins import LoginLab
+from support.mcpgateway.restrictions import restrict
 
 WITHIN_S = 60
 
@@ -34,6 +35,12 @@ async def update(lab: LoginLab, path: str, settings: server_pb2.McpServerSetting
         await lab.gateway.servers.UpdateServer(request)
 
 
+async def restrict_to_admin(lab: LoginLab) -> None:
+    """Let only the administrator use the server, and announce it by another change."""
+    await restrict(lab.gateway, lab.server_id, user_ids=[ADMIN.id])
+    await update(lab, "display_name", server_pb2.McpServerSettings(display_name="Restricted"))
+
+
 @pytest.mark.parametrize("change", ["switched off", "restricted", "login given up"])
 @pytest.mark.parametrize("place", ["here", "at another process"])
 async def test_a_running_call_ends(
@@ -49,8 +56,7 @@ async def test_a_running_call_ends(
             case "switched off":
                 await update(lab, "is_enabled", server_pb2.McpServerSettings())
             case "restricted":
-                allowed = server_pb2.McpServerSettings(user_ids=[ADMIN.id])
-                await update(lab, "user_ids", allowed)
+                await restrict_to_admin(lab)
             case _:
                 await lab.disconnect()
         ended = await running
@@ -67,7 +73,7 @@ async def test_calls_of_users_who_keep_their_access_go_on(lab: LoginLab, other: 
         allowed = tasks.create_task(lab.call("held", ADMIN, gateway=other))
         await lab.issuer.called.acquire()
         await lab.issuer.called.acquire()
-        await update(lab, "user_ids", server_pb2.McpServerSettings(user_ids=[ADMIN.id]))
+        await restrict_to_admin(lab)
         assert (await excluded).outcome == tool_pb2.CALL_OUTCOME_CANCELLED
         assert not allowed.done()
         lab.issuer.call_gate.set()
