@@ -33,6 +33,7 @@ class Login:
     scopes: tuple[str, ...]
     resource: str
     access_tokens: set[str] = field(default_factory=set)
+    old_access_tokens: set[str] = field(default_factory=set)
     refresh_token: str = ""
     old_refresh_tokens: set[str] = field(default_factory=set)
     is_revoked: bool = False
@@ -111,6 +112,7 @@ class FakeAuthorizationServer:
     def expire(self) -> None:
         """Let all access tokens end at once."""
         for login in self.logins:
+            login.old_access_tokens |= login.access_tokens
             login.access_tokens.clear()
 
     def login_of(self, authorization: str) -> Login | None:
@@ -118,6 +120,12 @@ class FakeAuthorizationServer:
         token = authorization.removeprefix("Bearer ")
         found = (each for each in self.logins if token in each.access_tokens)
         return next((each for each in found if not each.is_revoked), None)
+
+    def subject_of(self, authorization: str) -> str:
+        """Return whose access token it is, good or not any more: a call was let in with it."""
+        token = authorization.removeprefix("Bearer ")
+        of_all = ((each, each.access_tokens | each.old_access_tokens) for each in self.logins)
+        return next((each.subject for each, tokens in of_all if token in tokens), "nobody")
 
     async def answer(self, request: Request) -> Response:
         """Answer a request that is not for the MCP server."""
@@ -280,8 +288,8 @@ def _mcp_server(issuer: FakeAuthorizationServer) -> MCPServer:
     @server.tool(structured_output=False)
     async def whoami(context: Context[Any, Any]) -> str:
         """Tell whose token came with the call."""
-        login = issuer.login_of((context.headers or {}).get("authorization", ""))
-        subject = "nobody" if login is None else login.subject
+        # It may have expired since it was checked.
+        subject = issuer.subject_of((context.headers or {}).get("authorization", ""))
         issuer.calls.append(subject)
         issuer.called.release()
         await issuer.call_gate.wait()
