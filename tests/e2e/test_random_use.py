@@ -3,8 +3,8 @@
 Each has chats and workspaces, one chat is shared, and now and then one tries to change what belongs
 to the other, which must be refused.
 
-`--full-size` does many times as much, for minutes, and `--seed N` something else. What the actors do
-is decided by the seed; who is first where they meet is not.
+`--full-size` does many times as much, for minutes, and `--seed N` something else. What the actors
+do is decided by the seed; who is first where they meet is not.
 """
 
 import asyncio
