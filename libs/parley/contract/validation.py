@@ -55,10 +55,7 @@ def violations_of(message: Message) -> tuple[RuleViolation, ...]:
 
 
 def value_check_of(field: FieldDescriptor, rules: Rules) -> ValueCheck | None:
-    """Return the check of one value that was given for a field or as an item of it.
-
-    None means that it has no rules. A list as a whole is checked by `items_check_of`.
-    """
+    """Return the check of a value that was given for a field, or as an item of it; None for any."""
     if field.GetOptions().Extensions[options_pb2.json].not_found_reason:
         return None
     check_value, has_presence = _value_check(field, rules), field.has_presence
@@ -74,15 +71,6 @@ def value_check_of(field: FieldDescriptor, rules: Rules) -> ValueCheck | None:
         return None if check_value is None else check_value(value)
 
     return check
-
-
-def items_check_of(rules: Rules) -> ValueCheck | None:
-    """Return the check of a list as a whole; None if it has no rules."""
-    return _repetition if rules.is_unique else None
-
-
-def _repetition(items: Any) -> str | None:
-    return "must not contain an item twice" if len(set(items)) < len(items) else None
 
 
 @cache
@@ -170,8 +158,8 @@ def _list_check(field: FieldDescriptor, rules: Rules) -> MessageCheck | None:
             # The items of a list that is too long are not checked: there may be millions.
             found.append(RuleViolation(f"{prefix}{name}", problem))
             return
-        if rules.is_unique and (problem := _repetition(items)) is not None:
-            found.append(RuleViolation(f"{prefix}{name}", problem))
+        if rules.is_unique and len(set(items)) < len(items):
+            found.append(RuleViolation(f"{prefix}{name}", "must not contain an item twice"))
         for index, item in enumerate(items):
             if len(found) >= VIOLATIONS_MAX:
                 return

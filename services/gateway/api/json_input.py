@@ -24,7 +24,7 @@ from gateway.api.json_output import TIMESTAMP, TYPE
 from gateway.http.problems.rule_errors import PROBLEM_OF, ProblemOf
 from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
 from parley.contract.rules import JSON_INTEGERS, UUID_PATTERN, Rules
-from parley.contract.validation import items_check_of, value_check_of
+from parley.contract.validation import value_check_of
 
 #: A JSON object whose members are not decoded.
 JsonObject = dict[str, msgspec.Raw]
@@ -249,8 +249,7 @@ def value_type(field: JsonField) -> Any:
         return _sized(dict[keys, values], rules)  # type: ignore[valid-type]
     if field.descriptor.is_repeated:
         items = _item_type(field)
-        sized = _sized(tuple[items, ...], rules)  # type: ignore[valid-type]
-        return _checked(sized, items_check_of(rules))
+        return _sized(tuple[items, ...], rules)  # type: ignore[valid-type]
     return _item_type(field)
 
 
@@ -290,13 +289,9 @@ def _scalar_type(descriptor: FieldDescriptor, rules: Rules, field: JsonField) ->
     if descriptor.enum_type is not None or field.options.decimal_max:
         return kind
     check = value_check_of(descriptor, rules)
-    return _checked(kind, check and _of_json(descriptor, field, check))
-
-
-def _checked(kind: Any, problem_of: ProblemOf | None) -> Any:
-    if problem_of is None:
+    if check is None:
         return kind
-    return Annotated[kind, msgspec.Meta(extra={PROBLEM_OF: problem_of})]
+    return Annotated[kind, msgspec.Meta(extra={PROBLEM_OF: _of_json(descriptor, field, check)})]
 
 
 def _of_json(descriptor: FieldDescriptor, field: JsonField, check: ProblemOf) -> ProblemOf:
