@@ -68,7 +68,7 @@ def unfair(found: Mapping[str, WayFigures], ratio_max: float) -> list[str]:
 
 def table(found: Mapping[str, WayFigures]) -> list[str]:
     """Return the lines of a table, one for each way and kind of turns."""
-    rows = [COLUMNS]
+    rows: list[tuple[str, ...]] = [COLUMNS]
     for way, each in found.items():
         for kind, ratio in each.ratios().items():
             times = (each.without_ms[kind], each.during_ms.get(kind, []))
