@@ -73,10 +73,19 @@ def complaints(stack: LocalStack) -> list[str]:
     return found
 
 
-def random_user(
-    stack: LocalStack, user_id: str, key: str, rng: random.Random, results: Results
-) -> RandomUser:
+def two_members(stack: LocalStack, rng: random.Random) -> tuple[RandomUser, RandomUser]:
+    """Return two users who know each other; administrators may stop workspaces of others."""
+    results = Results()
+    first, second = (new_member(stack, login, rng, results) for login in ("rose", "otto"))
+    first.others.append(second)
+    second.others.append(first)
+    return first, second
+
+
+def new_member(stack: LocalStack, login: str, rng: random.Random, results: Results) -> RandomUser:
     """Return a user who knows of nothing yet."""
+    user_id = new_user(stack, login)
+    key = call(stack, "POST", "/api/v1/me/api-keys", {"name": "all"}, login=login)["key"]
     templates = call(stack, "GET", "/api/v1/templates", key=key)["items"]
     (scratch,) = [each["id"] for each in templates if each["name"] == "scratch"]
     call(stack, "POST", "/api/v1/me/approval-rules", ASKING_RULE, key=key)
@@ -85,36 +94,22 @@ def random_user(
     return RandomUser(user_id, client, rng, scratch, results)
 
 
-def two_users(stack: LocalStack, rng: random.Random) -> tuple[RandomUser, RandomUser]:
-    """Return the owner of the installation and a member, who know each other."""
-    results = Results()
-    owner_id = call(stack, "GET", "/api/v1/me")["id"]
-    owner_key = stack.home.api_key_file.read_text().strip()
-    member_id = new_user(stack, "rose")
-    member_key = call(stack, "POST", "/api/v1/me/api-keys", {"name": "all"}, login="rose")["key"]
-    owner = random_user(stack, owner_id, owner_key, rng, results)
-    member = random_user(stack, member_id, member_key, rng, results)
-    owner.others.append(member)
-    member.others.append(owner)
-    return owner, member
-
-
 async def test_random_use_ends_no_process_and_breaks_nothing(
     two_chatd: LocalStack, pytestconfig: pytest.Config
 ) -> None:
     seed = pytestconfig.getoption("--seed")
     actions = ACTIONS_FULL if pytestconfig.getoption("--full-size") else ACTIONS
     rng = random.Random(SEED if seed is None else seed)
-    owner, member = await asyncio.to_thread(two_users, two_chatd, rng)
+    owner, reader = await asyncio.to_thread(two_members, two_chatd, rng)
     results = owner.results
     before = {each["pid"]: each["service"] for each in two_chatd.status()["processes"]}
     await share_a_chat(owner)
-    await use_at_random((owner, member), WEIGHTS, actions, ACTORS)
-    for user in (owner, member):
+    await use_at_random((owner, reader), WEIGHTS, actions, ACTORS)
+    for user in (owner, reader):
         await come_to_rest(user.client)
     shared = f"{CHATS}/{results.shared_chat_id}"
-    read = await member.client.request("GET", shared)
-    written = await member.client.request("POST", f"{shared}/messages", content(member))
+    read = await reader.client.request("GET", shared)
+    written = await reader.client.request("POST", f"{shared}/messages", content(reader))
     after = two_chatd.status()["processes"]
     connection = await asyncpg.connect(two_chatd.endpoints()["database"])
     taken_over = await connection.fetch("SELECT chat_id FROM chat.chat_exec WHERE takeovers > 0")

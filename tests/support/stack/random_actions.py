@@ -236,7 +236,7 @@ WEIGHTS: dict[Action, int] = {
     to_chat("compact", "POST", "/compact"): 1,
     to_chat("reconcile", "POST", "/reconcile"): 1,
     to_chat("read", "GET", "", lambda _: None): 4,
-    to_chat("mark read", "PUT", "/read", lambda _: {"message_id": 1}): 1,
+    to_chat("mark read", "PUT", "/read", lambda _: {"last_message_id": 1}): 1,
     delete: 14,
     fork: 5,
     revert: 5,
