@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from chatd.chats.domain.chat import NewMessage, PendingCall, Status
+from chatd.chats.domain.chat import NewMessage, PendingCall, RevertKind, Status
 from chatd.chats.domain.commands import (
     AnswerAction,
     Approved,
@@ -195,7 +195,9 @@ class User:
 
     async def _undo(self) -> None:
         """Return to where the chat was before its newest revert."""
-        undone_id = next(reversed(self._chat.reverts))
+        done = self._chat.reverts
+        undoable = [key for key, each in done.items() if each.revert.kind is RevertKind.HISTORY]
+        undone_id = (undoable or list(done))[-1]
         request = self._new_request(is_message=False)
         revert_id = self._revert_id(request)
         await self._request(
