@@ -100,6 +100,10 @@ class Lockstep(ChatMachine):
         except ChatError as error:
             stored_refusal = error
         assert type(stored_refusal) is type(refusal)
+        if refusal is not None:
+            state = self.run(self.stored.state(self.chat_id))
+            assert without_times(replace(state, chat_id=CHAT)) == without_times(self.chat.state)
+            return
         stored, known = self.run(self.everything()), self.known()
         for name, value in known.items():
             assert stored[name] == value, f"{name} after {command}"
