@@ -22,9 +22,9 @@ def demo_process(port: int, **variables: str) -> "Iterator[subprocess.Popen[byte
 
 
 @contextlib.contextmanager
-def session_process(port: int, transport: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """Run a server of the handshake era, which keeps sessions; the transport is mcp or sse."""
-    with _process([str(SESSION_SERVER), str(port), transport], {}) as process:
+def session_process(port: int, kind: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run a server of the handshake era that keeps sessions (mcp or sse), or a modern one."""
+    with _process([str(SESSION_SERVER), str(port), kind], {}) as process:
         yield process
 
 

@@ -1,9 +1,12 @@
-"""A program: an MCP server of the handshake era that keeps sessions and tells what befell it.
+"""A program: an MCP server that tells what befell it.
 
-python mcp_session_server.py PORT mcp|sse
+It is of the handshake era and keeps sessions, over HTTP or SSE, or it is a modern one without them.
+
+python mcp_session_server.py PORT mcp|sse|modern
 """
 
 import asyncio
+import itertools
 import logging
 import sys
 from collections import Counter
@@ -12,7 +15,10 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+TALK_S = 0.1
+
 seen: Counter[str] = Counter()
+released = asyncio.Event()
 server = MCPServer("sessions")
 
 
@@ -24,21 +30,54 @@ def add(a: int, b: int) -> str:
 
 @server.tool(structured_output=False)
 def count(what: str) -> str:
-    """Tell how often something happened: `discover`, `sessions`, `deleted`, `wait`, `cancelled`."""
+    """Tell how often something happened.
+
+    That is one of `discover`, `sessions`, `deleted`, `wait`, `cancelled`, `talk` and `silenced`.
+    """
     return str(seen[what])
 
 
 @server.tool(structured_output=False)
 async def wait(context: Context[None, None]) -> str:
-    """Tell of progress, then wait for ever."""
+    """Tell of progress, then wait until all calls are released."""
     seen["wait"] += 1
     await context.report_progress(1, 2, "half")
     try:
-        await asyncio.Event().wait()
+        await released.wait()
     except asyncio.CancelledError:
         seen["cancelled"] += 1
         raise
+    return "released"
+
+
+@server.tool(structured_output=False)
+def release() -> str:
+    """Let all calls end that wait."""
+    released.set()
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def talk(context: Context[None, None]) -> str:
+    """Tell of progress for ever."""
+    seen["talk"] += 1
+    try:
+        for number in itertools.count(1):
+            await context.report_progress(number)
+            await asyncio.sleep(TALK_S)  # noqa: TID251 (a program of its own)
+    except asyncio.CancelledError:
+        seen["silenced"] += 1
+        raise
     return "never"
+
+
+@server.tool(structured_output=False)
+async def grow(context: Context[None, None]) -> str:
+    """Add a tool, and announce it to everyone who listens."""
+    server.add_tool(lambda: "", name="grown", description="New.")
+    await context.notify_tools_changed()
+    await context.session.send_tool_list_changed()
+    return "grown"
 
 
 class HandshakeOnly:
@@ -62,11 +101,13 @@ class HandshakeOnly:
         await self._application(scope, receive, send)
 
 
-def main(port: str, transport: str) -> None:
+def main(port: str, kind: str) -> None:
     """Serve until killed."""
-    application = server.sse_app() if transport == "sse" else server.streamable_http_app()
+    application: ASGIApp = server.sse_app() if kind == "sse" else server.streamable_http_app()
+    if kind != "modern":
+        application = HandshakeOnly(application)
     logging.getLogger().setLevel(logging.ERROR)
-    uvicorn.run(HandshakeOnly(application), host="127.0.0.1", port=int(port), log_level="error")
+    uvicorn.run(application, host="127.0.0.1", port=int(port), log_level="error")
 
 
 if __name__ == "__main__":
