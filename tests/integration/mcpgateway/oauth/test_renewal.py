@@ -14,8 +14,9 @@ from parley.api.mcp.v1 import authorization_service_pb2 as api
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.postgres import Database
 from parley.secrets import Keyring, SecretBox
-from support.mcpgateway.gateway import mcp_gateway
-from support.mcpgateway.logins import LoginLab
+from support.mcpgateway.authorization_server import FakeAuthorizationServer
+from support.mcpgateway.logins import LoginLab, create_server
+from support.mcpgateway.processes import gateway_process
 
 CALLS = 20
 DEAD = "01900000-0000-7000-8000-0000000000dd"
@@ -31,26 +32,33 @@ async def expire_stored(database: Database) -> None:
 
 
 async def test_twenty_calls_in_two_processes_renew_a_login_once(
-    lab: LoginLab, database: Database, mcp_database: str, tmp_path: Path
+    issuer: FakeAuthorizationServer, database: Database, mcp_database: str, tmp_path: Path
 ) -> None:
-    other = tmp_path / "two"
-    other.mkdir(mode=0o700)
-    shutil.copy(lab.gateway.settings.master_key_file, other / "master.json")
-    async with mcp_gateway(other, mcp_database, allowed=lab.issuer.place) as second:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for directory in (one, two):
+        directory.mkdir(mode=0o700)
+    Keyring.generate().save(one / "master.json")
+    shutil.copy(one / "master.json", two / "master.json")
+    async with (
+        gateway_process(one, mcp_database, allowed=issuer.place) as first,
+        gateway_process(two, mcp_database, allowed=issuer.place) as second,
+    ):
+        limits = {"calls_per_user_max": 64}
+        lab = LoginLab(first, issuer, await create_server(first, issuer.mcp_url, limits=limits))
         await lab.log_in()
-        for number, gateway in enumerate((lab.gateway, second)):
+        for number, gateway in enumerate((first, second)):
             await lab.call(f"before-{number}", gateway=gateway)
-        lab.issuer.expire()
+        issuer.expire()
         await expire_stored(database)
         async with asyncio.TaskGroup() as tasks:
             calls = [
-                tasks.create_task(lab.call(str(number), gateway=(lab.gateway, second)[number % 2]))
+                tasks.create_task(lab.call(str(number), gateway=(first, second)[number % 2]))
                 for number in range(CALLS)
             ]
         assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
-    assert lab.issuer.calls == ["alice"] * (CALLS + 2)
-    assert len(lab.issuer.refreshes) == 1
-    assert [login.is_revoked for login in lab.issuer.logins] == [False]
+    assert issuer.calls == ["alice"] * (CALLS + 2)
+    assert len(issuer.refreshes) == 1
+    assert [login.is_revoked for login in issuer.logins] == [False]
 
 
 async def test_a_refused_token_is_renewed_once_and_the_call_repeated(lab: LoginLab) -> None:
