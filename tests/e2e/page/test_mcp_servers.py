@@ -86,6 +86,42 @@ async def test_a_call_whose_login_ended_goes_on_after_connecting_again(
         assert issuer.calls == ["alice", "alice"]
 
 
+async def test_a_declined_login_is_told_and_another_one_adds_what_the_server_lacks(
+    stack: LocalStack, chromium: Browser, page: Page
+) -> None:
+    async with fake_authorization_server() as issuer:
+        server_id = await added(
+            stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2"
+        )
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.click("button", "Connect")
+        window = await chromium.window_at(f"{issuer.url}/authorize")
+        await window.click("a", "Decline")
+        await window.see("That did not work")
+        await window.see("Not today.")
+        await page.see("The login failed. Its window says why.")
+        await page.find(".badge", "Not connected")
+        assert issuer.forms == []
+        await window.close()
+        await page.click("button", "Connect")
+        await agreed(chromium, page, issuer.url)
+        await page.find(".badge", "Connected")
+
+        issuer.needed_scope = "more"
+        path = f"/api/v1/mcp/servers/{server_id}/tools/call"
+        body = {"original_name": "secret", "arguments": {}}
+        lacking = await asyncio.to_thread(call, stack, "POST", path, body, login="paula")
+        assert lacking["reason"] == "INSUFFICIENT_SCOPE"
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.find(".badge", "Needs more permissions")
+        await page.click("button", "Connect again")
+        await agreed(chromium, page, issuer.url)
+        await page.find(".badge", "Connected")
+        assert issuer.logins[-1].scopes == ("tools", "offline_access", "more")
+        done = await asyncio.to_thread(call, stack, "POST", path, body, login="paula")
+        assert done["content"] == [{"type": "text", "text": "42"}]
+
+
 async def agreed(chromium: Browser, page: Page, issuer: str) -> None:
     """Agree in the window of a login, and wait until it is closed."""
     window = await chromium.window_at(f"{issuer}/authorize")
