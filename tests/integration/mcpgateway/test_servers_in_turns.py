@@ -17,6 +17,7 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.engine.preparation import require_servers
+from mcpgateway.runtime.catalogues import TTL_S
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.clock import FakeClock
@@ -214,6 +215,24 @@ async def test_a_server_with_sessions_that_announces_other_tools_is_asked_again(
                 is_listening = json.loads(said.content_json)[0]["text"] == "1"
             await called(gateway, MEMBER, server_id, "grow")
             while "well__grown" not in await names_of_next_turn(gateway):
+                pass
+
+
+async def test_a_server_that_announces_nothing_is_asked_again_after_a_while(
+    tmp_path: Path, mcp_database: str
+) -> None:
+    clock = FakeClock()
+    async with (
+        everything_server() as every,
+        mcp_gateway(tmp_path, mcp_database, allowed=every.place, clock=clock) as gateway,
+    ):
+        await created(gateway, "well", every.url)
+        assert "well__silent" not in await names_of_next_turn(gateway)
+        every.server.add_tool(lambda: "", name="silent", description="New.")
+        assert "well__silent" not in await names_of_next_turn(gateway)
+        clock.advance(TTL_S + 1)
+        async with asyncio.timeout(30):
+            while "well__silent" not in await names_of_next_turn(gateway):
                 pass
 
 

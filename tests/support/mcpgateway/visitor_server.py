@@ -26,12 +26,14 @@ class VisitorServer:
         keys: The values of the header `X-Key` that came, with how many requests had them.
         cookies: The cookies that came back, of which each response sets another.
         sessions: The sessions of calls, by what the calls said.
+        forgotten: Sessions that it does not know any more.
     """
 
     url: str
     keys: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     cookies: list[str] = field(default_factory=list)
     sessions: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    forgotten: set[str] = field(default_factory=set)
 
     @property
     def place(self) -> str:
@@ -50,11 +52,13 @@ class MarksVisitors:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Note who comes, and fill in the name of the session."""
         headers = {name: value.decode() for name, value in scope.get("headers", ())}
-        if headers.get(b"mcp-method") == "server/discover":
-            await send({"type": "http.response.start", "status": 400, "headers": []})
+        session = headers.get(b"mcp-session-id", "")
+        is_discovery = headers.get(b"mcp-method") == "server/discover"
+        if is_discovery or session in self._server.forgotten:
+            status = 400 if is_discovery else 404
+            await send({"type": "http.response.start", "status": status, "headers": []})
             await send({"type": "http.response.body", "body": b""})
             return
-        session = headers.get(b"mcp-session-id", "")
         if scope["type"] == "http":
             self._server.keys[headers.get(b"x-key", "")] += 1
             self._server.cookies += [headers[b"cookie"]] if b"cookie" in headers else []

@@ -73,8 +73,9 @@ async def test_a_tools_own_error_and_an_unknown_tool_are_answers(demo_url: str) 
             target, "get_current_time", b'{"timezone":"Nowhere"}', nothing, nobody
         )
         unknown = await sessions.call_tool(target, "nope", b"{}", nothing, nobody)
+        missing = await sessions.call_tool(target, "get_current_time", b"{}", nothing, nobody)
 
-    assert wrong.is_error
+    assert (wrong.is_error, missing.is_error) == (True, True)
     assert unknown == ToolAnswer(True, (TextPart("Unknown tool: nope"),))
 
 
@@ -335,14 +336,15 @@ async def test_a_server_that_never_answers_times_out() -> None:
         (b"503 Service Unavailable", Reason.CONNECT_FAILED),
     ],
 )
-async def test_a_refusal_by_status_says_why(status: bytes, reason: Reason) -> None:
+@pytest.mark.parametrize("kind", ["mcp", "sse"])
+async def test_a_refusal_by_status_says_why(status: bytes, reason: Reason, kind: str) -> None:
     port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
+    url, transport = place_of(kind, port)
     response = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
 
     async with raw_server(port, lambda _: response), sessions_to(url) as sessions:
         with pytest.raises(UpstreamFailed) as caught:
-            await sessions.list_tools(target_of(url))
+            await sessions.list_tools(target_of(url, transport=transport))
 
     assert caught.value.reason is reason
 
