@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from gateway.web.mcp_logins import CONTENT_POLICY
 from mcpgateway.oauth.domain.flows import FLOW_LIFETIME
+from mcpgateway.servers.groups import TTL_S
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from parley.identity import ServiceName, SigningKey, TrustFile
 from parley.postgres import migrate
@@ -171,14 +172,19 @@ async def test_a_login_is_not_finished_after_an_administrator_changed_the_server
 
 
 async def test_a_user_who_left_the_group_of_a_server_can_give_up_a_login(whole: Whole) -> None:
-    ada = await invited(whole.stack, "ada")
-    await ada.open(await begun(whole, ada))
-    owner = whole.stack.owner
+    ada, owner = await invited(whole.stack, "ada"), whole.stack.owner
+    users = (await owner.request("GET", "/api/v1/users")).json()["items"]
+    [user_id] = [each["id"] for each in users if each["login"] == "ada"]
     group = (await owner.request("POST", "/api/v1/groups", {"name": "one"})).json()["id"]
-    limited = await owner.request("PATCH", f"{SERVERS}/{whole.server_id}", {"group_ids": [group]})
-    assert limited.status == 200, limited.body
+    member, server = f"/api/v1/groups/{group}/members/{user_id}", f"{SERVERS}/{whole.server_id}"
+    assert (await owner.request("PUT", member)).status < 300
+    assert (await owner.request("PATCH", server, {"group_ids": [group]})).status == 200
+    assert (await ada.open(await begun(whole, ada))).status == 200
+    assert (await owner.request("DELETE", member)).status == 204
+    # No notice comes from this gateway, so what is known of the group has to grow old.
+    whole.stack.clock.advance(TTL_S + 1)
     whole.issuer.answers["/revoke"] = Response("a secret text", status_code=500)
-    seen = await ada.call("GET", f"{SERVERS}/{whole.server_id}")
+    seen = await ada.call("GET", server)
     gone = await ada.call("DELETE", whole.path)
     again = await ada.call("DELETE", whole.path)
 
