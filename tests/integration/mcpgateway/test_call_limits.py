@@ -19,7 +19,7 @@ from parley.rpc import acting_for
 from support.host.ports import free_port
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.server_calls import called
-from support.mcpgateway.servers import START_S_MAX, session_process, until_listening
+from support.mcpgateway.servers import START_S_MAX, kind_process, until_listening
 from support.mcpgateway.session_calls import KINDS, place_of
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ async def lab(tmp_path: Path, mcp_database: str) -> AsyncIterator[Lab]:
     ports = {kind: free_port() for kind in KINDS}
     with ExitStack() as processes:
         for kind, port in ports.items():
-            processes.enter_context(session_process(port, kind))
+            processes.enter_context(kind_process(port, kind))
         for port in ports.values():
             await until_listening(port)
         async with mcp_gateway(tmp_path, mcp_database, allowed="127.0.0.0/8") as gateway:
@@ -108,7 +108,7 @@ async def test_progress_puts_off_the_idle_limit_and_not_the_hard_one_and_servers
     lab: Lab,
 ) -> None:
     async with asyncio.timeout(START_S_MAX), asyncio.TaskGroup() as tasks:
-        silent = {kind: tasks.create_task(lab.call(kind, "wait")) for kind in KINDS}
+        silent = {kind: tasks.create_task(lab.call(kind, "hold")) for kind in KINDS}
         talking = {kind: tasks.create_task(lab.call(kind, "talk")) for kind in KINDS}
     idle, limit = timedelta(milliseconds=IDLE_MS), timedelta(milliseconds=LIMIT_MS)
     for kind in KINDS:

@@ -28,7 +28,7 @@ from support.mcpgateway.everything_server import everything_server
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.restrictions import restrict
 from support.mcpgateway.server_calls import called
-from support.mcpgateway.servers import raw_server, session_process, until_listening
+from support.mcpgateway.servers import kind_process, raw_server, until_listening
 from support.mcpgateway.session_calls import KINDS, place_of
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
@@ -196,7 +196,7 @@ async def test_a_server_of_each_kind_that_announces_other_tools_is_asked_again(
 ) -> None:
     port = free_port()
     transport = server_pb2.TRANSPORT_SSE if kind == "sse" else server_pb2.TRANSPORT_STREAMABLE_HTTP
-    with session_process(port, kind):
+    with kind_process(port, kind):
         await until_listening(port)
         async with (
             asyncio.timeout(60),

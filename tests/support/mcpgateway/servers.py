@@ -22,9 +22,9 @@ def demo_process(port: int, **variables: str) -> "Iterator[subprocess.Popen[byte
 
 
 @contextlib.contextmanager
-def session_process(port: int, kind: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """Run a server of the handshake era that keeps sessions (mcp or sse), or a modern one."""
-    with _process([str(SESSION_SERVER), str(port), kind], {}) as process:
+def session_process(port: int, transport: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run a server of the handshake era, which keeps sessions; the transport is mcp or sse."""
+    with _process([str(SESSION_SERVER), str(port), transport], {}) as process:
         yield process
 
 
@@ -41,6 +41,15 @@ def eliciting_process(port: int, kind: str) -> "Iterator[subprocess.Popen[bytes]
     """Run a server whose tools ask; the kind is modern, mcp (with sessions) or sse."""
     path = {"PYTHONPATH": str(Path(__file__).parents[2])}
     module = ["-m", "support.mcpgateway.eliciting_server"]
+    with _process([*module, str(port), kind], path) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def kind_process(port: int, kind: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run the server of `kinds_server`: modern, mcp (with sessions) or sse."""
+    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    module = ["-m", "support.mcpgateway.kinds_server"]
     with _process([*module, str(port), kind], path) as process:
         yield process
 

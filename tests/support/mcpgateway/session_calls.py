@@ -54,7 +54,7 @@ async def sessions_to(url: str) -> AsyncIterator[Sessions]:
 
 
 async def counted(sessions: Sessions, target: Target, what: str) -> int:
-    """Ask a server of `session_process` how often something happened to it."""
+    """Ask a server of sessions or kinds how often something happened to it."""
     arguments = msgspec.json.encode({"what": what})
     answer = await sessions.call_tool(target, "count", arguments, nothing, nobody)
     (part,) = answer.parts

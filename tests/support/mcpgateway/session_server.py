@@ -1,12 +1,9 @@
-"""A program: an MCP server that tells what befell it.
+"""A program: an MCP server of the handshake era that keeps sessions and tells what befell it.
 
-It is of the handshake era and keeps sessions, over HTTP or SSE, or it is a modern one without them.
-
-python mcp_session_server.py PORT mcp|sse|modern
+python mcp_session_server.py PORT mcp|sse
 """
 
 import asyncio
-import itertools
 import logging
 import sys
 from collections import Counter
@@ -15,10 +12,7 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-TALK_S = 0.1
-
 seen: Counter[str] = Counter()
-released = asyncio.Event()
 server = MCPServer("sessions")
 
 
@@ -30,54 +24,21 @@ def add(a: int, b: int) -> str:
 
 @server.tool(structured_output=False)
 def count(what: str) -> str:
-    """Tell how often something happened.
-
-    That is one of `discover`, `sessions`, `deleted`, `wait`, `cancelled`, `talk` and `silenced`.
-    """
+    """Tell how often something happened: `discover`, `sessions`, `deleted`, `wait`, `cancelled`."""
     return str(seen[what])
 
 
 @server.tool(structured_output=False)
 async def wait(context: Context[None, None]) -> str:
-    """Tell of progress, then wait until all calls are released."""
+    """Tell of progress, then wait for ever."""
     seen["wait"] += 1
     await context.report_progress(1, 2, "half")
     try:
-        await released.wait()
+        await asyncio.Event().wait()
     except asyncio.CancelledError:
         seen["cancelled"] += 1
         raise
-    return "released"
-
-
-@server.tool(structured_output=False)
-def release() -> str:
-    """Let all calls end that wait."""
-    released.set()
-    return "done"
-
-
-@server.tool(structured_output=False)
-async def talk(context: Context[None, None]) -> str:
-    """Tell of progress for ever."""
-    seen["talk"] += 1
-    try:
-        for number in itertools.count(1):
-            await context.report_progress(number)
-            await asyncio.sleep(TALK_S)  # noqa: TID251 (a program of its own)
-    except asyncio.CancelledError:
-        seen["silenced"] += 1
-        raise
     return "never"
-
-
-@server.tool(structured_output=False)
-async def grow(context: Context[None, None]) -> str:
-    """Add a tool, and announce it to everyone who listens."""
-    server.add_tool(lambda: "", name="grown", description="New.")
-    await context.notify_tools_changed()
-    await context.session.send_tool_list_changed()
-    return "grown"
 
 
 class HandshakeOnly:
@@ -101,13 +62,11 @@ class HandshakeOnly:
         await self._application(scope, receive, send)
 
 
-def main(port: str, kind: str) -> None:
+def main(port: str, transport: str) -> None:
     """Serve until killed."""
-    application: ASGIApp = server.sse_app() if kind == "sse" else server.streamable_http_app()
-    if kind != "modern":
-        application = HandshakeOnly(application)
+    application = server.sse_app() if transport == "sse" else server.streamable_http_app()
     logging.getLogger().setLevel(logging.ERROR)
-    uvicorn.run(application, host="127.0.0.1", port=int(port), log_level="error")
+    uvicorn.run(HandshakeOnly(application), host="127.0.0.1", port=int(port), log_level="error")
 
 
 if __name__ == "__main__":

@@ -299,14 +299,16 @@ async def test_a_patch_keeps_secrets_an_empty_text_clears_and_another_kind_clear
         True,
         "client",
     )
-    cleared = await patched({"description": "", "oauth": {"client_id": ""}})
-    assert (cleared["description"], cleared["oauth"]["client_id"]) == ("", "")
+    cleared = await patched({"description": ""})
+    assert cleared["description"] == ""
     assert cleared["stored_credentials"]["has_oauth_client_secret"]
-    assert not (await patched({"credentials": {"oauth_client_secret": ""}}))["stored_credentials"][
-        "has_oauth_client_secret"
-    ]
+    without_secret = await patched({"credentials": {"oauth_client_secret": ""}})
+    assert not without_secret["stored_credentials"]["has_oauth_client_secret"]
+    without_client = await patched({"oauth": {"client_id": "", "scopes": ["a"]}})
+    assert (without_client["oauth"]["client_id"], without_client["oauth"]["scopes"]) == ("", ["a"])
 
-    await patched({"credentials": {"oauth_client_secret": SECRET}})
+    oauth = {"client_id": "client"}
+    await patched({"oauth": oauth, "credentials": {"oauth_client_secret": SECRET}})
     key = {"auth_kind": "api_key", "api_key_header": "X-Key", "credentials": {"api_key": SECRET}}
     with_key = await patched(key)
     assert (with_key["oauth"], with_key["stored_credentials"]) == (

@@ -10,7 +10,7 @@ from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Reason, Target
 from support.host.ports import free_port
 from support.mcpgateway.answers import nobody, nothing
-from support.mcpgateway.servers import session_process, until_listening
+from support.mcpgateway.servers import kind_process, until_listening
 from support.mcpgateway.session_calls import KINDS, Seen, failure_of, place_of, sessions_to
 from support.mcpgateway.values import a_server, a_target
 
@@ -32,18 +32,18 @@ async def test_a_killed_server_is_known_soon_keeps_nothing_busy_and_is_met_again
     url, transport = place_of(kind, port)
     target = a_target(a_server(url=url, transport=transport))
     async with sessions_to(url) as sessions:
-        with session_process(port, kind) as process:
+        with kind_process(port, kind) as process:
             await until_listening(port)
             assert await add(sessions, target) == ADDED
             tasks_before = len(asyncio.all_tasks())
             async with asyncio.TaskGroup() as tasks:
-                failing = tasks.create_task(failure_of(sessions, target, "wait", seen))
+                failing = tasks.create_task(failure_of(sessions, target, "hold", seen))
                 await seen.first.wait()
                 process.kill()
                 killed_s = time.monotonic()
             known_s = time.monotonic() - killed_s
         began_s, used_s = time.monotonic(), time.process_time()
-        with session_process(port, kind):
+        with kind_process(port, kind):
             await until_listening(port)
             busy = (time.process_time() - used_s) / (time.monotonic() - began_s)
             assert await add(sessions, target) == ADDED

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,15 +24,6 @@ DISCOVERED = {
 }
 
 
-def answer_to(request: bytes, page: Callable[[], dict[str, Any]]) -> bytes:
-    """Answer one HTTP request; a listing with a page."""
-    asked = json.loads(request.partition(b"\r\n\r\n")[2])
-    result = page() if asked["method"] == "tools/list" else DISCOVERED
-    body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    return head % len(body) + body
-
-
 class Server:
     """Answers each page with new tools, and always names another page."""
 
@@ -44,7 +34,11 @@ class Server:
 
     def answer(self, request: bytes) -> bytes:
         """Answer one HTTP request."""
-        return answer_to(request, self._page)
+        asked = json.loads(request.partition(b"\r\n\r\n")[2])
+        result = self._page() if asked["method"] == "tools/list" else DISCOVERED
+        body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        return head % len(body) + body
 
     def _page(self) -> dict[str, Any]:
         self.pages += 1
@@ -74,28 +68,3 @@ async def test_a_listing_ends_at_its_bounds(
         catalogue = await sessions.list_tools(a_target(a_server(url=url)))
 
     assert (server.pages, len(catalogue.tools), catalogue.dropped) == (pages, kept, dropped)
-
-
-async def test_a_definition_that_is_too_large_is_left_out_alone() -> None:
-    itself = {"type": "object", "properties": {"next": {"$ref": "#"}}}
-    deep: dict[str, Any] = {"type": "object"}
-    for _ in range(100):
-        deep = {"type": "object", "properties": {"in": deep}}
-    large = {"type": "object", "description": "x" * 5_000_000}
-    schemas = {"plain": {"type": "object"}, "itself": itself, "deep": deep, "large": large}
-    tools = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
-
-    def answer(request: bytes) -> bytes:
-        return answer_to(request, lambda: DISCOVERED | {"tools": tools})
-
-    async with (
-        asyncio.timeout(60),
-        raw_server(port, answer),
-        Sessions.open(Policy().with_url(url), supervision()) as sessions,
-    ):
-        catalogue = await sessions.list_tools(a_target(a_server(url=url)))
-
-    assert (sorted(catalogue.tools), catalogue.dropped) == (["itself", "plain"], 2)
-    assert json.loads(catalogue.tools["itself"].input_schema_json) == itself

@@ -1,4 +1,4 @@
-"""Results that do not keep what their tools promise, or hide what they are: none is lost."""
+"""Definitions and results that do not keep what they promise: what can be kept is not lost."""
 
 import asyncio
 import json
@@ -34,6 +34,7 @@ class Server:
     """Answers calls with one result, whatever its listing promised."""
 
     result: dict[str, Any]
+    tools: Sequence[dict[str, Any]] = (TOOL,)
     asked: list[str] = field(default_factory=list)
 
     def answer(self, request: bytes) -> bytes:
@@ -42,7 +43,7 @@ class Server:
         self.asked.append(message["method"])
         results = {
             "server/discover": DISCOVERED,
-            "tools/list": {"tools": [TOOL], **COMPLETE},
+            "tools/list": {"tools": list(self.tools), **COMPLETE},
             "tools/call": {**self.result, **COMPLETE},
         }
         result = results[message["method"]]
@@ -55,8 +56,10 @@ def response(body: str) -> bytes:
 
 
 @asynccontextmanager
-async def answering(result: dict[str, Any]) -> AsyncIterator[tuple[Sessions, Target, Server]]:
-    port, server = free_port(), Server(result)
+async def answering(
+    result: dict[str, Any], tools: Sequence[dict[str, Any]] = (TOOL,)
+) -> AsyncIterator[tuple[Sessions, Target, Server]]:
+    port, server = free_port(), Server(result, tools)
     url = f"http://127.0.0.1:{port}/mcp"
     target = a_target(a_server(url=url, limits=Limits(result_bytes_max=RESULT_BYTES_MAX)))
     async with raw_server(port, server.answer), sessions_to(url) as sessions:
@@ -89,6 +92,21 @@ async def test_a_tool_that_was_not_listed_is_called_without_a_listing() -> None:
 
     assert not answer.is_error
     assert server.asked == ["server/discover", "tools/call"]
+
+
+async def test_a_definition_that_is_too_large_is_left_out_alone() -> None:
+    itself = {"type": "object", "properties": {"next": {"$ref": "#"}}}
+    deep: dict[str, Any] = {"type": "object"}
+    for _ in range(100):
+        deep = {"type": "object", "properties": {"in": deep}}
+    large = {"type": "object", "description": "x" * 5_000_000}
+    schemas = {"plain": {"type": "object"}, "itself": itself, "deep": deep, "large": large}
+    tools = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
+    async with answering({}, tools) as (sessions, target, _):
+        catalogue = await sessions.list_tools(target)
+
+    assert (sorted(catalogue.tools), catalogue.dropped) == (["itself", "plain"], 2)
+    assert json.loads(catalogue.tools["itself"].input_schema_json) == itself
 
 
 async def test_what_is_not_base64_is_a_note_and_links_and_html_stay_text() -> None:

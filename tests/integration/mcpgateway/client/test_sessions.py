@@ -20,6 +20,7 @@ from support.host.supervised import supervision
 from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.servers import (
     demo_process,
+    kind_process,
     raw_server,
     session_process,
     until_listening,
@@ -115,11 +116,12 @@ async def test_progress_arrives_and_cancelling_reaches_the_server(kind: str) -> 
     port = free_port()
     url, transport = place_of(kind, port)
     seen, other = Seen(), Seen()
-    async with session_server(port, kind), sessions_to(url) as sessions:
-        target = target_of(url, transport=transport)
-        async with asyncio.TaskGroup() as tasks:
+    with kind_process(port, kind):
+        await until_listening(port)
+        async with sessions_to(url) as sessions, asyncio.TaskGroup() as tasks:
+            target = target_of(url, transport=transport)
             waiting, going_on = (
-                tasks.create_task(sessions.call_tool(target, "wait", b"{}", each.note, nobody))
+                tasks.create_task(sessions.call_tool(target, "hold", b"{}", each.note, nobody))
                 for each in (seen, other)
             )
             await seen.first.wait()
