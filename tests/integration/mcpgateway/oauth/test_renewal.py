@@ -1,9 +1,7 @@
 """Renewing logins: once over all processes, ahead of their end, and never with an old token."""
 
 import asyncio
-import shutil
 from datetime import timedelta
-from pathlib import Path
 
 from starlette.responses import Response
 
@@ -14,11 +12,8 @@ from parley.api.mcp.v1 import authorization_service_pb2 as api
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.postgres import Database
 from parley.secrets import Keyring, SecretBox
-from support.mcpgateway.authorization_server import FakeAuthorizationServer
-from support.mcpgateway.logins import LoginLab, create_server
-from support.mcpgateway.processes import gateway_process
+from support.mcpgateway.logins import LoginLab
 
-CALLS = 20
 DEAD = "01900000-0000-7000-8000-0000000000dd"
 LIVING = "01900000-0000-7000-8000-0000000000ee"
 
@@ -29,36 +24,6 @@ async def expire_stored(database: Database) -> None:
         "UPDATE mcp.grants SET expires_at = now() - interval '1 minute', "
         "refresh_at = now() - interval '2 minutes'"
     )
-
-
-async def test_twenty_calls_in_two_processes_renew_a_login_once(
-    issuer: FakeAuthorizationServer, database: Database, mcp_database: str, tmp_path: Path
-) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    for directory in (one, two):
-        directory.mkdir(mode=0o700)
-    Keyring.generate().save(one / "master.json")
-    shutil.copy(one / "master.json", two / "master.json")
-    async with (
-        gateway_process(one, mcp_database, allowed=issuer.place) as first,
-        gateway_process(two, mcp_database, allowed=issuer.place) as second,
-    ):
-        limits = {"calls_per_user_max": 64}
-        lab = LoginLab(first, issuer, await create_server(first, issuer.mcp_url, limits=limits))
-        await lab.log_in()
-        for number, gateway in enumerate((first, second)):
-            await lab.call(f"before-{number}", gateway=gateway)
-        issuer.expire()
-        await expire_stored(database)
-        async with asyncio.TaskGroup() as tasks:
-            calls = [
-                tasks.create_task(lab.call(str(number), gateway=(first, second)[number % 2]))
-                for number in range(CALLS)
-            ]
-        assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
-    assert issuer.calls == ["alice"] * (CALLS + 2)
-    assert len(issuer.refreshes) == 1
-    assert [login.is_revoked for login in issuer.logins] == [False]
 
 
 async def test_a_refused_token_is_renewed_once_and_the_call_repeated(lab: LoginLab) -> None:
