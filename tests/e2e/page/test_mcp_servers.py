@@ -112,7 +112,7 @@ async def test_a_declined_login_is_told_and_another_one_adds_what_the_server_lac
         path = f"/api/v1/mcp/servers/{server_id}/tools/call"
         body = {"original_name": "secret", "arguments": {}}
         lacking = await asyncio.to_thread(call, stack, "POST", path, body, login="paula")
-        assert lacking["reason"] == "INSUFFICIENT_SCOPE"
+        assert lacking["reason"] == "insufficient_scope"
         await page.visit(f"http://{stack.http}/settings/mcp")
         await page.find(".badge", "Needs more permissions")
         await page.click("button", "Connect again")
