@@ -35,6 +35,11 @@ INSIDE = {
     "multicast": "224.0.0.1",
     "IPv6 loopback": "[::1]",
     "unique local": "[fd00:ec2::254]",
+    "decimal": "2130706433",
+    "octal": "0177.0.0.1",
+    "hexadecimal": "0x7f000001",
+    "short": "127.1",
+    "decimal of metadata": "2852039166",
 }
 METADATA = b"http://169.254.169.254/latest/meta-data"
 
