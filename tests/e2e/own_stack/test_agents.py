@@ -185,5 +185,6 @@ def _done(started: dict[str, Any]) -> dict[str, Any]:
         "name": started["name"],
         "type": started["type"],
         "status": "done",
+        "model": started["model"],
         "cost_micros": 0,
     }
