@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from chatd.content.domain.parts import HookContext
 from chatd.primitives.domain.ids import ChatId, Owner
 
 OUTPUT_BYTES_MAX: Final = 16 * 1024
@@ -110,6 +111,7 @@ class NewRace:
     Attributes:
         id: Derived from the request, so that a repeated one finds its race.
         candidates: Its candidates before their start.
+        context: What hooks add to the prompt for the models.
     """
 
     id: ChatId
@@ -120,3 +122,4 @@ class NewRace:
     check_command: str = ""
     workspace_id: str = ""
     owner_group_ids: tuple[str, ...] = ()
+    context: tuple[HookContext, ...] = ()

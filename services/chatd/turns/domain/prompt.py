@@ -22,6 +22,7 @@ from chatd.content.domain.parts import (
     Fallback,
     File,
     FileReference,
+    HookContext,
     Notice,
     Part,
     Reasoning,
@@ -31,7 +32,7 @@ from chatd.content.domain.parts import (
     ToolCall,
     ToolResult,
 )
-from chatd.content.domain.prompts import PromptMessage, reference_text
+from chatd.content.domain.prompts import PromptMessage, hook_context_text, reference_text
 from chatd.turns.domain.compaction import boundary_place
 from chatd.turns.domain.system_prompt import (
     SystemPrompt,
@@ -104,6 +105,8 @@ def shown(part: Part, *, is_from_user: bool) -> Part | None:
             return part if text.strip() or metadata else None
         case FileReference():
             return Text(reference_text(part))
+        case HookContext():
+            return Text(hook_context_text(part))
         case ContextFile():
             return Text(context_file_text(part))
         case File():

@@ -27,6 +27,7 @@ from chatd.turns.domain.calls import (
     plan_calls,
 )
 from chatd.turns.domain.fallbacks import announced
+from chatd.turns.domain.hook_contexts import context_of_calls
 from chatd.turns.domain.hooked_calls import hooked, refused_by_hooks, rewritten, rewritten_call
 from chatd.turns.domain.loops import ASK_AFTER, repetitions
 from chatd.turns.domain.ports import Approvals, Hooks, NoHooks
@@ -147,7 +148,7 @@ class ModelStep:
         for place, result in enumerate(plan.refused):
             show(Role.TOOL, place, result)
         refusals = (NewMessage(Role.TOOL, (result,)) for result in plan.refused)
-        messages = (message, *refusals)
+        messages = (message, *context_of_calls(calls, verdicts), *refusals)
         bill = session.billed(CallOutcome.DONE)
         command = CommitStep(fence, messages, dispatches, asked, bill)
         is_done = await session.apply(command, messages)

@@ -1,0 +1,50 @@
+"""What hooks add for the model, as messages that only the model reads."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from chatd.chats.domain.chat import Message, NewMessage
+from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.parts import HookContext, ToolCall
+from chatd.hooks.domain.answers import Verdict
+from chatd.hooks.domain.hooks import HookEvent
+from chatd.primitives.domain.ids import MessageId
+
+#: Of all that hooks add at one place; the rest is left out.
+CONTEXTS_BYTES_MAX: Final = 64 * 1024
+
+
+def bounded_context(contexts: Iterable[HookContext]) -> tuple[HookContext, ...]:
+    """Return what hooks add, up to the first text beyond the size limit."""
+    left_bytes = CONTEXTS_BYTES_MAX
+    kept: list[HookContext] = []
+    for context in contexts:
+        left_bytes -= len(context.text.encode())
+        if left_bytes < 0:
+            break
+        kept.append(context)
+    return tuple(kept)
+
+
+def context_messages(contexts: Iterable[HookContext]) -> tuple[NewMessage, ...]:
+    """Return the message with what hooks add; none if they add nothing."""
+    kept = bounded_context(contexts)
+    return (NewMessage(Role.USER, kept, visibility=Visibility.MODEL),) if kept else ()
+
+
+def context_of_calls(
+    calls: Sequence[ToolCall], verdicts: Mapping[str, Verdict]
+) -> tuple[NewMessage, ...]:
+    """Return the message with what hooks add to calls, in the order of the calls."""
+    known = (verdicts[call.tool_call_id] for call in calls if call.tool_call_id in verdicts)
+    return context_messages(context for verdict in known for context in verdict.context)
+
+
+def has_context(history: Sequence[Message], turn_id: MessageId, event: HookEvent) -> bool:
+    """Return whether what hooks added to an event of a turn is stored already."""
+    return any(
+        isinstance(part, HookContext) and part.event == event.value
+        for message in history
+        if message.id > turn_id
+        for part in message.content
+    )
