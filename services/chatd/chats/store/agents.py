@@ -255,12 +255,13 @@ def _agent_of(row: asyncpg.Record) -> Agent:
         version=row["history_version"],
         is_forked=bool(row["is_forked"]),
         orders=NO_ORDERS if row["orders"] is None else _orders.decode(row["orders"]),
-        finish_reason=_finish_reason_of(row),
+        finish_reason=finish_reason_of(row),
         model=ModelChoice(row["model_id"], ReasoningEffort(row["reasoning_effort"])),
     )
 
 
-def _finish_reason_of(row: asyncpg.Record) -> FinishReason | None:
+def finish_reason_of(row: asyncpg.Record) -> FinishReason | None:
+    """Return why the last answer of an agent ended; interrupted if it rests without one."""
     if row["status"] == Status.WAITING and row["is_unanswered"]:
         return FinishReason.INTERRUPTED
     return None if row["finish_reason"] is None else FinishReason(row["finish_reason"])

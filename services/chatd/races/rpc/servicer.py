@@ -9,6 +9,7 @@ import grpc
 from chatd.chats.domain.prompt_hooks import PromptHooks
 from chatd.chats.rpc.admission import Admission
 from chatd.chats.rpc.content import title_of
+from chatd.chats.rpc.convert import FINISH_REASON
 from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.access.ownership import Ownership
@@ -198,6 +199,7 @@ def _candidate(candidate: Candidate) -> api.RaceCandidate:
         error=candidate.error,
         duration_ms=round(candidate.duration.total_seconds() * 1000),
         cost_micros=candidate.cost_micros,
+        cut=FINISH_REASON[candidate.cut],
     )
     if candidate.check is not None:
         told.check.passed = candidate.check.is_passed
