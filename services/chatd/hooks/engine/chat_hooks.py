@@ -147,4 +147,5 @@ def _of_turn(
         turn_id=context.turn_id,
         root_chat_id=context.root_chat_id,
         parent_chat_id=context.ancestor_ids[0] if context.ancestor_ids else "",
+        workspace_id=context.workspace_id,
     )

@@ -1,4 +1,8 @@
-"""What hooks add for the model, as messages that only the model reads."""
+"""What hooks add for the model, as messages that only the model reads, or parts of an answer.
+
+What they add to calls is a part of the answer that makes them, because no message may come between
+calls and their results.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -34,10 +38,10 @@ def context_messages(contexts: Iterable[HookContext]) -> tuple[NewMessage, ...]:
 
 def context_of_calls(
     calls: Sequence[ToolCall], verdicts: Mapping[str, Verdict]
-) -> tuple[NewMessage, ...]:
-    """Return the message with what hooks add to calls, in the order of the calls."""
+) -> tuple[HookContext, ...]:
+    """Return what hooks add to calls, in the order of the calls."""
     known = (verdicts[call.tool_call_id] for call in calls if call.tool_call_id in verdicts)
-    return context_messages(context for verdict in known for context in verdict.context)
+    return bounded_context(context for verdict in known for context in verdict.context)
 
 
 def has_context(history: Sequence[Message], turn_id: MessageId, event: HookEvent) -> bool:

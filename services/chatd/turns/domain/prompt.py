@@ -149,6 +149,7 @@ class _Exchange:
     calls: list[ToolCall]  # The local ones, with the ids of the prompt.
     stored_ids: list[str]
     results: dict[int, ToolResult] = field(default_factory=dict)
+    added: list[Text] = field(default_factory=list)  # What hooks add to the calls.
 
     def answer(self, result: ToolResult) -> None:
         """Assign a result to the first matching call that has none."""
@@ -164,7 +165,7 @@ class _Exchange:
         return len(self.results) == len(self.calls)
 
     def messages(self) -> Iterator[PromptMessage]:
-        """Yield the message and, in the order of the calls, one result for each."""
+        """Yield the message, in the order of the calls one result for each, and what hooks add."""
         yield PromptMessage(Role.ASSISTANT, self.content, self.model_id)
         if self.calls:
             results = (
@@ -172,6 +173,8 @@ class _Exchange:
                 for place, call in enumerate(self.calls)
             )
             yield PromptMessage(Role.TOOL, tuple(results))
+        if self.added:
+            yield PromptMessage(Role.USER, tuple(self.added))
 
 
 def _messages_of(entry: PromptMessage | _Exchange) -> Iterable[PromptMessage]:
@@ -234,6 +237,8 @@ class _Pairing:
                     content.append(call)
                 case ToolResult(provider_executed=False):
                     continue
+                case HookContext():
+                    exchange.added.append(Text(hook_context_text(part)))
                 case _:
                     readable = shown(part, is_from_user=False)
                     if readable is not None:

@@ -131,7 +131,8 @@ class ModelStep:
         except Overtaken:
             return Superseded(await session.superseded())
         calls = tuple(rewritten_call(call, verdicts.get(call.tool_call_id)) for call in calls)
-        message = replace(message, content=rewritten(message.content, verdicts))
+        added = context_of_calls(calls, verdicts)
+        message = replace(message, content=(*rewritten(message.content, verdicts), *added))
         judgements = await self.approvals.judge(
             self.prepared.context, session.history.messages, calls, specs
         )
@@ -148,7 +149,7 @@ class ModelStep:
         for place, result in enumerate(plan.refused):
             show(Role.TOOL, place, result)
         refusals = (NewMessage(Role.TOOL, (result,)) for result in plan.refused)
-        messages = (message, *context_of_calls(calls, verdicts), *refusals)
+        messages = (message, *refusals)
         bill = session.billed(CallOutcome.DONE)
         command = CommitStep(fence, messages, dispatches, asked, bill)
         is_done = await session.apply(command, messages)
