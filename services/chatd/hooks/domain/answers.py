@@ -1,6 +1,7 @@
 """What consumers of hooks answer; an answer that is not understood completely is a failure."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -11,6 +12,8 @@ REASON_CHARACTERS_MAX = 1000
 #: How deep an answer is nested at most, far below the limit of recursion.
 ANSWER_DEPTH_MAX = 200
 CONTEXT_BYTES_MAX = 16 * 1024
+#: Of all that hooks add at one place; the rest is left out.
+CONTEXTS_BYTES_MAX = 64 * 1024
 KEYS = frozenset({"decision", "reason", "rewrite", "context"})
 #: Events after which no model reads what a hook adds.
 UNREAD = frozenset({HookEvent.POST_COMPACT})
@@ -70,6 +73,18 @@ def merged(so_far: Verdict, following: Verdict) -> Verdict:
             return replace(asking, rewrite=rewrite, context=context)
         case _:
             assert_never(so_far)
+
+
+def bounded_context(contexts: Iterable[HookContext]) -> tuple[HookContext, ...]:
+    """Return what hooks add at one place, up to the first text beyond the size limit."""
+    left_bytes = CONTEXTS_BYTES_MAX
+    kept: list[HookContext] = []
+    for context in contexts:
+        left_bytes -= len(context.text.encode())
+        if left_bytes < 0:
+            break
+        kept.append(context)
+    return tuple(kept)
 
 
 def verdict_of(event: HookEvent, status: int, content: bytes, hook_name: str = "") -> Verdict:

@@ -8,7 +8,7 @@ from chatd.content.domain.arguments import parsed
 from chatd.content.domain.parts import FileReference, HookContext, Part, Text, ToolCall
 from chatd.content.domain.prompts import reference_text
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.answers import Allowed, Denied, Verdict
+from chatd.hooks.domain.answers import Allowed, Denied, Verdict, bounded_context
 from chatd.hooks.domain.hooks import HookEvent, HookNotice, Occurrence
 from chatd.hooks.engine.dispatch import HookDispatcher
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -51,11 +51,11 @@ class ChatHooks:
         match verdict:
             case Denied(reason):
                 raise HookDenied(reason)
-            case Allowed(str(text), context):
-                others = (part for part in content if _text_of(part) is None)
-                return (Text(text), *others, *context)
+            case Allowed(str(text)):
+                content = (Text(text), *(part for part in content if _text_of(part) is None))
             case _:
-                return (*content, *verdict.context)
+                pass
+        return (*content, *bounded_context(verdict.context))
 
     async def judge(
         self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]

@@ -5,29 +5,13 @@ calls and their results.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import HookContext, ToolCall
-from chatd.hooks.domain.answers import Verdict
+from chatd.hooks.domain.answers import Verdict, bounded_context
 from chatd.hooks.domain.hooks import HookEvent
 from chatd.primitives.domain.ids import MessageId
-
-#: Of all that hooks add at one place; the rest is left out.
-CONTEXTS_BYTES_MAX: Final = 64 * 1024
-
-
-def bounded_context(contexts: Iterable[HookContext]) -> tuple[HookContext, ...]:
-    """Return what hooks add, up to the first text beyond the size limit."""
-    left_bytes = CONTEXTS_BYTES_MAX
-    kept: list[HookContext] = []
-    for context in contexts:
-        left_bytes -= len(context.text.encode())
-        if left_bytes < 0:
-            break
-        kept.append(context)
-    return tuple(kept)
 
 
 def context_messages(contexts: Iterable[HookContext]) -> tuple[NewMessage, ...]:

@@ -10,9 +10,8 @@ from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Text
 from chatd.content.domain.sanitizing import sanitized
-from chatd.hooks.domain.answers import Denied
+from chatd.hooks.domain.answers import Denied, bounded_context
 from chatd.primitives.domain.ids import MessageId
-from chatd.turns.domain.hook_contexts import bounded_context
 
 BEGIN: Final = "<not_finished>"
 END: Final = "</not_finished>"

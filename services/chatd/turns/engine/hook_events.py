@@ -8,9 +8,9 @@ from chatd.chats.domain.commands import CommitStep
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import HookContext, ToolResult
-from chatd.hooks.domain.answers import Denied
+from chatd.hooks.domain.answers import Denied, bounded_context
 from chatd.hooks.domain.hooks import HookEvent, HookNotice
-from chatd.turns.domain.hook_contexts import bounded_context, context_messages, has_context
+from chatd.turns.domain.hook_contexts import context_messages, has_context
 from chatd.turns.domain.ports import Hooks
 from chatd.turns.domain.steps import CallModel, Compact
 from chatd.turns.domain.stop_hooks import continuation, went_on

@@ -12,6 +12,7 @@ from chatd.chats.rpc.convert import content_to_proto
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import HookContext, Text, ToolCall
 from chatd.content.domain.prompts import PromptMessage, hook_context_text
+from chatd.hooks.domain.answers import CONTEXTS_BYTES_MAX, bounded_context
 from chatd.hooks.domain.hooks import HookEvent
 from chatd.models.domain.language_model import (
     Finished,
@@ -22,7 +23,6 @@ from chatd.models.domain.language_model import (
     UsageReported,
 )
 from chatd.providers.scripted import Play
-from chatd.turns.domain.hook_contexts import CONTEXTS_BYTES_MAX, bounded_context
 from support.chatd.hooks.in_memory_hooks import HookStage, hook, hook_stage
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import ANN, CHAT, WORKER, Stage, tool
