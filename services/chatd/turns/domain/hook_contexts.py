@@ -11,7 +11,6 @@ from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import HookContext, ToolCall
 from chatd.hooks.domain.answers import Verdict, bounded_context
 from chatd.hooks.domain.hooks import HookEvent
-from chatd.primitives.domain.ids import MessageId
 
 
 def context_messages(contexts: Iterable[HookContext]) -> tuple[NewMessage, ...]:
@@ -28,11 +27,10 @@ def context_of_calls(
     return bounded_context(context for verdict in known for context in verdict.context)
 
 
-def has_context(history: Sequence[Message], turn_id: MessageId, event: HookEvent) -> bool:
-    """Return whether what hooks added to an event of a turn is stored already."""
+def has_context(history: Sequence[Message], event: HookEvent) -> bool:
+    """Return whether what hooks added to an event that happens once is stored already."""
     return any(
         isinstance(part, HookContext) and part.event == event.value
         for message in history
-        if message.id > turn_id
         for part in message.content
     )

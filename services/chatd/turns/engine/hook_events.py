@@ -63,7 +63,7 @@ class HookEvents:
             return ()
         event, key = HookEvent.SESSION_START, str(prepared.turn_id)
         added = await self._send(prepared, HookNotice(event, key, {"source": "startup"}))
-        if not has_context(history, prepared.turn_id, event):
+        if not has_context(history, event):
             await self._store(added)
         return ()
 
