@@ -113,7 +113,7 @@ def test_the_first_agent_that_ends_is_enough_and_the_other_is_interrupted(
 def test_an_agent_that_has_ended_goes_on_with_a_message_and_one_that_works_is_turned_by_one(
     stack: LocalStack,
 ) -> None:
-    *_, again, _, turned = results_of(
+    _, again, _, _, turned = results_of(
         stack,
         f"{spawn('repeat after me: one')}\ncall: wait_agents {{}}\n"
         'call: message_agent {"agent_id": "$agent_1", "message": "repeat after me: two"}\n'
