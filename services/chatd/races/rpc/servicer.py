@@ -80,8 +80,8 @@ class RaceServicer(RaceServiceServicer):
         content = await self._ports.hooks.submitted(race_id, owner, key.key, task)
         if content != task:
             prompt = "\n".join(part.text for part in content if isinstance(part, Text))
-            context = tuple(part for part in content if isinstance(part, HookContext))
-            new = replace(new, prompt=prompt, title=title_of(content), context=context)
+            added = tuple(part for part in content if isinstance(part, HookContext))
+            new = replace(new, prompt=prompt, title=title_of(content), context=added)
         await self._ports.races.start(new, key)
         self._ports.ownership.learn(race_id, owner.id)
         return api.CreateRaceResponse(race=await self._race(race_id, owner))

@@ -8,7 +8,7 @@ from typing import Final
 
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import Role, Visibility
-from chatd.content.domain.parts import Text
+from chatd.content.domain.parts import Part, Text
 from chatd.content.domain.sanitizing import sanitized
 from chatd.hooks.domain.answers import Denied, bounded_context
 from chatd.primitives.domain.ids import MessageId
@@ -23,7 +23,7 @@ def continuation(denied: Denied) -> NewMessage:
         f"{BEGIN}\nA rule of this installation says that the work is not finished:\n"
         f"{sanitized(denied.reason)}\nGo on with it, or say what is in the way.\n{END}"
     )
-    content = (Text(text), *bounded_context(denied.context))
+    content: tuple[Part, ...] = (Text(text), *bounded_context(denied.context))
     return NewMessage(Role.USER, content, visibility=Visibility.MODEL)
 
 

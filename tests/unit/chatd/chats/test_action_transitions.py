@@ -176,7 +176,7 @@ def test_a_plain_message_answers_a_question_and_refuses_a_plan_with_a_remark(
 def test_what_a_hook_adds_to_an_answer_is_in_the_result_of_the_question() -> None:
     added = HookContext("user_prompt_submit", "policy", "Be brief.")
     message = replace(HELLO, content=(*HELLO.content, added))
-    (ended,) = decide(waiting(QUESTION), SendMessage(message, QUEUED, OTHER)).writes
+    (ended,) = decide(waiting(CLIENT, QUESTION), SendMessage(message, QUEUED, OTHER)).writes
     assert isinstance(ended, EndActions)
     (stored,) = ended.answers
     assert stored.result is not None

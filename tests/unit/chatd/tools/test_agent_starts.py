@@ -222,7 +222,7 @@ async def test_an_unknown_model_or_effort_starts_nothing_and_the_choices_are_lis
     unheard = await stage.call(context, SPEC.name, prompt="Think.", reasoning_effort="extreme")
     assert (unknown["reason"], unheard["reason"]) == ("INVALID_ARGUMENTS", "INVALID_ARGUMENTS")
     assert "use one of maker/large, maker/small" in str(unknown["hint"])
-    assert "minimal, low, medium, high" in str(unheard["hint"])
+    assert "One of default, high, low, max, medium, minimal, none" in str(unheard["hint"])
     assert stage.children.started == {}
 
 

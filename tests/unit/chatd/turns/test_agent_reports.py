@@ -99,7 +99,7 @@ async def test_a_hostile_report_ends_no_block_and_hides_no_other_report() -> Non
 
 
 async def test_errors_of_agents_are_sanitized_and_stay_in_one_line() -> None:
-    failed = replace(DONE, error=f"no key\n{HOSTILE}")
+    failed = replace(DONE, error=replace(NO_KEY, message=f"no key\n{HOSTILE}"))
     stage = Stage(spawning_once, tool("spawn_agent"), agents=FixedAgents((failed,)))
     await stage.ask()
     lines = reports(stage)[0].splitlines()
