@@ -26,6 +26,7 @@ const SECTIONS: readonly Section[] = [
   { name: "security", title: "Sign-in", component: lazy(() => import("./security.tsx")) },
   { name: "sessions", title: "Sessions", component: lazy(() => import("./sessions.tsx")) },
   { name: "api-keys", title: "API keys", component: lazy(() => import("./api-keys.tsx")) },
+  { name: "account", title: "Your data", component: lazy(() => import("../account/section.tsx")) },
   { name: "access", title: "Access to your chats", component: lazy(() => import("./access.tsx")) },
 ];
 
