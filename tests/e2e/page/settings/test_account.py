@@ -42,12 +42,12 @@ async def test_a_person_exports_all_that_is_theirs(stack: LocalStack, chromium: 
     await page.click("main button", "Begin a new export")
     await page.until(f"document.querySelector('a[download]') && {LINK} !== {json.dumps(before)}")
 
-    manifest = json.loads(archive.read("manifest.json"))
+    profile = json.loads(archive.read("profile.json"))
     said = [
         archive.read(each).decode() for each in archive.namelist() if each.endswith("00001.jsonl")
     ]
     assert shown == {}
     assert name.endswith(".zip")
-    assert manifest["user"]["login"] == "exporta"
+    assert profile["login"] == "exporta"
     assert len(said) == 1
     assert "take me along" in said[0]

@@ -2,7 +2,7 @@
 import { problemOf, Unreachable } from "../api/problem.ts";
 import { csrfToken, delayMs, noticeSignOut, randomKey } from "../api/transport.ts";
 import type { StoredFile } from "../api/types.ts";
-import type { DraftFile } from "./drafts.ts";
+import type { DraftFile } from "../composer/drafts.ts";
 
 export const PASTED_LINES = 10;
 export const PASTED_CHARACTERS = 1000;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Model } from "../api/types.ts";
-import { groupsOfModels, offeredModels } from "./model-groups.ts";
+import { groupsOfModels, offeredModels } from "./groups.ts";
 
 function model(id: string, provider_display_name: string): Model {
   return { id, name: id, display_name: id.toUpperCase(), provider_display_name } as Model;

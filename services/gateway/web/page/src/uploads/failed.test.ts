@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { whenSignedOut } from "../api/transport.ts";
-import { NO_DRAFT } from "./drafts.ts";
-import { outcomeOf, withReturned } from "./failed-uploads.ts";
-import { storedIn } from "./uploads.ts";
+import { NO_DRAFT } from "../composer/drafts.ts";
+import { outcomeOf, withReturned } from "./failed.ts";
+import { storedIn } from "./upload.ts";
 
 const FAILED = { name: "log.txt", pasted: null, isShown: true, error: new Error("The disk is full.") };
 

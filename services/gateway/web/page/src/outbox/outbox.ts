@@ -8,7 +8,7 @@ import { randomKey } from "../api/transport.ts";
 import type { Message } from "../api/types.ts";
 import { createStore } from "../ui/store.ts";
 import { readStored, storedKeys, writeStored } from "../ui/stored.ts";
-import { entryOf, type Outgoing, PREFIX, withEntry, withMessage, withoutMessage } from "./outbox-entries.ts";
+import { entryOf, type Outgoing, PREFIX, withEntry, withMessage, withoutMessage } from "./entries.ts";
 
 export type { Outgoing };
 

@@ -1,7 +1,7 @@
 /** The skills that a message can name, read when somebody begins to type one. */
 import { useQuery } from "@tanstack/react-query";
-import { type Skill, typesSkill } from "./skill-mentions.ts";
-import { ownSkills, skillsOf } from "./skill-queries.ts";
+import { type Skill, typesSkill } from "./mentions.ts";
+import { ownSkills, skillsOf } from "./queries.ts";
 
 /** The skills of a chat, those of its workspace included, or one's own before there is a chat. */
 export function useSkills(chatId: string | null, text: string): { skills: readonly Skill[]; isLoading: boolean } {

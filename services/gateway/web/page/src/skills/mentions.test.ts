@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Skill, skillsFor, withSkill } from "./skill-mentions.ts";
+import { type Skill, skillsFor, withSkill } from "./mentions.ts";
 
 const REVIEW: Skill = { name: "review", description: "", isOfWorkspace: true };
 const PREVIEW: Skill = { name: "preview", description: "", isOfWorkspace: false };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { entryOf, type Outgoing, withEntry } from "./outbox-entries.ts";
+import { entryOf, type Outgoing, withEntry } from "./entries.ts";
 
 function outgoing(key: string, writtenAtMs: number): Outgoing {
   return { key, writtenAtMs, chatId: "c1", content: [], busy: "queue", modelId: null, effort: null, mcpServerIds: null };

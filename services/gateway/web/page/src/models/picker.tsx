@@ -8,7 +8,7 @@ import { modelLabel } from "../ui/model-label.ts";
 import { useRemembered } from "../ui/remembered.ts";
 import { Menu, MenuHeading, MenuItem, MenuLine, MenuSearch } from "../ui/menu.tsx";
 import { ownModels } from "../settings/queries.ts";
-import { groupsOfModels, offeredModels } from "./model-groups.ts";
+import { groupsOfModels, offeredModels } from "./groups.ts";
 
 const EFFORTS: readonly ReasoningEffort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 /** With more models than these there is a field to search them. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { skillName } from "./skill-name.ts";
+import { skillName } from "./name.ts";
 
 test("a skill has the name that its line gives", () => {
   expect(skillName("---\nname: review-code\ndescription: Reviews.\n---\n")).toBe("review-code");

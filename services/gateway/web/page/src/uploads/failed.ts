@@ -1,6 +1,6 @@
 /** What becomes of a file that the server did not store. */
 import { wordsOf } from "../api/problem.ts";
-import type { Draft } from "./drafts.ts";
+import type { Draft } from "../composer/drafts.ts";
 
 /** A file that was not stored. */
 interface Failed {

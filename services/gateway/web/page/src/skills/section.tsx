@@ -2,14 +2,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
-import { ownSkills, refreshSkills } from "../composer/skill-queries.ts";
+import { ownSkills, refreshSkills } from "./queries.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { AreaField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
 import { ago, bytes } from "../ui/format.ts";
-import { skillName } from "./skill-name.ts";
+import { skillName } from "./name.ts";
 
 const EMPTY = "---\nname: \ndescription: \n---\n";
 

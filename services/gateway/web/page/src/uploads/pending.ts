@@ -1,9 +1,9 @@
 /** Files on their way to the server, with how far each is and why one failed. */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { complain } from "../ui/toasts.tsx";
-import type { DraftFile } from "./drafts.ts";
-import { outcomeOf } from "./failed-uploads.ts";
-import { upload } from "./uploads.ts";
+import type { DraftFile } from "../composer/drafts.ts";
+import { outcomeOf } from "./failed.ts";
+import { upload } from "./upload.ts";
 
 export interface Pending {
   key: number;

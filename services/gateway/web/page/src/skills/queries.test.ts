@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import { queryClient } from "../api/queries.ts";
-import { ownSkills, refreshSkills, skillsOf } from "./skill-queries.ts";
+import { ownSkills, refreshSkills, skillsOf } from "./queries.ts";
 
 test("skills that were changed are read again by the settings and by the composers of all chats", async () => {
   queryClient.setQueryData(ownSkills.queryKey, { items: [] });
