@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fieldsOf, filled, initialValues, looksSecret, pointerOf } from "./elicitation-form.ts";
+import { fieldsOf, filled, initialValues, looksSecret, pointerOf } from "./form.ts";
 
 const SCHEMA = {
   type: "object",

@@ -1,6 +1,6 @@
 /** What a server asks in the middle of a call: a form of plain fields, or an address to open. */
 import "../forms/forms.css";
-import "./mcp.css";
+import "../mcp/mcp.css";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Problem } from "../api/problem.ts";
@@ -12,9 +12,9 @@ import { safeLink } from "../timeline/links.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Visible, visibleText } from "../ui/visible.tsx";
-import { type FieldKind, fieldsOf, filled, type FormField, initialValues, looksSecret, pointerOf, type Typed } from "./elicitation-form.ts";
-import { serverOf } from "./selection.ts";
-import { servers } from "./servers.ts";
+import { type FieldKind, fieldsOf, filled, type FormField, initialValues, looksSecret, pointerOf, type Typed } from "./form.ts";
+import { serverOf } from "../mcp/selection.ts";
+import { servers } from "../mcp/servers.ts";
 
 export function ElicitationCard({ action }: { action: Action }) {
   const args = record(action.args);
