@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
+import { skillContent } from "./skill-file.ts";
 
 const KEY = "skills";
 const READ_AGAIN_MS = 60_000;
@@ -28,4 +29,14 @@ export function skillsOf(chatId: string) {
 /** Have the skills read again after some were changed, one's own and those of all chats. */
 export function refreshSkills(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: ownSkills.queryKey });
+}
+
+/** Read a skill of one's own as a SKILL.md. */
+export async function skillText(name: string): Promise<string> {
+  return skillContent(await answered(api.GET("/api/v1/me/skills/{name}", { params: { path: { name } } })));
+}
+
+/** Store a SKILL.md in place of the one that has its name. */
+export async function storeSkill(name: string, content: string): Promise<void> {
+  await answered(api.PUT("/api/v1/me/skills/{name}", { params: { path: { name } }, body: { content } }));
 }
