@@ -1,11 +1,13 @@
 // @vitest-environment happy-dom
 import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
+import { act, type ReactNode, StrictMode } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { queryClient } from "../api/queries.ts";
 import type { AccountExport } from "../api/types.ts";
+import { Exports } from "./exports.tsx";
 import AccountSection from "./section.tsx";
+import { exportsOf } from "./sources.ts";
 
 const RUNNING: AccountExport = {
   id: "e1",
@@ -23,7 +25,7 @@ const RUNNING: AccountExport = {
 let canvas: HTMLElement;
 let root: Root;
 let items: AccountExport[];
-let posted: number;
+let posted: string[];
 let refusal: object | null;
 
 beforeEach(() => {
@@ -33,11 +35,11 @@ beforeEach(() => {
   document.body.append(canvas);
   root = createRoot(canvas);
   items = [];
-  posted = 0;
+  posted = [];
   refusal = null;
   vi.stubGlobal("fetch", async (request: Request) => {
     if (request.method === "GET") return Response.json({ items });
-    posted += 1;
+    posted.push(new URL(request.url).pathname);
     if (refusal) return Response.json(refusal, { status: 403 });
     items = [RUNNING];
     return Response.json(RUNNING, { status: 202 });
@@ -56,11 +58,11 @@ async function pass(ms: number): Promise<void> {
   await act(async () => void (await vi.advanceTimersByTimeAsync(ms)));
 }
 
-async function show(): Promise<void> {
+async function show(shown: ReactNode = <AccountSection />): Promise<void> {
   await act(async () =>
     root.render(
       <StrictMode>
-        <QueryClientProvider client={queryClient}><AccountSection /></QueryClientProvider>
+        <QueryClientProvider client={queryClient}>{shown}</QueryClientProvider>
       </StrictMode>,
     ),
   );
@@ -79,7 +81,7 @@ const link = (): string | null | undefined => canvas.querySelector("a[download]"
 test("an export is begun, followed while it is made, and offered as a file", async () => {
   await show();
   await press("Export all that is mine");
-  expect(posted).toBe(1);
+  expect(posted).toEqual(["/api/v1/me/exports"]);
   expect(status()).toContain("3 files, 2 KiB before compression so far");
   expect(canvas.querySelector("progress")).not.toBeNull();
   expect(button("Begin a new export").disabled).toBe(true);
@@ -109,4 +111,13 @@ test("a refusal is shown in words, and how an account is deleted", async () => {
   await press("Export all that is mine");
   expect(canvas.querySelector("[role=alert]")?.textContent).toContain("Keys with scopes make no exports.");
   expect(canvas.textContent).toContain("An administrator deletes accounts.");
+});
+
+test("an administrator exports what a user leaves behind", async () => {
+  await show(<Exports source={exportsOf("u7")} label="Begin the export" />);
+  await press("Begin the export");
+  expect(posted).toEqual(["/api/v1/users/u7/exports"]);
+  items = [{ ...RUNNING, state: "complete" }];
+  await pass(2_000);
+  expect(link()).toBe("/api/v1/users/u7/exports/e1/archive");
 });

@@ -2,6 +2,7 @@
 import { useState, useSyncExternalStore } from "react";
 import { type SendKey, sendKey, setSendKey } from "../composer/send-key.ts";
 import { chime, playOnce, setChime } from "../shell/chime.ts";
+import { type DisplayMode, setDisplayMode, type Shown, useDisplayMode } from "./modes.ts";
 import { setTheme, type Theme, theme } from "../ui/theme.ts";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
@@ -15,6 +16,18 @@ const SEND_KEYS: readonly (readonly [SendKey, string])[] = [
   ["ctrl-enter", "Ctrl Enter or Cmd Enter; Enter begins a line"],
 ];
 
+const PARTS: readonly (readonly [Shown, string])[] = [
+  ["thinking", "What the model thought"],
+  ["output", "Output of commands"],
+  ["changes", "Changes of files"],
+];
+
+const MODES: readonly (readonly [DisplayMode, string])[] = [
+  ["auto", "As it fits"],
+  ["open", "Always open"],
+  ["closed", "Always closed"],
+];
+
 export default function DisplaySection() {
   return (
     <>
@@ -25,9 +38,29 @@ export default function DisplaySection() {
         <Sending />
       </div>
       <div className="section-part">
+        {PARTS.map(([kind, label]) => (
+          <Opening key={kind} kind={kind} label={label} />
+        ))}
+      </div>
+      <div className="section-part">
         <Sounds />
       </div>
     </>
+  );
+}
+
+function Opening({ kind, label }: { kind: Shown; label: string }) {
+  const chosen = useDisplayMode(kind);
+  return (
+    <fieldset className="choices">
+      <legend className="field-label">{label}, in this browser</legend>
+      {MODES.map(([mode, words]) => (
+        <label key={mode} className="choice">
+          <input type="radio" name={`display-${kind}`} checked={chosen === mode} onChange={() => setDisplayMode(kind, mode)} />
+          {words}
+        </label>
+      ))}
+    </fieldset>
   );
 }
 
