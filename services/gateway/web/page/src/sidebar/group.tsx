@@ -24,7 +24,7 @@ export function ChatGroup({ title, count, onDrop, children }: Props) {
     >
       <h2 className="side-group">
         <button type="button" className="side-group-button" aria-expanded={!isClosed} aria-controls={id} onClick={() => toggleGroup(title)}>
-          <span className={`card-chevron${isClosed ? "" : " is-open"}`}><Icon name="chevron" /></span>
+          <span className={`side-group-chevron${isClosed ? "" : " is-open"}`}><Icon name="chevron" /></span>
           {title}
           {isClosed && <span className="side-group-count">{count}</span>}
         </button>
