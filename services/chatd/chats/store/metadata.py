@@ -3,12 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from chatd.chats.domain.chat import Status
-from chatd.chats.domain.errors import AgentAtWork, TransitionNotAllowed
-from chatd.chats.domain.transitions import AT_REST
 from chatd.chats.store.pins import lock_pins, move_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.view_rows import labels_to_json
+from chatd.chats.store.workspace_moves import require_rest
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
@@ -28,17 +26,6 @@ UPDATE_CHAT = """
         mcp_server_ids = coalesce($9::uuid[], mcp_server_ids),
         fallback_model_id = coalesce($10::text, fallback_model_id)
     WHERE id = $1 AND owner_id = $2 RETURNING id
-"""
-
-# The chats that work in the workspace which a chat would leave: the chat, and agents below it that
-# have none of their own. No turn of theirs begins before the transaction ends.
-# May run: owner.
-LOCK_WORKERS_OF_WORKSPACE = """
-    SELECT c.id, e.status FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
-    WHERE (c.id = $1 OR c.root_chat_id = $1 AND c.workspace_id IS NULL) AND c.owner_id = $2
-        AND EXISTS (SELECT 1 FROM chat.chats moved WHERE moved.id = $1
-            AND moved.workspace_id IS DISTINCT FROM nullif($3::text, '')::uuid)
-    ORDER BY e.chat_id FOR NO KEY UPDATE OF e
 """
 
 # Whether a chat can be pinned, for its owner.
@@ -104,7 +91,7 @@ class Metadata:
             if changes.pin_order is not None:
                 await lock_pins(connection, owner_id)
             if changes.workspace_id is not None:
-                await _require_rest(connection, chat_id, owner_id, changes.workspace_id)
+                await require_rest(connection, chat_id, owner_id, changes.workspace_id)
             await expect(connection, chat_id, owner_id=owner_id, etag=etag)
             if changes.pin_order is not None:
                 repinned = await self._pin(connection, chat_id, owner_id, changes.pin_order)
@@ -153,19 +140,3 @@ class Metadata:
         if place and row["archived"]:
             raise InvalidRequest("chat.pin_order", "unarchive the chat before pinning it")
         return await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=place)
-
-
-async def _require_rest(
-    connection: Connection, chat_id: ChatId, owner_id: OwnerId, workspace_id: str
-) -> None:
-    """Refuse another workspace while a turn works in the present one.
-
-    A turn has told its model where it works, and its processes, checkpoints and calls are there.
-    """
-    rows = await connection.fetch(LOCK_WORKERS_OF_WORKSPACE, chat_id, owner_id, workspace_id)
-    for row in rows:
-        if (status := Status(row["status"])) in AT_REST:
-            continue
-        if str(row["id"]) == chat_id:
-            raise TransitionNotAllowed(status, "UpdateChat")
-        raise AgentAtWork(ChatId(str(row["id"])), status)

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from chatd.workspaces.domain.templates import SCRATCH_ID
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.workspace.v1 import workspace_service_pb2 as workspace_api
 from support.chatd.chats.served_chats import ServedChats
 from support.chatd.workspaces.stored_workspaces import HASH, LIMITS
 from support.chatd.workspaces.workspace_values import WORKSPACE, workspace
@@ -93,3 +95,24 @@ async def test_a_message_waits_for_a_switch_that_is_under_way(
 
     assert switching.result().chat.workspace_id == WORKSPACE
     assert (await served.ann.get(chat_id)).status == chat_pb2.CHAT_STATUS_RUNNING
+
+
+async def test_a_new_workspace_for_a_chat_in_a_turn_is_refused_and_not_made(
+    served: ServedChats, chat_id: str
+) -> None:
+    request = workspace_api.CreateWorkspaceRequest(
+        request_id="w", template_id=SCRATCH_ID, name="new", chat_id=chat_id
+    )
+    await served.ann.send(chat_id)
+    problem = await served.ann.refusal(request)
+    before = await served.ann.ask(workspace_api.ListWorkspacesRequest())
+    await served.finish(chat_id)
+    made = (await served.ann.ask(request)).workspace
+    await served.ann.send(chat_id)
+    # The same request is answered again, whatever the chat does.
+    again = (await served.ann.ask(request)).workspace
+
+    assert problem.reason == "TRANSITION_NOT_ALLOWED"
+    assert "new" not in [each.name for each in before.workspaces]
+    assert (await served.ann.get(chat_id)).workspace_id == made.workspace_id
+    assert again.workspace_id == made.workspace_id
