@@ -65,7 +65,7 @@ async def test_an_agent_at_work_in_the_workspace_keeps_it(
 
 
 async def test_an_agent_at_rest_is_moved_with_its_chat(served: ServedChats, chat_id: str) -> None:
-    await served.add_child(chat_id, "error")
+    await served.add_child(chat_id)
     assert (await served.ann.ask(switch(chat_id))).chat.workspace_id == WORKSPACE
 
 

@@ -17,7 +17,8 @@ beforeEach(async () => {
   asked = [];
   vi.stubGlobal("fetch", async (request: Request) => {
     const { pathname, search } = new URL(request.url);
-    if (pathname === "/api/v1/chats") asked.push(decodeURIComponent(search));
+    if (pathname !== "/api/v1/chats") return Response.json({ items: [] });
+    asked.push(decodeURIComponent(search));
     return Response.json({ items: [{ id: "c1", title: "Harvest" }], next_cursor: "more" });
   });
   canvas = document.createElement("main");

@@ -2,7 +2,7 @@
 import { QueryClientProvider } from "@tanstack/react-query";
 import { act, StrictMode } from "react";
 import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { queryClient } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { panelTabs } from "./panel-tabs.ts";
@@ -10,6 +10,11 @@ import Panel from "./panel.tsx";
 
 let canvas: HTMLElement;
 let root: Root;
+
+// Loaded before, so that no tab is waited for.
+beforeAll(async () => {
+  await Promise.all([import("./changes.tsx"), import("./files.tsx"), import("./processes.tsx"), import("./context.tsx"), import("./summary.tsx"), import("../goals/tab.tsx")]);
+});
 
 beforeEach(() => {
   Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
