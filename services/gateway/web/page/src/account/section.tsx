@@ -5,7 +5,7 @@ import { ownExports } from "./sources.ts";
 export default function AccountSection() {
   return (
     <>
-      <p>
+      <p className="export-words">
         An export is one ZIP file with all that is yours: your chats with their messages and files, the files of your workspaces,
         your settings, skills, schedules and usage, and what is known of your keys and sessions. Values of keys and secrets are not in it.
       </p>

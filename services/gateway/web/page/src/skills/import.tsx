@@ -64,8 +64,8 @@ export function ImportSkills({ known }: { known: readonly string[] }) {
     <div className="section-part">
       <div className="form-actions">
         <Button icon="file" disabled={isBusy} onClick={() => picker.current?.click()}>Import files…</Button>
-        <span className="field-hint">SKILL.md files, or ZIP archives with a SKILL.md in the directory of each skill.</span>
       </div>
+      <p className="field-hint">SKILL.md files, or ZIP archives with a SKILL.md in the directory of each skill.</p>
       <input
         ref={picker}
         type="file"

@@ -1,4 +1,5 @@
 /** One's own skills: texts that models read when they need them. */
+import "./skills.css";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
@@ -58,7 +59,7 @@ export default function SkillsSection() {
       <SkillForm content={content} onChange={setContent} />
       <Loaded query={useQuery(ownSkills)} what="list of skills">
         {(data) => (
-          <>
+          <div className="skill-list">
             <ImportSkills known={data.items.map((each) => each.name)} />
             <Table
               label="Skills"
@@ -103,7 +104,7 @@ export default function SkillsSection() {
                 {saving.problem && <p className="field-problem" role="alert">{saving.problem}</p>}
               </div>
             )}
-          </>
+          </div>
         )}
       </Loaded>
     </>

@@ -97,10 +97,8 @@ function OneRun({ run, isOpen }: { run: Run; isOpen: boolean }) {
           empty={{ title: "No answer is stored", text: "The model was not called, has not answered yet, or failed." }}
           columns={[
             { title: "Model", cell: (row) => <Call name={nameOf(row.modelId)} isSummary={row.kind === "summary"} isFallback={row.usage?.is_fallback ?? false} /> },
-            { title: "In", isNumber: true, cell: (row) => (row.usage ? count(inTokens(row.usage)) : "") },
-            { title: "Cached", isNumber: true, cell: (row) => (row.usage ? count(row.usage.cache_read_tokens) : "") },
-            { title: "Out", isNumber: true, cell: (row) => (row.usage ? count(row.usage.output_tokens) : "") },
-            { title: "Thinking", isNumber: true, cell: (row) => (row.usage ? count(row.usage.reasoning_tokens) : "") },
+            { title: "In", isNumber: true, cell: ({ usage }) => usage && <Tokens all={inTokens(usage)} some={usage.cache_read_tokens} words="cached" /> },
+            { title: "Out", isNumber: true, cell: ({ usage }) => usage && <Tokens all={usage.output_tokens} some={usage.reasoning_tokens} words="thinking" /> },
             { title: "Cost", isNumber: true, cell: (row) => (row.usage ? price(row.usage.cost_micros) : "") },
             { title: "Time", isNumber: true, cell: (row) => duration(row.modelMs) },
             { title: "Ended", cell: (row) => (row.finishReason ?? "").replaceAll("_", " ") },
@@ -137,6 +135,16 @@ function Call({ name, isSummary, isFallback }: { name: string; isSummary: boolea
   return (
     <>
       {name} {isSummary && <span className="badge">summary</span>} {isFallback && <span className="badge is-warn">fallback</span>}
+    </>
+  );
+}
+
+/** Tokens, and how many of them are of a kind. */
+function Tokens({ all, some, words }: { all: number; some: number; words: string }) {
+  return (
+    <>
+      {count(all)}
+      {some > 0 && <span className="cell-side">{count(some)} {words}</span>}
     </>
   );
 }
