@@ -13,6 +13,7 @@ from chatd.primitives.domain.ids import (
     ExecutionId,
     Fence,
     MessageId,
+    OwnerClaim,
     QueuedMessageId,
     RevertId,
     WorkerId,
@@ -34,6 +35,7 @@ class SendMessage:
     Attributes:
         may_answer: Whether it may be the answer of an open question or the refusal of a plan; only
             a message that a person wrote is.
+        claim: The claim of the chat whose tool sends it: without it nothing is written.
     """
 
     message: NewMessage
@@ -41,6 +43,7 @@ class SendMessage:
     claimed_by: WorkerId | None
     busy_behavior: BusyBehavior = BusyBehavior.QUEUE
     may_answer: bool = True
+    claim: OwnerClaim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +114,13 @@ class Interrupt:
 
     Attributes:
         drops_queue: Whether queued messages are deleted too, so that none starts the next turn.
+        claim: The claim of the chat whose tool stops it: without it nothing is written.
     """
 
     turn_id: MessageId
     claimed_by: WorkerId | None
     drops_queue: bool = False
+    claim: OwnerClaim | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
     """Decide on a state whose snapshot version is the new one already."""
     match command:
         case SendMessage():
-            return _send(moved, command)
+            return replace(_send(moved, command), claim=command.claim)
         case EditMessage():
             return _edit(moved, command, facts)
         case RevertChat() | UndoRevert():
@@ -222,9 +222,10 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
             return _promote(moved, command, facts)
         case Interrupt(_, claimed_by, drops_queue):
             if not drops_queue or not moved.queue_length:
-                return _interrupt(moved, claimed_by)
+                return replace(_interrupt(moved, claimed_by), claim=command.claim)
             decision = _interrupt(queue_changed(moved, -moved.queue_length), claimed_by)
-            return replace(decision, writes=(ClearQueue(), *decision.writes))
+            writes = (ClearQueue(), *decision.writes)
+            return replace(decision, writes=writes, claim=command.claim)
         case SubmitToolResults(results, created_by, claimed_by):
             return _submit(moved, results, created_by, claimed_by)
         case RequestCompaction(claimed_by):
