@@ -110,12 +110,14 @@ APPEND_TURN = f"""
 RECORD_DISPATCHES = """
     dispatched AS (
         INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, tool_name,
-            executor, owner_epoch, journal_generation, mode, dispatched_at)
+            executor, owner_epoch, journal_generation, mode, arguments_digest, dispatched_at)
         SELECT new.execution_id, chat_id, {p1}::bigint, new.tool_call_id, new.tool_name,
-            new.executor, owner_epoch, new.journal_generation, new.mode, changed_at
+            new.executor, owner_epoch, new.journal_generation, new.mode, new.arguments_digest,
+            changed_at
         FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[],
-            {p7}::text[])
-            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation, mode))
+            {p7}::text[], {p8}::text[])
+            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation, mode,
+                arguments_digest))
 """
 STORE_RESULT = """
     recorded AS (
@@ -310,6 +312,7 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
                     [dispatch.executor for dispatch in dispatches],
                     [dispatch.journal_generation for dispatch in dispatches],
                     [dispatch.mode for dispatch in dispatches],
+                    [dispatch.arguments_digest for dispatch in dispatches],
                 ),
             )
         case StoreResult(call, result):

@@ -21,7 +21,7 @@ SELECT_HISTORY = f"""
 # May run: checked by Ownership, process.
 SELECT_EXECUTIONS = """
     SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch,
-        mode
+        mode, arguments_digest
     FROM chat.tool_calls WHERE chat_id = $1 AND message_id = $2 ORDER BY dispatched_at, execution_id
 """
 

@@ -124,6 +124,7 @@ def stored_execution_of(row: asyncpg.Record) -> StoredExecution:
         journal_generation=row["journal_generation"],
         owner_epoch=row["owner_epoch"],
         mode=ChatMode(row["mode"]),
+        arguments_digest=row["arguments_digest"],
     )
 
 

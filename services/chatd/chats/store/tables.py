@@ -263,6 +263,7 @@ tool_calls = Table(
     count_column("owner_epoch"),
     text_column("journal_generation"),
     Column("mode", Text, nullable=False, server_default=text("''")),
+    Column("arguments_digest", Text, nullable=False, server_default=text("''")),
     time_column("dispatched_at"),
     time_column("finished_at", nullable=True),
     json_column("result", nullable=True),

@@ -55,7 +55,7 @@ from chatd.chats.domain.writes import (
     Write,
 )
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import ToolResult
+from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatNotFound
@@ -146,10 +146,11 @@ class InMemoryChats:
         """Return the dispatched calls of a message."""
         chat = self.chats[chat_id]
         called = {
-            part
+            part.tool_call_id
             for message in chat.messages
             if message.id == message_id
             for part in message.content
+            if isinstance(part, ToolCall)
         }
         return tuple(
             StoredExecution(
@@ -160,9 +161,10 @@ class InMemoryChats:
                 dispatch.journal_generation,
                 chat.state.owner_epoch,
                 dispatch.mode,
+                dispatch.arguments_digest,
             )
             for dispatch in chat.dispatches.values()
-            if dispatch.call in called
+            if dispatch.call.tool_call_id in called
         )
 
 
