@@ -145,14 +145,16 @@ START_DEADLINES = """
 """
 END_ACTIONS = """
     ended AS (
-        UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = {p1}::text,
+        UPDATE chat.chat_actions SET ended_at = guard.changed_at,
+            ended_version = guard.snapshot_version, outcome = {p1}::text,
             ended_by = {p2}::text, answer = told.answer::json, result = told.result::json
         FROM guard, unnest({p3}::uuid[], {p4}::text[], {p5}::text[]) AS told (id, answer, result)
         WHERE chat_actions.id = told.id AND ended_at IS NULL)
 """
 CANCEL_ACTIONS = """
     cancelled AS (
-        UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = 'cancelled'
+        UPDATE chat.chat_actions SET ended_at = guard.changed_at,
+            ended_version = guard.snapshot_version, outcome = 'cancelled'
         FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
 """
 # Repeated cancellations of a call are one. Calls of this service end with the task that runs them.

@@ -302,6 +302,7 @@ chat_actions = Table(
     time_column("asked_at", nullable=True),
     time_column("deadline_at", nullable=True),
     time_column("ended_at", nullable=True),
+    Column("ended_version", BigInteger, nullable=True),
     Column("outcome", Text, nullable=True),
     Column("ended_by", Text, nullable=False, server_default=text("''")),
     json_column("answer", nullable=True),
@@ -327,6 +328,12 @@ chat_actions = Table(
     ),
     Index("chat_actions_by_message", "chat_id", "message_id"),
     Index("chat_actions_open", "chat_id", postgresql_where=text("ended_at IS NULL")),
+    Index(
+        "chat_actions_ended",
+        "chat_id",
+        "ended_version",
+        postgresql_where=text("ended_version IS NOT NULL"),
+    ),
     Index(
         "chat_actions_waiting_for_agents",
         "chat_id",
