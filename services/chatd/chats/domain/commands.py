@@ -51,13 +51,15 @@ class EditMessage:
     """Replace a user message, drop all messages after it and the queue, and run again.
 
     Attributes:
-        revert_id: The revert with which files are restored before it runs; None for none.
+        revert_id: The id by which it can be undone; None if it cannot be.
+        restores_files: Whether files are restored before it runs, by that id.
     """
 
     message_id: MessageId
     message: NewMessage
     claimed_by: WorkerId | None
     revert_id: RevertId | None = None
+    restores_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,10 @@ class RevertChat:
 
 @dataclass(frozen=True, slots=True)
 class UndoRevert:
-    """Bring back what a revert deleted, its files too, if nothing was added since."""
+    """Bring back what a revert or an edit deleted, its files too, if nothing was added since.
+
+    What the edited message and its turn added is deleted.
+    """
 
     revert_id: RevertId
     undone_id: RevertId

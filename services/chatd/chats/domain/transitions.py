@@ -114,6 +114,7 @@ from chatd.chats.domain.writes import (
     StoredAnswer,
     Write,
     entered_bills,
+    revert_writes,
 )
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import ToolResult
@@ -337,10 +338,20 @@ def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
         cut = queue_changed(cut, -moved.queue_length)
         writes = (ClearQueue(), *writes)
     started = _started(cut, command.claimed_by)
-    if command.revert_id is not None:
-        revert = Revert(command.revert_id, RevertKind.EDIT, command.message_id, True)
-        started = replace(started, revert=revert)
-    return Decision(started, writes)
+    if command.revert_id is None:
+        return Decision(started, writes)
+    revert = Revert(
+        command.revert_id,
+        RevertKind.EDIT,
+        command.message_id,
+        command.restores_files,
+        open_calls=moved.pending,
+        replacement_id=moved.next_message_id,
+        deleted_version=moved.snapshot_version,
+    )
+    if command.restores_files:
+        return Decision(replace(started, revert=revert), writes)
+    return Decision(started, (*writes, *revert_writes(revert, b"")))
 
 
 def _finish_revert(moved: ChatState, report: bytes) -> Decision:

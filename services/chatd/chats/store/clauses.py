@@ -264,9 +264,11 @@ RESTORE_MESSAGES = """
 RECORD_REVERT = """
     reverted AS (
         INSERT INTO chat.chat_reverts (id, chat_id, kind, message_id, restores_files, undone_id,
-            undone_version, open_calls, version, report, created_at)
+            undone_version, open_calls, version, report, created_at, replacement_id,
+            deleted_version)
         SELECT {p1}::uuid, chat_id, {p2}::text, {p3}::bigint, {p4}::boolean, {p5}::uuid,
-            {p6}::bigint, {p7}::text::json, snapshot_version, {p8}::bytea, changed_at
+            {p6}::bigint, {p7}::text::json, snapshot_version, {p8}::bytea, changed_at,
+            {p9}::bigint, {p10}::bigint
         FROM guard)
 """
 # Accepting a plan ends plan mode. A chat that goes back to before that is in the mode in which the
@@ -339,6 +341,8 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
                     revert.undone_version,
                     pending_to_json(revert.open_calls),
                     report,
+                    revert.replacement_id,
+                    revert.deleted_version,
                 ),
                 is_setting_mode=revert.kind is not RevertKind.EDIT,
             )

@@ -436,6 +436,8 @@ chat_reverts = Table(
     count_column("version"),
     Column("report", LargeBinary, nullable=False),
     time_column("created_at"),
+    Column("replacement_id", BigInteger, nullable=False, server_default=text("0")),
+    Column("deleted_version", BigInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("id", name=Constraint.CHAT_REVERTS_PKEY),
     of_chat(Constraint.CHAT_REVERTS_CHAT_FKEY),
     CheckConstraint("kind IN ('history', 'undo', 'edit')", name=Constraint.CHAT_REVERTS_KIND_KNOWN),

@@ -13,6 +13,7 @@ from chatd.chats.domain.chat import (
     NewMessage,
     PendingCall,
     QueuedMessage,
+    RevertKind,
 )
 from chatd.chats.domain.commands import (
     AskedCall,
@@ -185,13 +186,24 @@ def facts_for(chat: StoredChat, command: Command) -> Facts:
             done = chat.reverts.get(undone_id)
             if done is None:
                 return Facts()
-            is_superseded = any(message.revision > done.version for message in chat.messages)
+            is_superseded = any(supersedes(message, done) for message in chat.messages)
             return Facts(undone=replace(done, is_superseded=is_superseded))
         case RequestCompaction():
             said = since_boundary(chat.live())
             return Facts(has_material=any(message.role is Role.ASSISTANT for message in said))
         case _:
             return NO_FACTS
+
+
+def supersedes(message: Message, done: DoneRevert) -> bool:
+    """Return whether a revert cannot be undone because of a message."""
+    revert = done.revert
+    if revert.kind is not RevertKind.EDIT:
+        return message.revision > done.version
+    is_later = message.id > revert.replacement_id
+    is_of_person = message.role is Role.USER and message.created_by != ""
+    is_deleted_since = message.is_deleted and message.revision > revert.deleted_version
+    return is_deleted_since or (is_later and is_of_person)
 
 
 class _Writer:
