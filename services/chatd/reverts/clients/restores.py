@@ -94,11 +94,12 @@ class NodeRestores:
 
         The undo of an edit takes back what the edited turn changed, then what the edit restored.
         """
-        epoch = claim.owner_epoch
         if revert.kind is not RevertKind.UNDO:
             return (await self._to_turn(claim, revert.revert_id, revert.message_id),)
         undo = checkpoint_service_pb2.RestoreFilesRequest(
-            request_id=revert.revert_id, owner_epoch=epoch, undo_restore_id=revert.undone_id or ""
+            request_id=revert.revert_id,
+            owner_epoch=claim.owner_epoch,
+            undo_restore_id=revert.undone_id or "",
         )
         if not revert.replacement_id:
             return (undo,)
@@ -183,8 +184,9 @@ class NodeRestores:
 
 
 def _add(report: checkpoint_pb2.RestoreReport, more: checkpoint_pb2.RestoreReport) -> None:
-    """Add what a further restore did to a report."""
+    """Add what a further restore did to a report; conflicts come first."""
     report.paths.extend(more.paths)
+    report.paths.sort(key=lambda each: each.outcome != checkpoint_pb2.RESTORE_OUTCOME_CONFLICT)
     report.omitted += more.omitted
     report.restored += more.restored
     report.conflicts += more.conflicts

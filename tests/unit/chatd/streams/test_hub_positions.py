@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.chats.domain.chat import ChatState, Retry, Status
+from chatd.chats.domain.chat import ChatState, PendingCall, Retry, Status
 from chatd.chats.domain.views import EndedAction
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.chats.store.reading import PageVersions
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.tools import PendingKind
-from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
-from chatd.streams.hub.timeline import Snapshot, settled, step_events
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, WorkerId
+from chatd.streams.hub.timeline import Snapshot, is_all_known, settled, step_events
 from chatd.streams.rpc.position import TAIL, Position, cursor_after, position_in, status_sent_of
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.api.chat.v1.message_pb2 import Message
@@ -208,3 +208,13 @@ def test_neither_a_new_reader_nor_one_behind_a_page_is_told_of_ends_before_it() 
 def test_a_reader_whose_messages_are_void_is_told_of_the_ends_with_the_new_ones() -> None:
     now = Snapshot(replace(RUNNING, snapshot_version=9), ended=(ended(9),))
     assert told_ends(AT_FIVE.voided(9, 1), now) == ["a9"]
+
+
+def test_a_commit_that_ends_an_action_is_read_and_no_other_is() -> None:
+    asked = PendingCall("c", "plan", ExecutionId("a1"), kind=PendingKind.PLAN)
+    dispatched = PendingCall("d", "execute", ExecutionId("a2"))
+    before = replace(RUNNING, pending=(asked, dispatched))
+    still = replace(before, snapshot_version=6, pending=(asked,))
+    over = replace(before, snapshot_version=6, pending=(dispatched,))
+    assert is_all_known(before, still, ())
+    assert not is_all_known(before, over, ())
