@@ -7,6 +7,7 @@ from parley.client.actions import (
     ActionKind,
     ActionPage,
     ActionState,
+    EndedAction,
     Plan,
     QuestionAnswer,
 )
@@ -50,6 +51,7 @@ from parley.client.errors import (
     Unavailable,
 )
 from parley.client.events import (
+    ActionEnded,
     ActionRequired,
     ChatEvent,
     HistoryReset,
@@ -96,6 +98,7 @@ __all__ = [
     "Action",
     "ActionAnswer",
     "ActionDecision",
+    "ActionEnded",
     "ActionKind",
     "ActionPage",
     "ActionRequired",
@@ -119,6 +122,7 @@ __all__ = [
     "Content",
     "ContextFile",
     "DeadlineExceeded",
+    "EndedAction",
     "ErrorKind",
     "Fallback",
     "File",

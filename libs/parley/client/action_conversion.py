@@ -5,7 +5,7 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.api.chat.v1 import action_pb2
+from parley.api.chat.v1 import action_pb2, event_pb2
 from parley.api.chat.v1 import action_service_pb2 as api
 from parley.client.actions import (
     Action,
@@ -13,6 +13,7 @@ from parley.client.actions import (
     ActionKind,
     ActionPage,
     ActionState,
+    EndedAction,
     Plan,
 )
 
@@ -38,6 +39,19 @@ def action_of(action: action_pb2.Action) -> Action:
         answer_json=action.answer_json,
         chat_title=action.chat_title,
         arguments_digest=action.arguments_digest,
+    )
+
+
+def ended_action_of(action: event_pb2.EndedAction) -> EndedAction:
+    """Return how an action ended."""
+    return EndedAction(
+        id=action.id,
+        kind=_KIND.get(action.kind, ActionKind.UNSPECIFIED),
+        tool_call_id=action.tool_call_id,
+        tool_name=action.tool_name,
+        state=_STATE.get(action.state, ActionState.UNSPECIFIED),
+        ended_at=time_of(action, "ended_at"),
+        ended_by=action.ended_by,
     )
 
 

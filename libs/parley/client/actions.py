@@ -85,6 +85,29 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedAction:
+    """How an action ended that a chat waited for.
+
+    Attributes:
+        id: The id of the action.
+        kind: What kind of answer it needed.
+        tool_call_id: The tool call that asked.
+        tool_name: The called tool.
+        state: Whether it was answered, expired or was cancelled.
+        ended_at: When it ended.
+        ended_by: The user who answered; may be empty.
+    """
+
+    id: str
+    kind: ActionKind
+    tool_call_id: str
+    tool_name: str
+    state: ActionState
+    ended_at: datetime | None = None
+    ended_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ActionPage:
     """A page of open actions; `next_page_token` is empty at the end."""
 

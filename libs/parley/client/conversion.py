@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, assert_never
 
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb2
 from parley.client import events, parts
-from parley.client.action_conversion import action_of, time_of
+from parley.client.action_conversion import action_of, ended_action_of, time_of
 from parley.client.chats import (
     Chat,
     ChatPage,
@@ -163,6 +163,9 @@ def event_of(event: event_pb2.ChatEvent) -> events.ChatEvent | None:
             return events.QueueChanged(cursor, tuple(_queued(entry) for entry in entries))
         case "action_required":
             return _action_required(cursor, event.action_required)
+        case "action_ended":
+            ended = tuple(map(ended_action_of, event.action_ended.actions))
+            return events.ActionEnded(cursor, ended)
         case "retry":
             return _retry_scheduled(cursor, event.retry)
         case "preview_reset":

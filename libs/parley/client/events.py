@@ -7,7 +7,7 @@ again, in this process or in another.
 from dataclasses import dataclass
 from datetime import datetime
 
-from parley.client.actions import Action
+from parley.client.actions import Action, EndedAction
 from parley.client.chats import (
     ChatStatus,
     Message,
@@ -86,6 +86,14 @@ class ActionRequired:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionEnded:
+    """Actions ended that the chat waited for, in the order of their ends."""
+
+    cursor: str
+    actions: tuple[EndedAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RetryScheduled:
     """Attempt `attempt` of a model call failed and the next one starts at `retrying_at`."""
 
@@ -132,6 +140,7 @@ ChatEvent = (
     | TurnFailed
     | QueueChanged
     | ActionRequired
+    | ActionEnded
     | RetryScheduled
     | PreviewReset
     | PreviewTruncated

@@ -13,7 +13,7 @@ from chatd.content.domain.parts import File, ToolOutcome
 from chatd.content.domain.tools import Execution, Outcome
 from chatd.content.domain.truncation import truncated
 from chatd.models.domain.language_model import FileData
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.ids import OwnerClaim, OwnerId
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 
@@ -32,10 +32,13 @@ OUTCOMES: Mapping[int, ToolOutcome] = {
 class AttachmentStore(Protocol):
     """Stores files of chats."""
 
-    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+    async def keep(
+        self, claim: OwnerClaim, owner_id: OwnerId, file_id: str, file: FileData
+    ) -> None:
         """Store a file; the same id again changes nothing.
 
         Raises:
+            FenceLost: Another process owns the chat, and nothing was stored.
             TooManyFiles: The chat has as many as it may have.
         """
         ...
@@ -106,7 +109,7 @@ class ResultFiles:
         file_id = str(uuid.uuid5(uuid.NAMESPACE_OID, seed))
         file = FileData(name, media_type, body)
         try:
-            await self._store.keep(execution.chat_id, execution.owner.id, file_id, file)
+            await self._store.keep(execution.claim, execution.owner.id, file_id, file)
         except TooManyFiles as error:
             return told | {"note": str(error)}
         files.append(File(file_id, media_type, name))

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Protocol
 import grpc
 import msgspec
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.sanitizing import sanitized
 from chatd.content.domain.tools import (
@@ -31,7 +32,7 @@ from chatd.monitors.domain.monitor import (
     storable,
 )
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
 from chatd.tools.workspace.arguments import BadArguments, Input, read, schema_of, seconds_of
 from chatd.tools.workspace.call import NodeAway, retry_until_back
 from chatd.tools.workspace.not_ready import not_ready
@@ -113,10 +114,11 @@ class MonitorStore(Protocol):
         """Return whether a chat has a monitor, whatever became of it."""
         ...
 
-    async def add(self, monitor: Monitor) -> None:
+    async def add(self, monitor: Monitor, claim: OwnerClaim) -> None:
         """Add a monitor, unless a repeated call added it before.
 
         Raises:
+            FenceLost: Another process owns the chat, and nothing was added.
             MonitorRefused: The chat may not have another one.
         """
         ...
@@ -174,6 +176,8 @@ class MonitorTools:
             return failed(str(away), "UNREACHABLE", "Call it again later.")
         except grpc.aio.AioRpcError as error:
             return refused(plain_problem(error))
+        except FenceLost:
+            raise  # The result would be refused as well: the new owner makes the call.
         except ChatError as unready:
             return not_ready(unready)
 
@@ -206,7 +210,7 @@ class MonitorTools:
             created_at=now,
             expires_at=now + lifetime,
         )
-        await self._store.add(monitor)
+        await self._store.add(monitor, execution.claim)
         return _added_as(monitor_id, given.process_id)
 
     async def find(self, execution: Execution) -> Found:

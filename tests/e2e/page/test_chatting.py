@@ -57,6 +57,24 @@ async def test_a_message_is_streamed_queued_interrupted_and_edited(
     assert await page.run("document.title") != "Parley"
 
 
+async def test_an_edit_is_undone_at_the_page(stack: LocalStack, page: Page) -> None:
+    await written(page, "repeat after me: first")
+    await page.until(f"{ANSWERS}.at(-1) === 'first'")
+    await idle(page)
+    await page.click(".user-message button", "Edit and run again", place=-1)
+    await page.see("Editing.")
+    await page.click(".composer textarea")
+    await page.run("document.querySelector('.composer textarea').select()")
+    await page.type("repeat after me: edited")
+    await page.press("Enter")
+    await page.until(f"{ANSWERS}.at(-1) === 'edited'")
+    await idle(page)
+    await page.see("You edited a message.")
+    await page.click("button", "Undo")
+    await page.until(f"{ANSWERS}.at(-1) === 'first'")
+    assert await page.run(PROMPTS) == ["repeat after me: first"]
+
+
 async def test_tool_calls_have_cards_and_a_chat_goes_back_to_before_a_message(
     stack: LocalStack, page: Page
 ) -> None:

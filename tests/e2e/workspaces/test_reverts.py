@@ -90,3 +90,29 @@ async def test_a_chat_is_reverted_with_its_files_and_that_is_undone(stack: Local
     assert undone.returncode == 0, undone.stderr
     assert await shown(client, path) == after
     assert await message_ids(client, path) == ids_after
+
+
+async def test_an_edit_with_files_is_undone_with_what_its_turn_changed(stack: LocalStack) -> None:
+    key = stack.home.api_key_file.read_text().strip()
+    port = int(stack.http.rpartition(":")[2])
+    client = HttpClient(port, {"Authorization": f"Bearer {key}"}, 60)
+    body = {"content": [{"type": "text", "text": f"run: {FIRST}"}]}
+    created = await asked(client, 201, "POST", CHATS, body)
+    path = f"{CHATS}/{created['id']}"
+    await at_rest(client, path)
+    second = await ran(client, path, SECOND)
+    before, ids_before = await shown(client, path), await message_ids(client, path)
+
+    third = "printf '\\000three' > binary; echo 3 > third; rm gone"
+    edit = {"content": [{"type": "text", "text": f"run: {third}"}], "restore_files": True}
+    edited = await asked(client, 200, "PATCH", f"{path}/messages/{second}", edit)
+    await at_rest(client, path)
+    after = await shown(client, path)
+    assert "third" in after
+    assert after != before
+
+    undo = ("revert", created["id"], "--undo", edited["revert_id"])
+    undone = await asyncio.to_thread(stack.parley, *undo)
+    assert undone.returncode == 0, undone.stderr
+    assert await shown(client, path) == before
+    assert await message_ids(client, path) == ids_before

@@ -1,12 +1,14 @@
 """MCP servers in turns: who is left out and told, large results, all pages, and failing closed."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tool_servers import ServerReport, server_notices, servers_text
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
@@ -78,6 +80,39 @@ async def test_a_server_that_fails_is_named_to_the_person_and_to_the_model(
     assert "The MCP server The Dead (tools dead__*) cannot be used now" in text
     assert "Use echo to repeat." in text
     require_servers(reports)
+
+
+async def test_two_modes_and_two_selections_of_one_owner_at_once_keep_their_own_catalogues(
+    tmp_path: Path, mcp_database: str
+) -> None:
+    async with (
+        everything_server() as every,
+        mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
+    ):
+        calm = await created(gateway, "calm", every.url, allow_in_plan_mode=True)
+        await created(gateway, "wild", every.url)
+        tools = tools_at(gateway)
+        contexts = {
+            "ordinary": CONTEXT,
+            "plan": replace(CONTEXT, mode=ChatMode.PLAN),
+            "chosen": replace(CONTEXT, mcp_server_ids=(calm,)),
+            "none": replace(CONTEXT, mcp_server_ids=()),
+        }
+
+        async def slugs(context: TurnContext) -> set[str]:
+            return {spec.name.partition("__")[0] for spec in await tools.list_tools(context)}
+
+        for _ in range(2):  # The second time from the cache.
+            async with asyncio.TaskGroup() as tasks:
+                asked = {
+                    name: tasks.create_task(slugs(context)) for name, context in contexts.items()
+                }
+            assert {name: task.result() for name, task in asked.items()} == {
+                "ordinary": {"calm", "wild"},
+                "plan": {"calm"},
+                "chosen": {"calm"},
+                "none": set(),
+            }
 
 
 async def test_a_required_server_that_fails_ends_the_turn(

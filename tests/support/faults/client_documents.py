@@ -3,6 +3,7 @@
 from typing import Any, assert_never
 
 from parley.client import (
+    ActionEnded,
     ActionRequired,
     ChatEvent,
     HistoryReset,
@@ -47,6 +48,8 @@ def document_of(event: ChatEvent) -> tuple[str, Any]:
             return "error", {}
         case ActionRequired():
             return "action_required", {}
+        case ActionEnded():
+            return "action_ended", {}
         case RetryScheduled():
             return "retry", {}
         case PreviewReset():

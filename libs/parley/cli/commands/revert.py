@@ -31,7 +31,7 @@ COLUMNS = ("revert", "kind", "message", "state", "done", "undoable")
 @click.argument("message_id", metavar="[MESSAGE]", type=click.IntRange(min=1), required=False)
 @click.option("--files", is_flag=True, help="Also restore the files that the chat changed since.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be deleted and restored.")
-@click.option("--undo", "undone_id", metavar="REVERT", help="Undo this revert instead.")
+@click.option("--undo", "undone_id", metavar="REVERT", help="Undo this revert or edit instead.")
 @click.option("--list", "is_list", is_flag=True, help="Only list the reverts of the chat.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def revert(

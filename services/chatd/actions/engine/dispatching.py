@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from chatd.actions.domain.action import StoredAction
-from chatd.approvals.domain.judgement import Ask, Deny
+from chatd.approvals.domain.judgement import Ask, Deny, arguments_digest
 from chatd.approvals.engine.judge import Judge
 from chatd.chats.domain.chat import Message
 from chatd.chats.domain.commands import RememberedCall
@@ -93,7 +93,14 @@ class CallDispatcher:
                     return NotPermitted(f"this did not run: {judgement.reason}")
                 if is_remembered and isinstance(judgement, Ask) and not judgement.is_rememberable:
                     raise InvalidRequest("remember", "is not possible: a rule asks each time")
-                dispatch = Dispatch(action.id, call, spec.executor, spec.journal_generation, mode)
+                dispatch = Dispatch(
+                    action.id,
+                    call,
+                    spec.executor,
+                    spec.journal_generation,
+                    mode,
+                    arguments_digest(call),
+                )
                 if not is_remembered:
                     return Permitted(dispatch)
                 rule = await self._judge.remembered(context, history, call, spec)

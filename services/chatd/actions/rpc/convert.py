@@ -4,17 +4,9 @@ import json
 
 from chatd.actions.domain.action import StoredAction
 from chatd.approvals.domain.judgement import arguments_digest
-from chatd.chats.domain.writes import ActionOutcome
-from chatd.chats.rpc.convert import ACTION_KIND
+from chatd.chats.rpc.convert import ACTION_KIND, ACTION_STATE
 from chatd.primitives.rpc.times import optional_time
 from parley.api.chat.v1 import action_pb2, action_service_pb2
-
-STATE = {
-    None: action_pb2.ACTION_STATE_OPEN,
-    ActionOutcome.ANSWERED: action_pb2.ACTION_STATE_ANSWERED,
-    ActionOutcome.EXPIRED: action_pb2.ACTION_STATE_EXPIRED,
-    ActionOutcome.CANCELLED: action_pb2.ACTION_STATE_CANCELLED,
-}
 
 
 def action_to_proto(action: StoredAction) -> action_pb2.Action:
@@ -27,7 +19,7 @@ def action_to_proto(action: StoredAction) -> action_pb2.Action:
         tool_name=action.tool_name,
         args_json=action.args_json,
         reason=action.reason,
-        state=STATE[action.outcome],
+        state=ACTION_STATE[action.outcome],
         deadline_at=optional_time(action.deadline_at),
         asked_at=optional_time(action.asked_at),
         ended_at=optional_time(action.ended_at),
@@ -46,7 +38,7 @@ def plan_to_proto(action: StoredAction) -> action_service_pb2.Plan:
         action_id=action.id,
         title=asked.get("title", ""),
         text=answer.get("plan") or asked["plan"],
-        state=STATE[action.outcome],
+        state=ACTION_STATE[action.outcome],
         accepted=bool(answer.get("accepted")),
         proposed_at=optional_time(action.asked_at),
     )

@@ -1,12 +1,12 @@
 """Agents: children that a chat starts to work for it."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import Interrupt
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode, FinishReason, TurnError
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
@@ -124,10 +124,17 @@ async def stop_below(
 
     They are listed until nothing is new: an agent that still ran can have started others after it
     was listed, and none after it was stopped. One that was deleted or archived has nothing to stop.
+
+    Raises:
+        FenceLost: Another process owns the chat whose tool stops them.
     """
     stopped: set[ChatId] = set()
     while new := [each for each in await agents.below(chat_id) if each not in stopped]:
         for each in new:
-            with suppress(ChatError):
+            try:
                 await stop(each)
+            except FenceLost:
+                raise
+            except ChatError:
+                continue
         stopped.update(new)

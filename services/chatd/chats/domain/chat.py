@@ -105,8 +105,8 @@ class RevertKind(StrEnum):
     """What a revert does to the history."""
 
     HISTORY = "history"  # Messages are deleted.
-    UNDO = "undo"  # They come back.
-    EDIT = "edit"  # They were replaced already.
+    UNDO = "undo"  # They come back; what replaced them is deleted.
+    EDIT = "edit"  # They are replaced, before files are restored.
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,11 @@ class Revert:
         undone_id: The revert that it undoes; None for none.
         undone_version: The snapshot version at which that one deleted messages.
         open_calls: The calls without a result among the messages that are deleted, or come back.
+        replacement_id: The message by which an edit replaced them, or which an undo deletes with
+            all messages after it; no message for other reverts.
+        deleted_version: The snapshot version at which an edit deleted messages; 0 for other
+            reverts, and for edits of older versions, which cannot be undone.
+        has_restored: Whether the one that it undoes restored files.
     """
 
     revert_id: RevertId
@@ -130,6 +135,15 @@ class Revert:
     undone_id: RevertId | None = None
     undone_version: int = 0
     open_calls: tuple[PendingCall, ...] = ()
+    replacement_id: MessageId = NO_MESSAGE
+    deleted_version: int = 0
+    has_restored: bool = field(default=True, compare=False)
+
+    @property
+    def is_undoable(self) -> bool:
+        """Return whether it is of a kind that can be undone."""
+        is_edit = self.kind is RevertKind.EDIT and self.deleted_version > 0
+        return self.kind is RevertKind.HISTORY or is_edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +154,8 @@ class DoneRevert:
         revert: The revert.
         version: The snapshot version that it made.
         report: What it did to files, encoded; empty if none were restored.
-        is_superseded: Whether messages were added or changed since.
+        is_superseded: Whether messages were added or changed since; after an edit a later message
+            of a person or a later deletion.
         done_at: When it was completed.
     """
 

@@ -13,6 +13,7 @@ from chatd.primitives.domain.ids import (
     ExecutionId,
     Fence,
     MessageId,
+    OwnerClaim,
     QueuedMessageId,
     RevertId,
     WorkerId,
@@ -34,6 +35,7 @@ class SendMessage:
     Attributes:
         may_answer: Whether it may be the answer of an open question or the refusal of a plan; only
             a message that a person wrote is.
+        claim: The claim of the chat whose tool sends it: without it nothing is written.
     """
 
     message: NewMessage
@@ -41,6 +43,7 @@ class SendMessage:
     claimed_by: WorkerId | None
     busy_behavior: BusyBehavior = BusyBehavior.QUEUE
     may_answer: bool = True
+    claim: OwnerClaim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,15 @@ class EditMessage:
     """Replace a user message, drop all messages after it and the queue, and run again.
 
     Attributes:
-        revert_id: The revert with which files are restored before it runs; None for none.
+        revert_id: The id by which it can be undone; None if it cannot be.
+        restores_files: Whether files are restored before it runs, by that id.
     """
 
     message_id: MessageId
     message: NewMessage
     claimed_by: WorkerId | None
     revert_id: RevertId | None = None
+    restores_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,10 @@ class RevertChat:
 
 @dataclass(frozen=True, slots=True)
 class UndoRevert:
-    """Bring back what a revert deleted, its files too, if nothing was added since."""
+    """Bring back what a revert or an edit deleted, its files too, if nothing was added since.
+
+    What the edited message and its turn added is deleted.
+    """
 
     revert_id: RevertId
     undone_id: RevertId
@@ -111,11 +119,13 @@ class Interrupt:
 
     Attributes:
         drops_queue: Whether queued messages are deleted too, so that none starts the next turn.
+        claim: The claim of the chat whose tool stops it: without it nothing is written.
     """
 
     turn_id: MessageId
     claimed_by: WorkerId | None
     drops_queue: bool = False
+    claim: OwnerClaim | None = None
 
 
 @dataclass(frozen=True, slots=True)

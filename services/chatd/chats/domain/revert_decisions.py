@@ -90,9 +90,12 @@ def completed(
     if revert.kind is RevertKind.EDIT:
         return replace(grown(moved, 0), revert=None), revert_writes(revert, report)
     turn_id, ended = moved.turn_id, given_up_calls(moved)
+    first_deleted = revert.replacement_id
     if revert.kind is RevertKind.HISTORY:
         revert = replace(revert, open_calls=moved.pending)
-        turn_id = NO_MESSAGE if turn_id >= revert.message_id else turn_id
+        first_deleted = revert.message_id
+    if first_deleted and turn_id >= first_deleted:
+        turn_id = NO_MESSAGE
     answers = len(revert.open_calls) if revert.kind is RevertKind.UNDO else 0
     done = replace(grown(moved, answers), revert=None, pending=(), turn_id=turn_id)
     return done, (*revert_writes(revert, report), *ended)
@@ -104,7 +107,7 @@ def _requested_revert(command: RevertChat | UndoRevert, facts: Facts) -> Revert:
         return Revert(
             command.revert_id, RevertKind.HISTORY, command.message_id, command.restores_files
         )
-    if facts.undone is None or facts.undone.revert.kind is not RevertKind.HISTORY:
+    if facts.undone is None or not facts.undone.revert.is_undoable:
         raise RevertNotFound(command.undone_id)
     if facts.undone.is_superseded:
         raise RevertSuperseded(command.undone_id)
@@ -115,6 +118,9 @@ def _requested_revert(command: RevertChat | UndoRevert, facts: Facts) -> Revert:
         undone.message_id,
         undone.restores_files,
         undone.revert_id,
-        facts.undone.version,
+        undone.deleted_version or facts.undone.version,
         undone.open_calls,
+        undone.replacement_id,
+        # An empty report is that of a restore that changed nothing.
+        has_restored=bool(facts.undone.report) or undone.kind is RevertKind.HISTORY,
     )

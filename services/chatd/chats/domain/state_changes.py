@@ -4,16 +4,22 @@ from dataclasses import dataclass, replace
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.writes import AnswerPending, CancelActions, CancelCalls, Write
-from chatd.primitives.domain.ids import ExecutionId, MessageId, WorkerId
+from chatd.primitives.domain.ids import ExecutionId, MessageId, OwnerClaim, WorkerId
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The new execution row, and the writes that must commit with it."""
+    """The new execution row, and the writes that must commit with it.
+
+    Attributes:
+        deadline_s: The action deadline, from now by the database's clock.
+        claim: The claim of another chat that must hold when it commits; None for none.
+    """
 
     state: ChatState
     writes: tuple[Write, ...] = ()
-    deadline_s: float | None = None  # The action deadline, from now by the database's clock.
+    deadline_s: float | None = None
+    claim: OwnerClaim | None = None
 
 
 def running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:

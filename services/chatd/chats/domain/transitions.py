@@ -114,6 +114,7 @@ from chatd.chats.domain.writes import (
     StoredAnswer,
     Write,
     entered_bills,
+    revert_writes,
 )
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import ToolResult
@@ -206,7 +207,7 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
     """Decide on a state whose snapshot version is the new one already."""
     match command:
         case SendMessage():
-            return _send(moved, command)
+            return replace(_send(moved, command), claim=command.claim)
         case EditMessage():
             return _edit(moved, command, facts)
         case RevertChat() | UndoRevert():
@@ -222,9 +223,10 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
             return _promote(moved, command, facts)
         case Interrupt(_, claimed_by, drops_queue):
             if not drops_queue or not moved.queue_length:
-                return _interrupt(moved, claimed_by)
+                return replace(_interrupt(moved, claimed_by), claim=command.claim)
             decision = _interrupt(queue_changed(moved, -moved.queue_length), claimed_by)
-            return replace(decision, writes=(ClearQueue(), *decision.writes))
+            writes = (ClearQueue(), *decision.writes)
+            return replace(decision, writes=writes, claim=command.claim)
         case SubmitToolResults(results, created_by, claimed_by):
             return _submit(moved, results, created_by, claimed_by)
         case RequestCompaction(claimed_by):
@@ -336,10 +338,20 @@ def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
         cut = queue_changed(cut, -moved.queue_length)
         writes = (ClearQueue(), *writes)
     started = _started(cut, command.claimed_by)
-    if command.revert_id is not None:
-        revert = Revert(command.revert_id, RevertKind.EDIT, command.message_id, True)
-        started = replace(started, revert=revert)
-    return Decision(started, writes)
+    if command.revert_id is None:
+        return Decision(started, writes)
+    revert = Revert(
+        command.revert_id,
+        RevertKind.EDIT,
+        command.message_id,
+        command.restores_files,
+        open_calls=moved.pending,
+        replacement_id=moved.next_message_id,
+        deleted_version=moved.snapshot_version,
+    )
+    if command.restores_files:
+        return Decision(replace(started, revert=revert), writes)
+    return Decision(started, (*writes, *revert_writes(revert, b"")))
 
 
 def _finish_revert(moved: ChatState, report: bytes) -> Decision:

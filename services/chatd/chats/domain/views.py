@@ -9,9 +9,10 @@ import msgspec
 
 from chatd.chats.domain.chat import ChatState, PendingCall
 from chatd.chats.domain.diffs import DiffStatus
+from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall
-from chatd.content.domain.tools import ClientTool
+from chatd.content.domain.tools import ClientTool, PendingKind
 from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.users.domain.grantees import Grantee
@@ -96,6 +97,25 @@ class OpenAction:
     pending: PendingCall
     call: ToolCall
     deadline_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedAction:
+    """How an action ended that a chat waited for.
+
+    Attributes:
+        ended_by: The user who answered; empty if nobody did.
+        version: The snapshot version of the chat that ended it.
+    """
+
+    id: str
+    kind: PendingKind
+    tool_call_id: str
+    tool_name: str
+    outcome: ActionOutcome
+    ended_by: str
+    ended_at: datetime
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,11 +228,11 @@ def revert_writes(revert: Revert, report: bytes) -> tuple[Write, ...]:
     match revert.kind:
         case RevertKind.HISTORY:
             return (DeleteMessagesFrom(revert.message_id), record)
-        case RevertKind.UNDO if revert.open_calls:
-            answers = AnswerPending(revert.open_calls, REVERTED)
-            return (RestoreMessages(revert.undone_version), answers, record)
         case RevertKind.UNDO:
-            return (RestoreMessages(revert.undone_version), record)
+            calls, replacement_id = revert.open_calls, revert.replacement_id
+            replaced = (DeleteMessagesFrom(replacement_id),) if replacement_id else ()
+            answers = (AnswerPending(calls, REVERTED),) if calls else ()
+            return (*replaced, RestoreMessages(revert.undone_version), *answers, record)
         case RevertKind.EDIT:
             return (record,)
 

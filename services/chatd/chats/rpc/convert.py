@@ -10,7 +10,8 @@ from typing import assert_never
 from chatd.chats.domain.break_glass import BreakGlassAccess
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry, Status
 from chatd.chats.domain.diffs import DiffStatus
-from chatd.chats.domain.views import ChatView, OpenAction, Share
+from chatd.chats.domain.views import ChatView, EndedAction, OpenAction, Share
+from chatd.chats.domain.writes import ActionOutcome
 from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounded
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
@@ -23,7 +24,7 @@ from chatd.models.rpc.convert import EFFORT
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.users.domain.grantees import GranteeKind
-from parley.api.chat.v1 import action_pb2, break_glass_pb2, chat_pb2, message_pb2
+from parley.api.chat.v1 import action_pb2, break_glass_pb2, chat_pb2, event_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 STATUS = {status: chat_pb2.ChatStatus.Value(f"CHAT_STATUS_{status.name}") for status in Status}
@@ -53,6 +54,13 @@ ACTION_KIND = {
     PendingKind.LOGIN: action_pb2.ACTION_KIND_LOGIN,
     PendingKind.ELICITATION: action_pb2.ACTION_KIND_ELICITATION,
     PendingKind.AGENTS: action_pb2.ACTION_KIND_AGENTS,
+}
+
+ACTION_STATE: Mapping[ActionOutcome | None, action_pb2.ActionState.ValueType] = {
+    None: action_pb2.ACTION_STATE_OPEN,
+    ActionOutcome.ANSWERED: action_pb2.ACTION_STATE_ANSWERED,
+    ActionOutcome.EXPIRED: action_pb2.ACTION_STATE_EXPIRED,
+    ActionOutcome.CANCELLED: action_pb2.ACTION_STATE_CANCELLED,
 }
 
 
@@ -156,6 +164,19 @@ def open_action_to_proto(chat_id: ChatId, action: OpenAction) -> action_pb2.Acti
         reason=pending.reason,
         state=action_pb2.ACTION_STATE_OPEN,
         deadline_at=optional_time(action.deadline_at),
+    )
+
+
+def ended_action_to_proto(action: EndedAction) -> event_pb2.EndedAction:
+    """Return how an action ended."""
+    return event_pb2.EndedAction(
+        id=action.id,
+        kind=ACTION_KIND[action.kind],
+        tool_call_id=action.tool_call_id,
+        tool_name=action.tool_name,
+        state=ACTION_STATE[action.outcome],
+        ended_at=time_to_proto(action.ended_at),
+        ended_by=action.ended_by,
     )
 
 

@@ -179,11 +179,14 @@ class SendMethods(ChatMethods):
         message_id = MessageId(request.message_id)
         asked = await self._asked(request)
         chat_id, owner = asked.chat_id, asked.owner
-        revert_id = revert_id_of(chat_id, asked.key) if request.restore_files else None
+        revert_id, restores_files = revert_id_of(chat_id, asked.key), request.restore_files
 
         async def edit() -> None:
             with reserved(self._claims, owner) as reservation:
-                command = EditMessage(message_id, asked.message, reservation.claimed_by, revert_id)
+                claimed_by = reservation.claimed_by
+                command = EditMessage(
+                    message_id, asked.message, claimed_by, revert_id, restores_files
+                )
                 applied = await self._stores.keys.once(chat_id, command, asked.key)
                 if applied is not None:
                     reservation.start(applied.state)
@@ -200,6 +203,7 @@ class SendMethods(ChatMethods):
             dropped_queued_messages=[queued_to_proto(queued) for queued in outcome.dropped],
             chat=chat,
             snapshot_version=chat.versions.snapshot,
+            revert_id=revert_id,
         )
 
     @with_read_only_errors

@@ -30,10 +30,12 @@ from chatd.chats.domain.commands import (
     UndoRevert,
     WorkerCommand,
 )
+from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import decide
 from chatd.chats.domain.writes import AppendMessages, EnterBill, RecordDispatches, StoreResult
 from chatd.chats.store.codec import choice_from_json
+from chatd.chats.store.owner_claims import hold_claim
 from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import SELECT_KEY, SELECT_STATE, decision_statement
 from chatd.models.domain.profile import ModelChoice
@@ -94,7 +96,7 @@ class Applied:
 class Unwritten(Enum):
     """Why a decision was not written."""
 
-    REFUSED = "refused"  # The chat changed, or the worker may not claim it.
+    REFUSED = "refused"  # The chat changed, the worker may not claim it, or a claim is lost.
     CUT_OFF = "cut off"  # The connection was lost, and it had not been committed.
 
 
@@ -226,6 +228,8 @@ class Applier:
             is_same = fresh.snapshot_version == seen.snapshot_version
             if written is Unwritten.REFUSED and is_same:
                 # The chat did not change, so it was the claim that was refused.
+                if decision.claim is not None:
+                    raise FenceLost(decision.claim.chat_id)
                 command = _without_claim(command)
             seen, is_fresh = fresh, True
         raise AssertionError("unreachable")
@@ -248,6 +252,8 @@ class Applier:
     ) -> Applied:
         """Decide under a row lock; for chats with many concurrent writers."""
         async with self._pool.acquire() as connection, connection.transaction():
+            if isinstance(command, SendMessage | Interrupt) and command.claim is not None:
+                await hold_claim(connection, command.claim)
             seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
             decision = await self._decide(seen, command, is_fresh=True)
             assert decision is not None  # A fresh state gives a decision or an error.

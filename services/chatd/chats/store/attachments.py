@@ -6,11 +6,12 @@ from hashlib import sha256
 import asyncpg
 
 from chatd.chats.domain.views import FILES_MAX
+from chatd.chats.store.owner_claims import hold_claim
 from chatd.content.domain.errors import FileNotFound, TooManyFiles
 from chatd.content.domain.parts import File
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId
 from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Pool
 
@@ -93,14 +94,19 @@ class Attachments:
                 raise TooManyFiles(FILES_MAX)
             await connection.execute(INSERT_LINKS, chat_id, file_ids)
 
-    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
-        """Store a file for a chat of its owner; an existing one is not changed.
+    async def keep(
+        self, claim: OwnerClaim, owner_id: OwnerId, file_id: str, file: FileData
+    ) -> None:
+        """Store a file of a tool for its chat; an existing one is not changed.
 
         Raises:
+            FenceLost: Another process owns the chat.
             ChatNotFound: There is no such chat of this owner.
             TooManyFiles: The chat would have too many files.
         """
+        chat_id = claim.chat_id
         async with self._pool.acquire() as connection, connection.transaction():
+            await hold_claim(connection, claim)
             if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
                 raise ChatNotFound(chat_id)
             if await connection.fetchval(COUNT_OTHERS, chat_id, [file_id]) >= FILES_MAX:

@@ -110,12 +110,14 @@ APPEND_TURN = f"""
 RECORD_DISPATCHES = """
     dispatched AS (
         INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, tool_name,
-            executor, owner_epoch, journal_generation, mode, dispatched_at)
+            executor, owner_epoch, journal_generation, mode, arguments_digest, dispatched_at)
         SELECT new.execution_id, chat_id, {p1}::bigint, new.tool_call_id, new.tool_name,
-            new.executor, owner_epoch, new.journal_generation, new.mode, changed_at
+            new.executor, owner_epoch, new.journal_generation, new.mode, new.arguments_digest,
+            changed_at
         FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[],
-            {p7}::text[])
-            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation, mode))
+            {p7}::text[], {p8}::text[])
+            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation, mode,
+                arguments_digest))
 """
 STORE_RESULT = """
     recorded AS (
@@ -143,14 +145,16 @@ START_DEADLINES = """
 """
 END_ACTIONS = """
     ended AS (
-        UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = {p1}::text,
+        UPDATE chat.chat_actions SET ended_at = guard.changed_at,
+            ended_version = guard.snapshot_version, outcome = {p1}::text,
             ended_by = {p2}::text, answer = told.answer::json, result = told.result::json
         FROM guard, unnest({p3}::uuid[], {p4}::text[], {p5}::text[]) AS told (id, answer, result)
         WHERE chat_actions.id = told.id AND ended_at IS NULL)
 """
 CANCEL_ACTIONS = """
     cancelled AS (
-        UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = 'cancelled'
+        UPDATE chat.chat_actions SET ended_at = guard.changed_at,
+            ended_version = guard.snapshot_version, outcome = 'cancelled'
         FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
 """
 # Repeated cancellations of a call are one. Calls of this service end with the task that runs them.
@@ -260,9 +264,11 @@ RESTORE_MESSAGES = """
 RECORD_REVERT = """
     reverted AS (
         INSERT INTO chat.chat_reverts (id, chat_id, kind, message_id, restores_files, undone_id,
-            undone_version, open_calls, version, report, created_at)
+            undone_version, open_calls, version, report, created_at, replacement_id,
+            deleted_version)
         SELECT {p1}::uuid, chat_id, {p2}::text, {p3}::bigint, {p4}::boolean, {p5}::uuid,
-            {p6}::bigint, {p7}::text::json, snapshot_version, {p8}::bytea, changed_at
+            {p6}::bigint, {p7}::text::json, snapshot_version, {p8}::bytea, changed_at,
+            {p9}::bigint, {p10}::bigint
         FROM guard)
 """
 # Accepting a plan ends plan mode. A chat that goes back to before that is in the mode in which the
@@ -310,6 +316,7 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
                     [dispatch.executor for dispatch in dispatches],
                     [dispatch.journal_generation for dispatch in dispatches],
                     [dispatch.mode for dispatch in dispatches],
+                    [dispatch.arguments_digest for dispatch in dispatches],
                 ),
             )
         case StoreResult(call, result):
@@ -334,6 +341,8 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
                     revert.undone_version,
                     pending_to_json(revert.open_calls),
                     report,
+                    revert.replacement_id,
+                    revert.deleted_version,
                 ),
                 is_setting_mode=revert.kind is not RevertKind.EDIT,
             )

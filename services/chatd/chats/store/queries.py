@@ -21,7 +21,7 @@ SELECT_HISTORY = f"""
 # May run: checked by Ownership, process.
 SELECT_EXECUTIONS = """
     SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch,
-        mode
+        mode, arguments_digest
     FROM chat.tool_calls WHERE chat_id = $1 AND message_id = $2 ORDER BY dispatched_at, execution_id
 """
 
@@ -47,11 +47,15 @@ SELECT_MESSAGE = f"""
     WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
 """
 
+# What the turn of an edited message adds does not supersede the edit: an undo deletes it.
 REVERT_COLUMNS = """
     id, kind, message_id, restores_files, undone_id, undone_version,
-    open_calls::text AS open_calls, version, report, created_at,
+    open_calls::text AS open_calls, version, report, created_at, replacement_id, deleted_version,
     EXISTS (SELECT 1 FROM chat.chat_messages later
-        WHERE later.chat_id = $1 AND later.revision > done.version) AS is_superseded
+        WHERE later.chat_id = $1 AND CASE done.kind WHEN 'edit' THEN
+            (later.is_deleted AND later.revision > done.deleted_version)
+            OR (later.role = 'user' AND later.created_by <> '' AND later.id > done.replacement_id)
+        ELSE later.revision > done.version END) AS is_superseded
 """
 
 # A completed revert of a chat.

@@ -108,6 +108,8 @@ def done_revert_of(row: asyncpg.Record) -> DoneRevert:
         None if undone_id is None else RevertId(str(undone_id)),
         row["undone_version"],
         pending_from_json(row["open_calls"]),
+        MessageId(row["replacement_id"]),
+        row["deleted_version"],
     )
     return DoneRevert(
         revert, row["version"], row["report"], row["is_superseded"], row["created_at"]
@@ -124,6 +126,7 @@ def stored_execution_of(row: asyncpg.Record) -> StoredExecution:
         journal_generation=row["journal_generation"],
         owner_epoch=row["owner_epoch"],
         mode=ChatMode(row["mode"]),
+        arguments_digest=row["arguments_digest"],
     )
 
 

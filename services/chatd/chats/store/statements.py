@@ -32,7 +32,7 @@ SELECT_STATE = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e WHERE e.chat_id = 
 SELECT_KEY = "SELECT 1 FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
 # A worker may claim only while its lease is valid for some seconds more and it is not draining.
-GUARD = """
+_GUARD = """
     WITH guard AS (
         UPDATE chat.chat_exec SET
             status = $3, archived = $4, snapshot_version = $5, history_version = $6,
@@ -46,10 +46,17 @@ GUARD = """
         WHERE chat_id = $1 AND snapshot_version = $2
             AND ($24::uuid IS NULL OR EXISTS (SELECT 1 FROM chat.workers
                 WHERE id = $24 AND NOT is_draining
-                    AND lease_until > clock_timestamp() + interval '3 seconds'))
+                    AND lease_until > clock_timestamp() + interval '3 seconds')){held}
         RETURNING chat_id, snapshot_version, queue_version, turn_id, owner_epoch, changed_at,
             deadline_at)
 """
+GUARD = _GUARD.format(held="")
+# The same for what a tool of another chat does, which keeps its owner until the commit.
+GUARD_UNDER_CLAIM = _GUARD.format(
+    held="""
+            AND EXISTS (SELECT 1 FROM chat.chat_exec acting
+                WHERE acting.chat_id = $25 AND acting.owner_epoch = $26 FOR SHARE)"""
+)
 
 # The model of a turn is the choice of its message, completed by the chat's last one; the chat
 # stores it for the next one. PostgreSQL executes only one of two updates of a row in one statement,
@@ -113,9 +120,12 @@ def decision_statement(
     """Return the one statement that executes `decision` if the chat is still as `seen`.
 
     It returns one row with `changed_at`, `deadline_at` and the model `choice` of a turn that it
-    starts, or none when the chat has changed or the claiming worker may not claim.
+    starts, or none when the chat has changed, the claiming worker may not claim, or the claim of
+    the decision is lost.
     """
     arguments = [seen.chat_id, seen.snapshot_version, *_state_arguments(seen, decision)]
+    if decision.claim is not None:
+        arguments += (decision.claim.chat_id, decision.claim.owner_epoch)
     clauses: list[Clause] = []
     next_id = seen.next_message_id
     for write in decision.writes:
@@ -133,7 +143,10 @@ def decision_statement(
     shape = tuple((clause.text, len(clause.arguments)) for clause in clauses)
     is_choosing = any(clause.is_choosing for clause in clauses)
     is_setting_mode = any(clause.is_setting_mode for clause in clauses)
-    text = _text(shape, len(arguments), is_choosing=is_choosing, is_setting_mode=is_setting_mode)
+    guard = GUARD if decision.claim is None else GUARD_UNDER_CLAIM
+    text = _text(
+        guard, shape, len(arguments), is_choosing=is_choosing, is_setting_mode=is_setting_mode
+    )
     for clause in clauses:
         arguments.extend(clause.arguments)
     return Statement(text, tuple(arguments))
@@ -143,6 +156,7 @@ def decision_statement(
 # equal one.
 @lru_cache(maxsize=256)
 def _text(
+    guard: str,
     shape: tuple[tuple[str, int], ...],
     offset: int,
     *,
@@ -150,7 +164,7 @@ def _text(
     is_setting_mode: bool,
 ) -> str:
     """Return the statement of clauses with these texts and numbers of arguments."""
-    clauses = [GUARD]
+    clauses = [guard]
     for clause, count in shape:
         clauses.append(numbered(clause, count, offset))
         offset += count

@@ -1,12 +1,14 @@
 """The columns of a chat for its readers, the permission to read it, and its conversion."""
 
+from typing import Final
+
 import asyncpg
 import msgspec
 
 from chatd.chats.domain.action_answers import expires_at
 from chatd.chats.domain.chat import ChatState
 from chatd.chats.domain.tool_results import asking_call
-from chatd.chats.domain.views import ChatView, OpenAction
+from chatd.chats.domain.views import ChatView, EndedAction, OpenAction
 from chatd.chats.store.access.break_glass import IS_OPEN
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.diffs import diff_status_of
@@ -64,6 +66,20 @@ ASKING = """
         ORDER BY asking.id DESC LIMIT 1) END
 """
 
+#: Ends of earlier actions are not told any more.
+ENDED_ACTIONS_MAX: Final = 20
+
+# How the newest actions ended that a chat waited for, in that order; NULL for none.
+ENDED_ACTIONS = f"""(
+    SELECT json_agg(json_build_object('id', past.id, 'kind', past.kind,
+        'tool_call_id', past.tool_call_id, 'tool_name', past.tool_name, 'outcome', past.outcome,
+        'ended_by', past.ended_by, 'ended_at', past.ended_at, 'version', past.ended_version)
+        ORDER BY past.ended_version, past.id)
+    FROM (SELECT * FROM chat.chat_actions a
+        WHERE a.chat_id = e.chat_id AND a.ended_version IS NOT NULL AND a.asked_at IS NOT NULL
+        ORDER BY a.ended_version DESC, a.id DESC LIMIT {ENDED_ACTIONS_MAX}) past)::text
+"""
+
 CHILD_COUNT = """
     (SELECT count(*) FROM chat.chats child
         WHERE child.root_chat_id = c.root_chat_id AND child.parent_chat_id = c.id)
@@ -89,6 +105,7 @@ CHATS = "chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id"
 
 _encoder = msgspec.json.Encoder()
 _labels_decoder = msgspec.json.Decoder(dict[str, str])
+_ended_decoder = msgspec.json.Decoder(tuple[EndedAction, ...])
 
 
 def view_of(row: asyncpg.Record) -> ChatView:
@@ -142,6 +159,11 @@ def asking_of(state: ChatState, content: str | None) -> tuple[OpenAction, ...]:
         for part in parts_from_json(content)
         if isinstance(part, ToolCall) and part.tool_call_id in asked
     )
+
+
+def ended_actions_of(text: str | None) -> tuple[EndedAction, ...]:
+    """Return how actions ended, from the value of `ENDED_ACTIONS`."""
+    return () if text is None else _ended_decoder.decode(text)
 
 
 def labels_to_json(labels: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim
 
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
@@ -128,13 +128,19 @@ class Dispatch:
     """A tool call that is sent to its executor.
 
     The execution id is derived by chatd, because providers may reuse their call ids.
+
+    Attributes:
+        journal_generation: The executor's journal at dispatch; "never seen" is proof only there.
+        mode: The mode of the turn that made it; a new owner keeps it.
+        arguments_digest: The digest of tool, server and arguments; with others it never starts.
     """
 
     execution_id: ExecutionId
     call: ToolCall
     executor: Executor
-    journal_generation: str  # Executor's journal at dispatch; "never seen" is proof only there.
-    mode: ChatMode = ChatMode.ORDINARY  # Mode of the turn that made it; a new owner keeps it.
+    journal_generation: str
+    mode: ChatMode = ChatMode.ORDINARY
+    arguments_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,7 @@ class StoredExecution:
     journal_generation: str
     owner_epoch: int  # Epoch of the owner that dispatched it.
     mode: ChatMode
+    arguments_digest: str = ""  # Empty if an older version dispatched it.
 
 
 class InputAction(StrEnum):
@@ -222,6 +229,11 @@ class Execution:
     def owner(self) -> Owner:
         """The user whose credentials the turn uses."""
         return self.context.owner
+
+    @property
+    def claim(self) -> OwnerClaim:
+        """The claim under which the call was sent: a tool of chatd acts only while it holds."""
+        return OwnerClaim(self.chat_id, self.owner_epoch)
 
 
 @dataclass(frozen=True, slots=True)

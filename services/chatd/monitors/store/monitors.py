@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
+from chatd.chats.store.owner_claims import hold_claim
 from chatd.monitors.domain.monitor import (
     KEPT_FOR,
     OPEN_MAX,
@@ -18,7 +19,7 @@ from chatd.monitors.domain.monitor import (
     WatchingChat,
 )
 from chatd.primitives.domain.errors import ResourceNotFound
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 
 RESOURCE = "monitor"
@@ -146,15 +147,17 @@ class PostgresMonitors:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def add(self, monitor: Monitor) -> None:
+    async def add(self, monitor: Monitor, claim: OwnerClaim) -> None:
         """Add a monitor, unless a repeated call added it before.
 
         Raises:
+            FenceLost: Another process owns the chat.
             MonitorRefused: The chat or its owner has as many as may be, or the chat is no root
                 chat of the owner.
         """
         chat_id, owner_id = monitor.chat_id, monitor.owner.id
         async with self._pool.acquire() as connection, connection.transaction():
+            await hold_claim(connection, claim)
             await connection.execute(LOCK_OWNER, owner_id)
             await connection.execute(DELETE_OLD, chat_id, owner_id, KEPT_FOR)
             row = await connection.fetchrow(COUNT_MONITORS, chat_id, owner_id, monitor.id)

@@ -74,22 +74,50 @@ class NodeRestores:
         async def ask(
             stub: CheckpointServiceStub, context: workspace_pb2.WorkspaceContext
         ) -> checkpoint_pb2.RestoreReport:
-            request = checkpoint_service_pb2.RestoreFilesRequest(
-                context=context, request_id=revert.revert_id, owner_epoch=claim.owner_epoch
-            )
-            if revert.kind is RevertKind.UNDO:
-                request.undo_restore_id = revert.undone_id or ""
-            else:
-                request.turn_id = revert.message_id
-                started = await self._agents.started_since(claim.chat_id, revert.message_id)
-                request.agent_chat_ids.extend(started[:AGENTS_MAX])
-            return (await stub.RestoreFiles(request, timeout=RESTORE_S)).report
+            report = checkpoint_pb2.RestoreReport()
+            for request in await self._requests(claim, revert):
+                request.context.CopyFrom(context)
+                done = await stub.RestoreFiles(request, timeout=RESTORE_S)
+                _add(report, done.report)
+            return report
 
         report = await self._asked(claim.chat_id, owner, ask)
         if report is None:
             return b""
         _shorten(report)
         return report.SerializeToString()
+
+    async def _requests(
+        self, claim: OwnerClaim, revert: Revert
+    ) -> tuple[checkpoint_service_pb2.RestoreFilesRequest, ...]:
+        """Return what is restored, one after the other; each has an id of its own.
+
+        The undo of an edit takes back what the edited turn changed, then what the edit restored.
+        """
+        if revert.kind is not RevertKind.UNDO:
+            return (await self._to_turn(claim, revert.revert_id, revert.message_id),)
+        undo = checkpoint_service_pb2.RestoreFilesRequest(
+            request_id=revert.revert_id,
+            owner_epoch=claim.owner_epoch,
+            undo_restore_id=revert.undone_id or "",
+        )
+        if not revert.replacement_id:
+            return (undo,)
+        request_id = f"{revert.revert_id}-turn"
+        edited = await self._to_turn(claim, request_id, revert.replacement_id)
+        return (edited, undo) if revert.has_restored else (edited,)
+
+    async def _to_turn(
+        self, claim: OwnerClaim, request_id: str, turn_id: MessageId
+    ) -> checkpoint_service_pb2.RestoreFilesRequest:
+        """Return the request to restore files to the start of a turn."""
+        started = await self._agents.started_since(claim.chat_id, turn_id)
+        return checkpoint_service_pb2.RestoreFilesRequest(
+            request_id=request_id,
+            owner_epoch=claim.owner_epoch,
+            turn_id=turn_id,
+            agent_chat_ids=started[:AGENTS_MAX],
+        )
 
     async def preview(
         self, chat_id: ChatId, owner: Owner, message_id: MessageId
@@ -153,6 +181,19 @@ class NodeRestores:
         channel = self._channels.also(Address.parse(location.address))
         with acting_for(user_of(owner)):
             return await ask(CheckpointServiceStub(channel), context)
+
+
+def _add(report: checkpoint_pb2.RestoreReport, more: checkpoint_pb2.RestoreReport) -> None:
+    """Add what a further restore did to a report; conflicts come first."""
+    report.paths.extend(more.paths)
+    report.paths.sort(key=lambda each: each.outcome != checkpoint_pb2.RESTORE_OUTCOME_CONFLICT)
+    report.omitted += more.omitted
+    report.restored += more.restored
+    report.conflicts += more.conflicts
+    report.lost += more.lost
+    report.incomplete |= more.incomplete
+    del report.running_process_ids[:]
+    report.running_process_ids.extend(more.running_process_ids)
 
 
 def _shorten(report: checkpoint_pb2.RestoreReport) -> None:

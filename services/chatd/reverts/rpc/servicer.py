@@ -221,7 +221,7 @@ def _to_proto(
 
 def _done_to_proto(state: ChatState, done: DoneRevert) -> revert_pb2.Revert:
     revert = _to_proto(state, done.revert, revert_pb2.REVERT_STATE_DONE)
-    revert.undoable = done.revert.kind is RevertKind.HISTORY and not done.is_superseded
+    revert.undoable = done.revert.is_undoable and not done.is_superseded
     if done.done_at is not None:
         revert.done_at.FromDatetime(done.done_at)
     if done.revert.restores_files:

@@ -67,7 +67,7 @@ class Broadcast:
             for message in appended or ()
             if message.visibility is not Visibility.MODEL
         ]
-        self._advance(Snapshot(state, queue=head.queue), rows)
+        self._advance(Snapshot(state, queue=head.queue, ended=head.ended), rows)
         return True
 
     def apply_read(self, read: FollowedChat, after: int) -> list[Subscription]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Status
 from chatd.chats.domain.transitions import OWNED
-from chatd.chats.domain.views import OpenAction
+from chatd.chats.domain.views import EndedAction, OpenAction
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.rpc import wire
 from chatd.streams.rpc.position import TAIL, Position, is_status_sent, mark_of, status_sent_of
@@ -147,6 +147,7 @@ class Tail(IntEnum):
     ACTION = 4
     RETRY = 5
     PREVIEW_RESET = 6
+    ACTION_ENDED = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,7 @@ class Snapshot:
     place_in_line: int = 0
     queue: tuple[QueuedMessage, ...] = ()
     asking: tuple[OpenAction, ...] = ()
+    ended: tuple[EndedAction, ...] = ()  # How the newest actions ended.
 
     @property
     def version(self) -> int:
@@ -254,6 +256,12 @@ def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[
         or (seen.attempt != state.generation_attempt and state.generation_attempt != 0)
     )
     yield Tail.PREVIEW_RESET, is_reset, lambda: wire.PREVIEW_RESET
+
+    known_version = now.version if seen.is_new else known(Tail.ACTION_ENDED)
+    if seen.is_behind_page:
+        known_version = seen.target
+    ended = tuple(each for each in now.ended if each.version > known_version)
+    yield Tail.ACTION_ENDED, bool(ended), lambda: wire.action_ended_body(ended)
 
 
 class Timeline:
@@ -353,14 +361,14 @@ def has_gap(read: FollowedChat) -> bool:
 
 def snapshot_of(read: FollowedChat) -> Snapshot:
     """Return a read without its messages."""
-    return Snapshot(read.state, read.place_in_line, read.queue, read.asking)
+    return Snapshot(read.state, read.place_in_line, read.queue, read.asking, read.ended)
 
 
 def is_all_known(before: ChatState, after: ChatState, appended: tuple[Message, ...] | None) -> bool:
     """Return whether a commit of this process can be followed without a read.
 
-    Queues, queue positions and the actions that it waits for are read; and a chat
-    that goes to `waiting` without a new message may be gone.
+    Queues, queue positions, the actions that it waits for and their ends are read; and a chat that
+    goes to `waiting` without a new message may be gone.
     """
     is_next = after.snapshot_version == before.snapshot_version + 1
     is_queue_same = after.queue_version == before.queue_version
@@ -371,6 +379,12 @@ def is_all_known(before: ChatState, after: ChatState, appended: tuple[Message, .
         is_next
         and is_queue_same
         and is_history_known
+        and _asked(before) <= _asked(after)
         and after.status is not Status.REQUIRES_ACTION
         and not is_ownerless(after)
     )
+
+
+def _asked(state: ChatState) -> frozenset[str | None]:
+    """Return the actions that are open."""
+    return frozenset(call.action_id for call in state.pending if call.is_asked)

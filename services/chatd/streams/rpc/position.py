@@ -92,6 +92,11 @@ class Position(msgspec.Struct, frozen=True):
         return self.row - TAIL if not self.is_between_steps and self.row >= TAIL else 0
 
     @property
+    def is_behind_page(self) -> bool:
+        """Whether the reader goes on after a page, which has the state of the version `target`."""
+        return self.base == 0 and self.tail == AFTER_QUEUE and not self.status_sent
+
+    @property
     def rows_behind(self) -> tuple[int, int]:
         """Which live messages are still to be sent: after this id, changed after this version."""
         is_done = self.is_between_steps and self.target > 0

@@ -1,13 +1,14 @@
 """Encoded events: the body is encoded once, each reader's cursor is put before it."""
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry
-from chatd.chats.domain.views import OpenAction
+from chatd.chats.domain.views import EndedAction, OpenAction
 from chatd.chats.rpc.bounding import bounded
 from chatd.chats.rpc.convert import (
     ROLE,
     STATUS,
     call_to_proto,
     client_calls_of,
+    ended_action_to_proto,
     error_to_proto,
     message_to_proto,
     open_action_to_proto,
@@ -22,6 +23,7 @@ from chatd.primitives.rpc.times import optional_time
 from chatd.streams.engine.live import LivePart
 from parley.api.chat.v1 import event_pb2, message_pb2
 from parley.api.chat.v1.event_pb2 import (
+    ActionEndedEvent,
     ActionRequiredEvent,
     ChatEvent,
     HistoryResetEvent,
@@ -137,6 +139,12 @@ def action_body(state: ChatState, asking: tuple[OpenAction, ...]) -> bytes:
         actions=[open_action_to_proto(state.chat_id, each) for each in asking],
     )
     return ChatEvent(action_required=action).SerializeToString()
+
+
+def action_ended_body(ended: tuple[EndedAction, ...]) -> bytes:
+    """Return the body with how actions ended."""
+    told = ActionEndedEvent(actions=map(ended_action_to_proto, ended))
+    return ChatEvent(action_ended=told).SerializeToString()
 
 
 def retry_body(retry: Retry) -> bytes:

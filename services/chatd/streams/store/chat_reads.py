@@ -10,12 +10,18 @@ from dataclasses import dataclass
 import asyncpg
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage
-from chatd.chats.domain.views import OpenAction
+from chatd.chats.domain.views import EndedAction, OpenAction
 from chatd.chats.store.access.break_glass import IS_OPEN
 from chatd.chats.store.queries import MESSAGE_COLUMNS
 from chatd.chats.store.rows import message_of, queue_column, queue_of, state_of
 from chatd.chats.store.statements import STATE_COLUMNS
-from chatd.chats.store.view_rows import ASKING, PLACE_IN_LINE, asking_of
+from chatd.chats.store.view_rows import (
+    ASKING,
+    ENDED_ACTIONS,
+    PLACE_IN_LINE,
+    asking_of,
+    ended_actions_of,
+)
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from parley.postgres import Pool
@@ -28,7 +34,7 @@ from parley.postgres import Pool
 SELECT_FOLLOWED = f"""
     SELECT asked.place, c.owner_id, {STATE_COLUMNS}, {PLACE_IN_LINE} AS place_in_line,
         CASE WHEN e.queue_length > 0 THEN {queue_column("e.chat_id")} END AS queue,
-        {ASKING} AS asking,
+        {ASKING} AS asking, {ENDED_ACTIONS} AS ended,
         CASE WHEN asked.with_deletions THEN (
             SELECT max(gone.revision) FROM chat.chat_messages gone
             WHERE gone.chat_id = e.chat_id AND gone.is_deleted AND gone.visibility <> 'model')
@@ -118,6 +124,7 @@ class FollowedChat:
         is_complete: Whether these are all; else older ones are missing.
         deleted_version: The version of the last deletion; None if it was not requested.
         asking: What it waits for from a client or a person.
+        ended: How the newest of its actions ended, in that order.
     """
 
     owner_id: OwnerId
@@ -128,6 +135,7 @@ class FollowedChat:
     messages: tuple[Message, ...]
     is_complete: bool
     deleted_version: int | None = None
+    ended: tuple[EndedAction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,4 +220,5 @@ def _followed_chat_of(asked: ChatReadRequest, rows: list[asyncpg.Record]) -> Fol
         messages[-asked.limit :] if asked.limit else (),
         is_complete=len(messages) <= asked.limit,
         deleted_version=(first["deleted_version"] or 0) if asked.with_deletions else None,
+        ended=ended_actions_of(first["ended"]),
     )

@@ -6,7 +6,7 @@ from chatd.chats.domain.agents import Agent
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import Execution, Outcome
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
 from chatd.tools.agents.inputs import ApplyInput
 from chatd.tools.workspace.arguments import BadArguments
 from chatd.tools.workspace.results import failed, refused, succeeded
@@ -29,10 +29,13 @@ NEXT_STEPS: Final = {
 class Forks(Protocol):
     """The forks in which agents work."""
 
-    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+    async def fork(
+        self, chat_id: ChatId, agent_id: ChatId, owner: Owner, claim: OwnerClaim | None = None
+    ) -> None:
         """Copy the workspace of a chat for an agent; a repeated request finds the copy.
 
         Raises:
+            FenceLost: Another process owns the chat, and nothing was copied.
             ChatError: no copy could be made.
         """
         ...

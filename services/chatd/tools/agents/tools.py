@@ -117,7 +117,11 @@ class AgentCommands(Protocol):
     """Executes commands on children."""
 
     async def once(self, chat_id: ChatId, command: Command, key: ClientKey) -> object:
-        """Execute a command unless its key was used before."""
+        """Execute a command unless its key was used before.
+
+        Raises:
+            FenceLost: Another process owns the chat of the command's claim.
+        """
         ...
 
 
@@ -260,12 +264,14 @@ class AgentTools:
         context = execution.context
         # The fork of a child that exists is in use, and copying for a refused one is in vain.
         is_copied = request.is_forked and not await self._store.is_started(request, self._limits)
+        claim = execution.claim
         if is_copied:
             try:
-                await self._forks.fork(context.chat_id, request.chat_id, context.owner)
+                await self._forks.fork(context.chat_id, request.chat_id, context.owner, claim)
+            except FenceLost:
+                raise
             except ChatError as error:
                 return not_ready(error)
-        claim = OwnerClaim(context.chat_id, execution.owner_epoch)
         try:
             state = await self._store.spawn(claim, request, self._limits)
         except AgentsRefused:
@@ -310,6 +316,7 @@ class AgentTools:
             QueuedMessageId(str(uuid.uuid5(uuid.UUID(execution_id), "queued"))),
             None,
             BusyBehavior.INTERRUPT if given.interrupt else BusyBehavior.QUEUE,
+            claim=execution.claim,
         )
         await self._commands.once(agent.chat_id, command, _key(execution))
         return succeeded({"agent_id": agent.chat_id, "name": agent.name, "sent": True})
@@ -317,10 +324,9 @@ class AgentTools:
     async def _interrupt(self, execution: Execution, given: InterruptInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
         commands, key = self._commands, _key(execution)
-        await commands.once(agent.chat_id, STOP_AGENT, key)
-        await stop_below(
-            self._store, agent.chat_id, lambda each: commands.once(each, STOP_AGENT, key)
-        )
+        stop = replace(STOP_AGENT, claim=execution.claim)
+        await commands.once(agent.chat_id, stop, key)
+        await stop_below(self._store, agent.chat_id, lambda each: commands.once(each, stop, key))
         return succeeded({"agent_id": agent.chat_id, "interrupted": not agent.is_done})
 
 

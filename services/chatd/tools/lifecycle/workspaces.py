@@ -11,7 +11,6 @@ from typing import Annotated, Final
 from msgspec import Meta, field
 
 from chatd.content.domain.tools import Execution, Outcome
-from chatd.primitives.domain.ids import OwnerClaim
 from chatd.tools.lifecycle.control import Control, LifecycleTool, stated, template_id_of
 from chatd.tools.workspace.arguments import Input
 from chatd.tools.workspace.results import failed, succeeded
@@ -90,7 +89,7 @@ async def create_workspace(
         preset_id=given.preset_id,
         chat_id=execution.chat_id,
     )
-    made, _ = await control.create(asked, claim=_claim(execution))
+    made, _ = await control.create(asked, claim=execution.claim)
     return await _ready(control, made, {"created": True})
 
 
@@ -103,7 +102,7 @@ async def start_workspace(
         return _absent({"started": False})
     if workspace.state is State.STOPPING:
         workspace = await control.settled(workspace.id)
-    before, after = await control.start(workspace, given.parameters, _claim(execution))
+    before, after = await control.start(workspace, given.parameters, execution.claim)
     begun = {"started": True} if after is not before else {"started": False, "no_build": True}
     return await _ready(control, after, begun)
 
@@ -115,7 +114,7 @@ async def stop_workspace(
     workspace = await _of_chat(control, execution)
     if workspace is None or workspace.state is State.DELETED:
         return _absent({"stopped": False})
-    before, after = await control.stop_for(workspace.id, _claim(execution))
+    before, after = await control.stop_for(workspace.id, execution.claim)
     after = await control.settled(after.id)
     fields = _fields(after, {"stopped": after.state is State.STOPPED})
     if before.state in (State.STOPPED, State.FAILED):
@@ -154,11 +153,6 @@ async def _ready(control: Control, workspace: Workspace, begun: Mapping[str, obj
             told = f"The workspace is {state} and not ready yet."
             hint = "Call start_workspace in a while: it waits for it."
             return failed(told, "WORKSPACE_NOT_READY", hint, fields=fields)
-
-
-def _claim(execution: Execution) -> OwnerClaim:
-    """Return the claim under which the call was sent."""
-    return OwnerClaim(execution.chat_id, execution.owner_epoch)
 
 
 async def _of_chat(control: Control, execution: Execution) -> Workspace | None:

@@ -61,7 +61,7 @@ async def attach_file(call: Call, given: AttachFileInput) -> Outcome:
     file_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"attachment of {call.request_id}"))
     execution = call.execution
     try:
-        await call.attachment_store.keep(execution.chat_id, execution.owner.id, file_id, file)
+        await call.attachment_store.keep(execution.claim, execution.owner.id, file_id, file)
     except TooManyFiles as error:
         hint = "Put several files into one archive, or tell the user where they are."
         return failed(str(error), "TOO_MANY_FILES", hint)

@@ -11,7 +11,7 @@ from chatd.content.domain.parts import CallProgress
 from chatd.content.domain.tools import Execution
 from chatd.content.domain.turn_context import CallProcess
 from chatd.models.domain.language_model import FileData
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.ids import OwnerClaim, OwnerId
 from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.api.workspace.v1 import execution_pb2, sandbox_pb2, workspace_pb2
@@ -41,10 +41,13 @@ R = TypeVar("R")
 class AttachmentStore(Protocol):
     """Stores files that the model attaches."""
 
-    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+    async def keep(
+        self, claim: OwnerClaim, owner_id: OwnerId, file_id: str, file: FileData
+    ) -> None:
         """Store a file for a chat; an existing one is not changed.
 
         Raises:
+            FenceLost: Another process owns the chat, and nothing was stored.
             TooManyFiles: the chat holds the maximum number of files.
         """
         ...

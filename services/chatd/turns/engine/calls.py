@@ -4,8 +4,9 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
+from chatd.approvals.domain.judgement import arguments_digest
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode, strictest
 from chatd.content.domain.parts import ToolCall
@@ -34,6 +35,8 @@ from chatd.turns.domain.calls import crashed, error_result
 from parley.clock import Clock
 from parley.tasks import first_of
 
+ALTERED: Final = "this did not run: its arguments are not those that were allowed to run"
+
 logger = logging.getLogger(__name__)
 
 
@@ -58,6 +61,7 @@ class OpenCall:
         is_new: Whether this process has just dispatched it and no process can have started it.
         is_offered: Whether its tool is in the catalogue now, so that it could still be started.
         is_stored: Whether it is known which journal it was dispatched to.
+        is_altered: Whether it was dispatched with other arguments, so that it may not be started.
         answer: The answer to the last question of the call, which its executor may have already.
     """
 
@@ -65,6 +69,7 @@ class OpenCall:
     is_new: bool
     is_offered: bool = True
     is_stored: bool = True
+    is_altered: bool = False
     answer: InputAnswer | None = None
 
     @property
@@ -154,6 +159,8 @@ class ToolCaller:
         try:
             if not open_call.is_stored:
                 return UNKNOWN_OUTCOME
+            if open_call.is_altered:
+                return await self._ended_otherwise(open_call)
             return await self._answered(open_call, await self._completed(open_call))
         except (LeaseExpired, FenceLost):
             raise
@@ -164,6 +171,22 @@ class ToolCaller:
                 extra={"execution_id": execution_id, "tool": open_call.call.tool_name},
             )
             return crashed(error, execution_id)
+
+    async def _ended_otherwise(self, open_call: OpenCall) -> Outcome:
+        """Return what became of a call that was dispatched with other arguments; start nothing."""
+        execution_id = open_call.execution.dispatch.execution_id
+        logger.error(
+            "a call has other arguments than it was dispatched with",
+            extra={"execution_id": execution_id, "tool": open_call.call.tool_name},
+        )
+        match await self.find(open_call):
+            case Ended(outcome):
+                return outcome
+            case NeverSeen():
+                result = error_result(open_call.call, ALTERED, "Call this again.")
+                return Outcome(result.outcome, result.result_json)
+            case _:
+                return UNKNOWN_OUTCOME
 
     async def _completed(self, open_call: OpenCall) -> Outcome | InputRequired:
         if open_call.is_new:
@@ -266,6 +289,7 @@ def dispatches_for(
             specs[call.tool_name].executor,
             specs[call.tool_name].journal_generation,
             context.mode,
+            arguments_digest(call),
         )
         for index, call in enumerate(calls)
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replaced
 
+from chatd.approvals.domain.judgement import arguments_digest
 from chatd.chats.domain.chat import ChatState, Message, NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import AskedCall, CommitResults, RecordResult, SuspendCall
 from chatd.chats.domain.errors import FenceLost
@@ -261,6 +262,7 @@ class Dispatched:
                 each.executor,
                 each.journal_generation,
                 each.mode,
+                each.arguments_digest,
             )
             for each in stored
         }
@@ -284,8 +286,14 @@ class Dispatched:
             is_new=execution_id in self._new,
             is_offered=spec is not None or is_away,
             is_stored=execution_id in known,
+            is_altered=execution_id not in self._new and is_altered(dispatch),
             answer=pending.answer,
         )
+
+
+def is_altered(dispatch: Dispatch) -> bool:
+    """Return whether a call was dispatched with other arguments than it has."""
+    return dispatch.arguments_digest not in ("", arguments_digest(dispatch.call))
 
 
 def answer_with(history: Sequence[Message], called: Collection[str]) -> Message:

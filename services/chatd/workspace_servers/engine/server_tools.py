@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tool_servers import ServerReport, ToolServers
@@ -160,7 +161,10 @@ class ServerTools:
             return UNKNOWN_OUTCOME
         except ChatError as unreadable:
             return _failed(str(unreadable), "WORKSPACE_NOT_READY", "Try again later.")
-        return await self._outcome_of(execution, call_result(result))
+        try:
+            return await self._outcome_of(execution, call_result(result))
+        except FenceLost:
+            return UNKNOWN_OUTCOME  # Another process owns the chat, and refuses the result.
 
 
 class ServersOfTurns:

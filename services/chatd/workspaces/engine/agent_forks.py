@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from chatd.primitives.domain.errors import WorkspaceNotFound
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
 from chatd.workspaces.domain.commands import Remove
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
@@ -62,10 +62,19 @@ class AgentForks:
         self._waits = waits
         self._merges = merges
 
-    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+    async def fork(
+        self, chat_id: ChatId, agent_id: ChatId, owner: Owner, claim: OwnerClaim | None = None
+    ) -> None:
         """Copy the workspace of a chat for an agent; a repeated request finds the copy.
 
+        Args:
+            chat_id: The chat whose workspace is copied.
+            agent_id: The agent, whose id the copy gets.
+            owner: The owner of both.
+            claim: The claim of the chat whose tool asks for it; None for a request of a user.
+
         Raises:
+            FenceLost: another process owns the chat, and nothing was copied.
             WorkspaceNotReady: the workspace cannot be used, or no copy could be made.
             NodeLost: its node does not respond.
             NoNode: there is no suitable node.
@@ -96,12 +105,13 @@ class AgentForks:
             ),
             self._driver.driver_id,
             self._driver.timing.lease_s,
+            claim,
         )
         # An earlier request failed, or its copy is removed because nothing used it.
         if fork.state is State.STOPPING:
             fork = await self._waits.settled(fork.id)
         if fork.state in ENDED and not _has_files(fork):
-            fork = await self._workspaces.restart_scratch(fork.id)
+            fork = await self._workspaces.restart_scratch(fork.id, claim)
         self._driver.poke(fork)
         made = await self._waits.settled(fork.id)
         if _has_files(made):

@@ -9,8 +9,12 @@ from contextlib import suppress
 
 import asyncpg
 
+<<<<<<< HEAD
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.workspace_moves import require_rest
+=======
+from chatd.chats.store.owner_claims import hold_claim
+>>>>>>> b-2
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId, WorkerId
 from chatd.primitives.store.audit_outbox import record_event
@@ -89,13 +93,6 @@ UPDATE_MANY = f"""
 # Requests that create or start workspaces of one owner are serialised, because they are counted.
 # May run: no-rows.
 LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('workspaces of ' || $1::text, 0))"
-
-# Whether a chat still has the epoch under which a tool acts; it keeps it until the end of the
-# transaction.
-# May run: process.
-HOLD_CLAIM = """
-    SELECT 1 FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
-"""
 
 # Workspaces that require an action, the longest waiting first; each is claimed by one driver.
 # May run: process.
@@ -201,31 +198,45 @@ class PostgresWorkspaces(WorkspaceReads):
         return self._notify(workspace_of(row)), True
 
     async def add_scratch(
-        self, workspace: Workspace, driver_id: WorkerId, lease_s: float
+        self,
+        workspace: Workspace,
+        driver_id: WorkerId,
+        lease_s: float,
+        claim: OwnerClaim | None = None,
     ) -> Workspace:
         """Insert a chat's scratch workspace, claimed by a driver, or return the existing one.
 
         A deletion of the chat that commits meanwhile leaves it to the removal of orphans.
 
         Raises:
+            FenceLost: another process owns the chat whose tool makes it.
             WorkspaceNotFound: the one with that id belongs to another user, or the chat was
                 deleted.
         """
-        row = await self._pool.fetchrow(
-            INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
-        )
+        inserted = (*workspace_arguments(workspace), b"", driver_id, lease_s)
+        if claim is None:
+            row = await self._pool.fetchrow(INSERT, *inserted)
+        else:
+            async with self._pool.acquire() as connection, connection.transaction():
+                await hold_claim(connection, claim)
+                row = await connection.fetchrow(INSERT, *inserted)
         if row is None:
             return await self.own(workspace.id, workspace.owner_id)
         return self._notify(workspace_of(row))
 
-    async def restart_scratch(self, workspace_id: str) -> Workspace:
+    async def restart_scratch(
+        self, workspace_id: str, claim: OwnerClaim | None = None
+    ) -> Workspace:
         """Start a scratch workspace that stopped or failed, and return it.
 
         Raises:
+            FenceLost: another process owns the chat whose tool starts it.
             WorkspaceNotFound: the chat that it was made for was deleted.
         """
         if await self._pool.fetchval(SELECT_IS_ORPHANED, workspace_id):
             raise WorkspaceNotFound(workspace_id)
+        if claim is not None:
+            return (await self.apply_owned(workspace_id, Start(), claim))[1]
         _, after = await self.apply(workspace_id, Start())
         return after
 
@@ -420,11 +431,8 @@ class PostgresWorkspaces(WorkspaceReads):
 
 async def _hold(connection: Connection, claim: OwnerClaim | None) -> None:
     """Require that the chat has the epoch of the claim, until the end of the transaction."""
-    if claim is None:
-        return
-    epoch = (claim.chat_id, claim.owner_epoch)
-    if await connection.fetchval(HOLD_CLAIM, *epoch) is None:
-        raise FenceLost(claim.chat_id)
+    if claim is not None:
+        await hold_claim(connection, claim)
 
 
 async def _count(

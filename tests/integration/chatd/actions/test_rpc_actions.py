@@ -9,7 +9,13 @@ import grpc
 import pytest
 
 from chatd.chats.domain.chat import NewMessage, PendingCall, Status
-from chatd.chats.domain.commands import AskedCall, CommitStep, EnterRequiresAction
+from chatd.chats.domain.commands import (
+    AskedCall,
+    CommitStep,
+    EnterRequiresAction,
+    ExpireAction,
+    SetArchived,
+)
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.content.domain.messages import ChatMode, Role
@@ -17,10 +23,14 @@ from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import PendingKind
 from chatd.errors import ERRORS
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner
-from parley.api.chat.v1 import action_pb2, chat_pb2
+from parley.api.chat.v1 import action_pb2, chat_pb2, event_pb2
 from parley.api.chat.v1 import action_service_pb2 as api
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
-from support.chatd.chats.chat_people import ANN_ID, text
+from parley.api.chat.v1 import stream_service_pb2 as stream_api
+from parley.identity import Role as UserRole
+from parley.identity import User, UserId
+from parley.rpc import acting_for
+from support.chatd.chats.chat_people import ANN_ID, Person, text
 from support.chatd.chats.served_chats import ServedChats
 
 QUESTIONS = {
@@ -273,3 +283,95 @@ async def test_a_plain_message_is_the_answer_and_says_so(served: ServedChats) ->
     assert not sent.HasField("message")
     assert not sent.queued
     assert await result_of(served, chat_id) == {"ok": True, "text": "the second one"}
+
+
+def follow(person: Person, chat_id: str, cursor: str = "") -> Any:
+    with acting_for(User(UserId(person.id), UserRole.MEMBER)):
+        return person.streams.Subscribe(stream_api.SubscribeRequest(chat_id=chat_id, cursor=cursor))
+
+
+async def until(events: Any, last: str) -> list[event_pb2.ChatEvent]:
+    """Return the next events, up to the first of a kind."""
+    seen: list[event_pb2.ChatEvent] = []
+    async with asyncio.timeout(10):
+        while not seen or seen[-1].WhichOneof("kind") != last:
+            response = await events.read()
+            assert response.HasField("event"), response
+            seen.append(response.event)
+    return seen
+
+
+async def expire(served: ServedChats, chat_id: str, action_id: str) -> None:
+    command = ExpireAction(ExecutionId(action_id), None)
+    await served.stores.chats.apply(ChatId(chat_id), command)
+
+
+async def interrupt(served: ServedChats, chat_id: str, action_id: str) -> None:
+    await served.ann.ask(chats_api.InterruptRequest(chat_id=chat_id, request_id="stop"))
+
+
+async def edit(served: ServedChats, chat_id: str, action_id: str) -> None:
+    request = chats_api.EditMessageRequest(
+        request_id="edit", chat_id=chat_id, message_id=1, content=[text("anew")]
+    )
+    await served.ann.ask(request)
+
+
+async def archive(served: ServedChats, chat_id: str, action_id: str) -> None:
+    await served.stores.chats.apply(ChatId(chat_id), SetArchived(True))
+
+
+async def answer(served: ServedChats, chat_id: str, action_id: str) -> None:
+    await served.ann.ask(accept(chat_id, action_id))
+
+
+@pytest.mark.parametrize(
+    ("end", "state", "ended_by"),
+    [
+        (answer, action_pb2.ACTION_STATE_ANSWERED, ANN_ID),
+        (expire, action_pb2.ACTION_STATE_EXPIRED, ""),
+        (interrupt, action_pb2.ACTION_STATE_CANCELLED, ""),
+        (edit, action_pb2.ACTION_STATE_CANCELLED, ""),
+        (archive, action_pb2.ACTION_STATE_CANCELLED, ""),
+    ],
+)
+async def test_readers_are_told_how_an_action_ended_and_who_answered(
+    served: ServedChats, end: Any, state: int, ended_by: str
+) -> None:
+    chat_id, action_id = await asking(served, PendingKind.PLAN, PLAN)
+    live = follow(served.ann, chat_id)
+    before = await until(live, "action_required")
+    assert [each.id for each in before[-1].action_required.actions] == [action_id]
+    await end(served, chat_id, action_id)
+    told = (await until(live, "action_ended"))[-1]
+    (ended,) = told.action_ended.actions
+    assert (ended.id, ended.kind, ended.state, ended.ended_by) == (
+        action_id,
+        action_pb2.ACTION_KIND_PLAN,
+        state,
+        ended_by,
+    )
+    assert (ended.tool_call_id, ended.tool_name) == ("call", "tool")
+    stored = await served.ann.ask(api.GetActionRequest(chat_id=chat_id, action_id=action_id))
+    assert ended.ended_at == stored.action.ended_at
+    live.cancel()
+
+
+async def test_a_reader_that_was_away_when_an_action_ended_is_told_after_resuming(
+    served: ServedChats,
+) -> None:
+    chat_id, action_id = await asking(served, PendingKind.PLAN, PLAN)
+    live = follow(served.ann, chat_id)
+    cursor = (await until(live, "action_required"))[-1].cursor
+    live.cancel()
+    await answer(served, chat_id, action_id)
+    resumed = follow(served.ann, chat_id, cursor)
+    told = (await until(resumed, "action_ended"))[-1]
+    assert [each.id for each in told.action_ended.actions] == [action_id]
+    resumed.cancel()
+    later = follow(served.ann, chat_id, told.cursor)
+    await served.finish(chat_id, "done")
+    assert "action_ended" not in {
+        each.WhichOneof("kind") for each in await until(later, "preview_reset")
+    }
+    later.cancel()

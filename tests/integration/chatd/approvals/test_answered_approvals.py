@@ -114,6 +114,17 @@ async def test_an_approved_call_is_dispatched_under_the_id_of_its_action(asking:
     assert await asking.dispatched() == [asking.action_id]
 
 
+async def test_the_commit_that_approves_records_the_digest_of_the_arguments(
+    asking: Asking,
+) -> None:
+    await asking.answer()
+    history = await asking.served.stores.chats.history(asking.chat_id)
+    (message_id,) = [each.id for each in history if PUSH in each.content]
+    (stored,) = await asking.served.stores.chats.executions(asking.chat_id, message_id)
+    assert (stored.execution_id, stored.mode) == (asking.action_id, ChatMode.ORDINARY)
+    assert stored.arguments_digest == arguments_digest(PUSH)
+
+
 async def test_an_answer_to_other_arguments_runs_nothing(asking: Asking) -> None:
     other = ToolCall("call", "execute", '{"command": "git push -f"}')
     problem = await asking.refusal(arguments_digest=arguments_digest(other))

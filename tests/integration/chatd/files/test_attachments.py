@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.views import FILES_MAX
 from chatd.chats.store.attachments import INSERT_FILE, Attachments
 from chatd.chats.store.creation import NewChat
@@ -16,7 +17,7 @@ from chatd.content.domain.parts import Text
 from chatd.files.store.files import PostgresFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
 from support.chatd.turns.turn_stage import ANN, CHAT, IDLE
@@ -24,6 +25,7 @@ from support.chatd.turns.turn_stage import ANN, CHAT, IDLE
 REPORT = FileData("report.md", "text/markdown", b"# Report\n")
 BEN = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "member")
 OTHER = ChatId("00000000-0000-0000-0000-000000000002")
+CLAIM = OwnerClaim(CHAT, IDLE.owner_epoch)
 
 WAITING_FOR_LOCK = """
     SELECT count(*) FROM pg_stat_activity
@@ -39,7 +41,7 @@ async def test_a_file_is_kept_once_for_its_chat(pool: Pool) -> None:
     await insert_chat(pool, IDLE, ANN)
     attachments = Attachments(pool)
     for _ in range(2):
-        await attachments.keep(CHAT, ANN.id, file_id(1), REPORT)
+        await attachments.keep(CLAIM, ANN.id, file_id(1), REPORT)
     assert await PostgresFiles(pool).load([file_id(1)], ANN.id) == {file_id(1): REPORT}
     assert await PostgresFiles(pool).load([file_id(1)], BEN.id) == {}
 
@@ -50,16 +52,26 @@ async def test_a_full_chat_takes_no_other_file_and_keeps_those_it_has(
     await insert_chat(pool, IDLE, ANN)
     attachments = Attachments(pool)
     for number in range(FILES_MAX):
-        await attachments.keep(CHAT, ANN.id, file_id(number), REPORT)
+        await attachments.keep(CLAIM, ANN.id, file_id(number), REPORT)
     with pytest.raises(TooManyFiles):
-        await attachments.keep(CHAT, ANN.id, file_id(FILES_MAX), REPORT)
-    await attachments.keep(CHAT, ANN.id, file_id(0), REPORT)
+        await attachments.keep(CLAIM, ANN.id, file_id(FILES_MAX), REPORT)
+    await attachments.keep(CLAIM, ANN.id, file_id(0), REPORT)
 
 
 async def test_a_chat_of_somebody_else_takes_no_file(pool: Pool) -> None:
     await insert_chat(pool, replace(IDLE, chat_id=OTHER), BEN)
     with pytest.raises(ChatNotFound):
-        await Attachments(pool).keep(OTHER, ANN.id, file_id(1), REPORT)
+        await Attachments(pool).keep(
+            OwnerClaim(OTHER, IDLE.owner_epoch), ANN.id, file_id(1), REPORT
+        )
+    assert await PostgresFiles(pool).load([file_id(1)], ANN.id) == {}
+
+
+async def test_a_file_of_an_owner_that_was_replaced_is_not_kept(pool: Pool) -> None:
+    await insert_chat(pool, IDLE, ANN)
+    replaced_claim = OwnerClaim(CHAT, IDLE.owner_epoch - 1)
+    with pytest.raises(FenceLost):
+        await Attachments(pool).keep(replaced_claim, ANN.id, file_id(1), REPORT)
     assert await PostgresFiles(pool).load([file_id(1)], ANN.id) == {}
 
 

@@ -16,7 +16,7 @@ from chatd.content.domain.parts import File, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor
 from chatd.files.rpc.servicer import CHUNK_BYTES_MAX, RANGE_BYTES
 from chatd.models.domain.language_model import FileData
-from chatd.primitives.domain.ids import ChatId, ExecutionId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, OwnerClaim
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import file_pb2, message_pb2
 from parley.api.chat.v1 import file_service_pb2 as api
@@ -201,12 +201,18 @@ async def test_a_file_is_seen_by_its_owner_and_the_readers_of_a_chat_with_it(
     assert await readers(file.id) == [True, False, False]
 
 
+async def claim_of(served: ServedChats, chat_id: str) -> OwnerClaim:
+    """Return the claim of the present owner of a chat."""
+    return OwnerClaim(ChatId(chat_id), (await served.state(chat_id)).owner_epoch)
+
+
 async def test_a_file_of_a_child_is_seen_by_the_readers_of_its_root(served: ServedChats) -> None:
     root = await served.ann.create()
     child_id = await served.add_child(root.id)
     file_id = HANDED_OVER
     report = FileData("report.md", "text/markdown", b"# Report")
-    await served.stores.attachments.keep(ChatId(child_id), ANN_ID, file_id, report)
+    claim = await claim_of(served, child_id)
+    await served.stores.attachments.keep(claim, ANN_ID, file_id, report)
     assert not await sees(served.bob, file_id)
     await share(served, root.id, chats_api.Share(user_id=BOB_ID))
     assert await sees(served.bob, file_id)
@@ -218,7 +224,8 @@ async def test_a_file_that_a_call_hands_over_is_shown_with_its_result(served: Se
     call = ToolCall("c", "attach_file", "{}")
     dispatch = Dispatch(ExecutionId(ABSENT), call, Executor.TOOLRUNNER, "j")
     report = FileData("report.md", "text/markdown", b"# Report")
-    await served.stores.attachments.keep(chat_id, ANN_ID, HANDED_OVER, report)
+    claim = await claim_of(served, chat.id)
+    await served.stores.attachments.keep(claim, ANN_ID, HANDED_OVER, report)
     handed = File(HANDED_OVER, "text/markdown", "report.md")
     result = ToolResult("c", "attach_file", "{}", ToolOutcome.DONE, files=(handed,))
     step = (NewMessage(Role.ASSISTANT, (call,)),)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chatd.chats.domain.commands import FinishInterruption, Interrupt
+from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
@@ -28,7 +29,7 @@ from chatd.monitors.domain.monitor import (
 from chatd.monitors.engine.waking import EVERY_S, RARELY_S, MonitorRounds
 from chatd.monitors.rpc.actions import OwnerActions
 from chatd.monitors.store.monitors import PostgresMonitors
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import monitor_pb2
 from parley.api.chat.v1 import monitor_service_pb2 as api
@@ -114,8 +115,11 @@ class Process:
             expires_at=now + timedelta(hours=1),
         )
         monitor = replace(monitor, **given)
-        await self.store.add(monitor)
+        await self.store.add(monitor, await self.claim(monitor.chat_id))
         return monitor
+
+    async def claim(self, chat_id: ChatId) -> OwnerClaim:
+        return OwnerClaim(chat_id, (await self.served.state(chat_id)).owner_epoch)
 
     async def round(self) -> None:
         await self.served.pool.execute(END_CLAIMS)
@@ -293,7 +297,8 @@ async def test_a_chat_has_some_monitors_at_a_time_and_some_more_a_day(
     first = await process.add()
     for _ in range(OPEN_MAX - 1):
         await process.add()
-    await process.store.add(first)  # A repeated call adds nothing.
+    # A repeated call adds nothing.
+    await process.store.add(first, await process.claim(first.chat_id))
     assert await process.store.has(first.chat_id, first.owner.id, first.id)
     assert not await process.store.has(first.chat_id, BOB_ID, first.id)
     with pytest.raises(MonitorRefused, match="not over"):
@@ -308,6 +313,16 @@ async def test_a_chat_has_some_monitors_at_a_time_and_some_more_a_day(
     await served.pool.execute(END_LONG_AGO)
     await process.add()
     assert len(await process.list()) == 1
+
+
+async def test_an_owner_that_was_replaced_adds_no_monitor(process: Process) -> None:
+    first = await process.add()
+    claim = await process.claim(first.chat_id)
+    replaced = OwnerClaim(claim.chat_id, claim.owner_epoch - 1)
+    with pytest.raises(FenceLost):
+        await process.store.add(replace(first, id=id_of(99)), replaced)
+    stored = await process.store.of_chat(first.chat_id, ANN_ID)
+    assert [each.id for each in stored] == [first.id]
 
 
 async def test_a_user_has_some_monitors_at_a_time_in_all_chats(

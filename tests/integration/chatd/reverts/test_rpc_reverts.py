@@ -10,7 +10,7 @@ from parley.api.chat.v1 import chat_pb2, revert_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import revert_service_pb2 as api
 from parley.api.workspace.v1 import checkpoint_pb2
-from support.chatd.chats.chat_people import BOB_ID
+from support.chatd.chats.chat_people import BOB_ID, text
 from support.chatd.chats.served_chats import ServedChats
 
 REPORT = checkpoint_pb2.RestoreReport(restored=2, conflicts=1)
@@ -258,3 +258,79 @@ async def test_an_edit_can_restore_files_before_it_runs(served: ServedChats) -> 
     state = await served.state(chat.id)
     assert state.revert is not None
     assert (state.revert.message_id, state.revert.restores_files) == (3, True)
+
+
+def edit_of(chat_id: str, message_id: int, **more: object) -> chats_api.EditMessageRequest:
+    request = {
+        "request_id": "edit",
+        "chat_id": chat_id,
+        "message_id": message_id,
+        "content": [text("other")],
+        **more,
+    }
+    return chats_api.EditMessageRequest(**request)  # type: ignore[arg-type]
+
+
+def undo_of(chat_id: str, revert_id: str) -> api.UndoRevertRequest:
+    return api.UndoRevertRequest(request_id="undo", chat_id=chat_id, revert_id=revert_id)
+
+
+async def test_an_edit_is_undone_and_what_it_replaced_comes_back(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3))
+    undo = undo_of(chat.id, edited.revert_id)
+    assert (await served.ann.refusal(undo)).reason == "TRANSITION_NOT_ALLOWED"
+    await served.finish(chat.id, "third")
+    assert await message_ids(served, chat.id) == [1, 2, 5, 6]
+    (listed,) = (await served.ann.ask(api.ListRevertsRequest(chat_id=chat.id))).reverts
+    assert (listed.id, listed.kind, listed.message_id, listed.undoable) == (
+        edited.revert_id,
+        revert_pb2.REVERT_KIND_EDIT,
+        3,
+        True,
+    )
+
+    undone = await served.ann.ask(undo)
+
+    assert undone.revert.undone_revert_id == edited.revert_id
+    assert undone.chat.status == chat_pb2.CHAT_STATUS_WAITING
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+    assert await served.ann.ask(undo) == undone
+    again = api.UndoRevertRequest(request_id="b", chat_id=chat.id, revert_id=edited.revert_id)
+    assert (await served.ann.refusal(again)).reason == "REVERT_SUPERSEDED"
+    await served.ann.send(chat.id, "go on")
+    await served.finish(chat.id)
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4, 7, 8]
+
+
+async def test_an_edit_with_files_is_undone_with_them(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3, restore_files=True))
+    restored = FinishRevert(fence_of(await served.state(chat.id)), REPORT.SerializeToString())
+    await served.stores.chats.apply(ChatId(chat.id), restored)
+    await served.finish(chat.id, "third")
+
+    running = await served.ann.ask(undo_of(chat.id, edited.revert_id))
+
+    assert running.revert.state == revert_pb2.REVERT_STATE_RUNNING
+    assert await message_ids(served, chat.id) == [1, 2, 5, 6]
+    state = await served.state(chat.id)
+    assert state.revert is not None
+    assert (state.revert.replacement_id, state.revert.has_restored) == (5, True)
+    back = FinishRevert(fence_of(state), REPORT.SerializeToString())
+    await served.stores.chats.apply(ChatId(chat.id), back)
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+
+
+async def test_an_edit_after_which_the_chat_went_on_is_not_undone(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3))
+    await served.finish(chat.id, "third")
+    await served.ann.send(chat.id, "three")
+    await served.finish(chat.id)
+
+    assert (await served.ann.refusal(undo_of(chat.id, edited.revert_id))).reason == (
+        "REVERT_SUPERSEDED"
+    )
+    (listed,) = (await served.ann.ask(api.ListRevertsRequest(chat_id=chat.id))).reverts
+    assert not listed.undoable

@@ -3,10 +3,11 @@
 import json
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
-from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import STOP_AGENT, AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import (
     AskedCall,
@@ -17,6 +18,7 @@ from chatd.chats.domain.commands import (
     SendMessage,
     SuspendCall,
 )
+from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text, ToolCall
@@ -40,6 +42,7 @@ from chatd.primitives.domain.ids import (
     OwnerId,
     QueuedMessageId,
 )
+from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
@@ -49,13 +52,20 @@ from support.chatd.chats.served_chats import ServedChats
 
 ANN = Owner(ANN_ID, "member")
 LIMITS = AgentLimits(depth_max=2)
+REPLACE_OWNER = """
+    UPDATE chat.chat_exec SET owner_epoch = owner_epoch + 1,
+        snapshot_version = snapshot_version + 1 WHERE chat_id = $1
+"""
+COUNT_KEYS = "SELECT count(*) FROM chat.client_keys WHERE chat_id = ANY ($1::uuid[])"
 Stop = Callable[[ServedChats, ChatId, ChatId], Awaitable[None]]
 
 
 class Nothing:
     """Forks that are not made, and no files and models that a type could name."""
 
-    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+    async def fork(
+        self, chat_id: ChatId, agent_id: ChatId, owner: Owner, claim: OwnerClaim | None = None
+    ) -> None:
         raise AssertionError(agent_id)
 
     async def discard(self, agent_id: ChatId) -> None:
@@ -151,10 +161,12 @@ async def stop_parked_root(served: ServedChats, root_id: ChatId, agent_id: ChatI
     assert (await served.state(root_id)).status is Status.INTERRUPTING
 
 
-async def stop_by_tool(served: ServedChats, root_id: ChatId, agent_id: ChatId) -> None:
-    """Let the model of the root interrupt its agent."""
+async def called(
+    served: ServedChats, root_id: ChatId, epoch: int, name: str, **given: object
+) -> dict[str, object]:
+    """Call a tool as an owner of the root does, and return its result."""
     stores, nothing = served.stores, Nothing()
-    spec = ToolSpec("interrupt_agent", "", "{}", Executor.CHATD)
+    spec = ToolSpec(name, "", "{}", Executor.CHATD)
     tools = AgentTools(
         stores.agents,
         stores.keys,
@@ -163,13 +175,20 @@ async def stop_by_tool(served: ServedChats, root_id: ChatId, agent_id: ChatId) -
         forks=nothing,
         types=AgentTypes(nothing, nothing, nothing),
     )
-    call = ToolCall("i", spec.name, json.dumps({"agent_id": agent_id}))
-    dispatch = Dispatch(
-        ExecutionId(str(uuid.uuid5(uuid.UUID(agent_id), "interrupt"))), call, Executor.CHATD, ""
-    )
-    ended = await tools.execute(Execution(TurnContext(root_id, ANN), 1, dispatch, spec))
+    call = ToolCall("i", name, json.dumps(given))
+    execution_id = ExecutionId(str(uuid.uuid5(uuid.UUID(root_id), name)))
+    dispatch = Dispatch(execution_id, call, Executor.CHATD, "")
+    ended = await tools.execute(Execution(TurnContext(root_id, ANN), epoch, dispatch, spec))
     assert isinstance(ended, Outcome)
-    assert json.loads(ended.result_json)["interrupted"] is True
+    told: dict[str, object] = json.loads(ended.result_json)
+    return told
+
+
+async def stop_by_tool(served: ServedChats, root_id: ChatId, agent_id: ChatId) -> None:
+    """Let the model of the root interrupt its agent."""
+    epoch = (await served.state(root_id)).owner_epoch
+    told = await called(served, root_id, epoch, "interrupt_agent", agent_id=agent_id)
+    assert told["interrupted"] is True
 
 
 async def rest_of(served: ServedChats, chat_id: ChatId) -> Status:
@@ -192,6 +211,50 @@ async def test_an_agent_with_a_queued_message_and_the_one_below_it_rest_after_an
     await stop(served, root_id, child_id)
     for each in (child_id, grandchild_id):
         assert await rest_of(served, each) is Status.WAITING
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("message_agent", {"message": "And this."}),
+        ("message_agent", {"message": "Now this.", "interrupt": True}),
+        ("interrupt_agent", {}),
+    ],
+)
+async def test_an_owner_that_was_replaced_does_nothing_to_agents(
+    served: ServedChats, name: str, given: dict[str, object]
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    grandchild_id = await spawned(served, child_id, request_of(root_id, "grandchild", 2))
+    agents = (child_id, grandchild_id)
+    before = [await served.state(each) for each in agents]
+    epoch = (await served.state(root_id)).owner_epoch
+    await served.pool.execute(REPLACE_OWNER, root_id)
+    with pytest.raises(FenceLost):
+        await called(served, root_id, epoch, name, agent_id=child_id, **given)
+    assert [await served.state(each) for each in agents] == before
+    assert await served.pool.fetchval(COUNT_KEYS, list(agents)) == 0
+    await called(served, root_id, epoch + 1, name, agent_id=child_id, **given)
+    assert await served.state(child_id) != before[0]
+
+
+async def test_an_owner_that_is_replaced_between_two_agents_stops_only_the_first(
+    served: ServedChats,
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    claim = OwnerClaim(root_id, (await served.state(root_id)).owner_epoch)
+    stop, key = replace(STOP_AGENT, claim=claim), ClientKey("stop", b"")
+    await served.stores.keys.once(child_id, stop, key)
+    await served.pool.execute(REPLACE_OWNER, root_id)
+    stopped = await served.state(child_id)
+    await served.stores.keys.once(child_id, stop, key)  # What is stopped already stays so.
+    assert await served.state(child_id) == stopped
+    grandchild_id = await spawned(served, root_id, request_of(root_id, "other"))
+    with pytest.raises(FenceLost):
+        await served.stores.keys.once(grandchild_id, stop, key)
+    assert (await served.state(grandchild_id)).status is Status.RUNNING
 
 
 async def test_a_chat_that_was_interrupted_starts_no_agent_and_finds_those_it_started(

@@ -8,6 +8,7 @@ import pytest
 
 from chatd.chats.domain.agents import AgentLimits, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.profile import NO_CHOICE
@@ -142,6 +143,20 @@ async def test_only_a_copy_that_never_became_usable_is_discarded(
     with pytest.raises(WorkspaceNotReady) if is_refused else nullcontext():
         await Ready(store, source.id, outcome).forks().fork(ChatId(source.id), agent_id, OWNER)
     assert (await store.get(agent_id)).is_gone is not is_kept
+
+
+async def test_an_owner_that_was_replaced_copies_nothing(pool: Pool, agent: SpawnRequest) -> None:
+    store = PostgresWorkspaces(pool)
+    source = fresh("source", is_scratch_of_chat=True)
+    await store.add_scratch(source, DRIVER, 15.0)
+    forks = Ready(store, source.id, {"state": State.READY, "has_files": True}).forks()
+    replaced, present = OwnerClaim(agent.root_chat_id, 0), OwnerClaim(agent.root_chat_id, 1)
+    with pytest.raises(FenceLost):
+        await forks.fork(ChatId(source.id), agent.chat_id, OWNER, replaced)
+    with pytest.raises(WorkspaceNotFound):
+        await store.get(agent.chat_id)
+    await forks.fork(ChatId(source.id), agent.chat_id, OWNER, present)
+    assert (await store.get(agent.chat_id)).state is State.PENDING
 
 
 async def test_a_copy_beyond_the_disk_space_of_its_owner_is_refused(pool: Pool) -> None:

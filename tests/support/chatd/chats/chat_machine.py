@@ -142,8 +142,8 @@ class ChatMachine(CallMachine):
         message = self.user_message(choice)
         queued = {text_of(entry.content) for entry in self.chat.queue}
         gone = {text_of(m.content) for m in live if m.id >= target.id and m.role is Role.USER}
-        revert_id = self.next_revert_id() if restores else None
-        if self.apply(EditMessage(target.id, message, claimed_by, revert_id)) is not None:
+        revert_id = self.next_revert_id()
+        if self.apply(EditMessage(target.id, message, claimed_by, revert_id, restores)) is not None:
             self.accepted.add(f"message {self.sent}")
             self.withdrawn |= gone | queued
 

@@ -57,7 +57,7 @@ from chatd.chats.domain.writes import (
     Write,
 )
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import ToolResult
+from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatNotFound
@@ -158,10 +158,11 @@ class InMemoryChats:
         """Return the dispatched calls of a message."""
         chat = self.chats[chat_id]
         called = {
-            part
+            part.tool_call_id
             for message in chat.messages
             if message.id == message_id
             for part in message.content
+            if isinstance(part, ToolCall)
         }
         return tuple(
             StoredExecution(
@@ -172,9 +173,10 @@ class InMemoryChats:
                 dispatch.journal_generation,
                 chat.state.owner_epoch,
                 dispatch.mode,
+                dispatch.arguments_digest,
             )
             for dispatch in chat.dispatches.values()
-            if dispatch.call in called
+            if dispatch.call.tool_call_id in called
         )
 
 
@@ -195,13 +197,24 @@ def facts_for(chat: StoredChat, command: Command) -> Facts:
             done = chat.reverts.get(undone_id)
             if done is None:
                 return Facts()
-            is_superseded = any(message.revision > done.version for message in chat.messages)
+            is_superseded = any(supersedes(message, done) for message in chat.messages)
             return Facts(undone=replace(done, is_superseded=is_superseded))
         case RequestCompaction():
             said = since_boundary(chat.live())
             return Facts(has_material=any(message.role is Role.ASSISTANT for message in said))
         case _:
             return NO_FACTS
+
+
+def supersedes(message: Message, done: DoneRevert) -> bool:
+    """Return whether a revert cannot be undone because of a message."""
+    revert = done.revert
+    if revert.kind is not RevertKind.EDIT:
+        return message.revision > done.version
+    is_later = message.id > revert.replacement_id
+    is_of_person = message.role is Role.USER and message.created_by != ""
+    is_deleted_since = message.is_deleted and message.revision > revert.deleted_version
+    return is_deleted_since or (is_later and is_of_person)
 
 
 class _Writer:

@@ -70,7 +70,7 @@ def fold(known: Folded, event: event_pb2.ChatEvent) -> Folded:
             return replace(known, episode=(0, 0), seq=0, preview="")
         case "message_part":
             return _with_part(known, event.message_part)
-        case "retry" | "action_required":
+        case "retry" | "action_required" | "action_ended":
             return known
         case other:
             raise AssertionError(f"{other} was not expected")

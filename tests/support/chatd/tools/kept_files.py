@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from chatd.models.domain.language_model import FileData
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.ids import OwnerClaim, OwnerId
 
 
 @dataclass(slots=True)
@@ -12,6 +12,8 @@ class KeptFiles:
 
     files: dict[str, FileData] = field(default_factory=dict)
 
-    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+    async def keep(
+        self, claim: OwnerClaim, owner_id: OwnerId, file_id: str, file: FileData
+    ) -> None:
         """Keep a file."""
         self.files[file_id] = file

@@ -1,7 +1,7 @@
 """Attached files in a dictionary."""
 
 from chatd.models.domain.language_model import FileData
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.ids import OwnerClaim, OwnerId
 
 
 class InMemoryAttachmentStore:
@@ -10,6 +10,8 @@ class InMemoryAttachmentStore:
     def __init__(self) -> None:
         self.files: dict[str, FileData] = {}
 
-    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+    async def keep(
+        self, claim: OwnerClaim, owner_id: OwnerId, file_id: str, file: FileData
+    ) -> None:
         """Store the file."""
         self.files.setdefault(file_id, file)

@@ -69,8 +69,10 @@ def asking(effect: Effect = Effect.ASK, scope: Scope = INSTALLATION) -> Rule:
 async def test_an_allowed_call_is_dispatched_as_it_was_asked_about() -> None:
     permitted = await dispatcher(Rules([asking()]), EXECUTE).dispatch(ACTION, ANN)
     assert isinstance(permitted, Permitted)
+    call = ACTION.call
+    digest = arguments_digest(call)
     assert permitted.dispatch == Dispatch(
-        ExecutionId("action"), ACTION.call, Executor.TOOLRUNNER, "j", ChatMode.PLAN
+        ExecutionId("action"), call, Executor.TOOLRUNNER, "j", ChatMode.PLAN, digest
     )
 
 

@@ -32,6 +32,13 @@ from support.chatd.chats.transition_states import (
     WORKER,
 )
 
+EDIT = replace(
+    REVERT,
+    kind=RevertKind.EDIT,
+    replacement_id=AT_REST.next_message_id,
+    deleted_version=AT_REST.snapshot_version + 1,
+)
+
 
 def test_a_revert_deletes_from_the_message_on_and_drops_the_queue() -> None:
     failed = replace(STATES["E1"], pending=(LOCAL,))
@@ -90,9 +97,9 @@ def test_only_the_last_thing_that_happened_can_be_undone() -> None:
 
 
 def test_an_edit_that_restores_files_runs_after_that() -> None:
-    edit = EditMessage(TARGET.id, HELLO, WORKER, REVERT.revert_id)
+    edit = EditMessage(TARGET.id, HELLO, WORKER, REVERT.revert_id, restores_files=True)
     edited = decide(AT_REST, edit, FACTS).state
-    assert edited.revert == replace(REVERT, kind=RevertKind.EDIT)
+    assert edited.revert == EDIT
 
     done = decide(edited, FinishRevert(fence_of(edited), b"report"))
 
@@ -101,3 +108,28 @@ def test_an_edit_that_restores_files_runs_after_that() -> None:
         edited.turn_id,
         None,
     )
+
+
+def test_an_edit_is_recorded_with_what_its_undo_needs() -> None:
+    failed = replace(STATES["E1"], pending=(LOCAL,))
+    edit = EditMessage(TARGET.id, HELLO, WORKER, REVERT.revert_id)
+    decision = decide(failed, edit, FACTS)
+    recorded = decision.writes[-1]
+    assert isinstance(recorded, RecordRevert)
+    assert recorded.revert == replace(EDIT, restores_files=False, open_calls=(LOCAL,))
+    assert decision.state.revert is None
+
+
+def test_the_undo_of_an_edit_deletes_the_edited_turn_and_brings_the_others_back() -> None:
+    edited = replace(EDIT, restores_files=False, open_calls=(LOCAL,))
+    later = replace(AT_REST, snapshot_version=20, turn_id=EDIT.replacement_id)
+    command = UndoRevert(OTHER_REVERT, REVERT.revert_id, WORKER)
+    decision = decide(later, command, Facts(undone=DoneRevert(edited, 15)))
+    dropped, restored, answers, recorded = decision.writes
+    assert dropped == DeleteMessagesFrom(EDIT.replacement_id)
+    assert restored == RestoreMessages(EDIT.deleted_version)
+    assert isinstance(answers, AnswerPending)
+    assert answers.calls == (LOCAL,)
+    assert isinstance(recorded, RecordRevert)
+    assert recorded.revert.kind is RevertKind.UNDO
+    assert (decision.state.status, decision.state.turn_id) == (Status.WAITING, NO_MESSAGE)

@@ -5,11 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.chats.domain.chat import ChatState, Retry, Status
+from chatd.chats.domain.chat import ChatState, PendingCall, Retry, Status
+from chatd.chats.domain.views import EndedAction
+from chatd.chats.domain.writes import ActionOutcome
+from chatd.chats.store.reading import PageVersions
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
-from chatd.streams.hub.timeline import Snapshot, settled, step_events
-from chatd.streams.rpc.position import TAIL, Position, status_sent_of
+from chatd.content.domain.tools import PendingKind
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, WorkerId
+from chatd.streams.hub.timeline import Snapshot, is_all_known, settled, step_events
+from chatd.streams.rpc.position import TAIL, Position, cursor_after, position_in, status_sent_of
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.api.chat.v1.message_pb2 import Message
 
@@ -161,3 +165,56 @@ def test_a_new_attempt_voids_the_preview_after_the_retry_was_told() -> None:
 
 def test_a_reader_from_the_beginning_gets_no_reset_and_no_empty_queue() -> None:
     assert kinds(Position(), Snapshot(RUNNING), 1, 2) == ["message", "message", "status"]
+
+
+def ended(version: int) -> EndedAction:
+    """Return an action that ended at a version."""
+    outcome = ActionOutcome.ANSWERED
+    return EndedAction(f"a{version}", PendingKind.PLAN, "c", "plan", outcome, "ann", LATER, version)
+
+
+def told_ends(seen: Position, now: Snapshot) -> list[str]:
+    """Return the actions whose end a step tells."""
+    events = [ChatEvent.FromString(body) for _, body in step_events(seen, now, [])]
+    return [action.id for event in events for action in event.action_ended.actions]
+
+
+def test_the_ends_of_actions_are_told_after_the_version_that_a_reader_has() -> None:
+    now = Snapshot(replace(RUNNING, snapshot_version=9), ended=(ended(4), ended(6), ended(9)))
+    assert told_ends(AT_FIVE, now) == ["a6", "a9"]
+    assert told_ends(settled(AT_FIVE, now), now) == []
+
+
+def test_a_step_cut_before_the_ends_of_actions_goes_on_with_them() -> None:
+    rests = replace(RUNNING, snapshot_version=6, history_version=6, queue_version=6)
+    now = Snapshot(rests, ended=(ended(6),))
+    *before, (last, _) = step_events(AT_FIVE, now, [])
+    for cut, _ in before:
+        seen = Position.parse(str(cut))
+        assert seen is not None
+        assert told_ends(seen, now) == ["a6"]
+    assert told_ends(last, now) == []
+
+
+def test_neither_a_new_reader_nor_one_behind_a_page_is_told_of_ends_before_it() -> None:
+    now = Snapshot(replace(RUNNING, snapshot_version=9), ended=(ended(4), ended(9)))
+    assert told_ends(Position(), now) == []
+    page = PageVersions(snapshot=5, history=5, generation_attempt=1)
+    behind_page = position_in(CHAT, cursor_after(CHAT, page))
+    assert behind_page is not None
+    assert told_ends(behind_page, now) == ["a9"]
+
+
+def test_a_reader_whose_messages_are_void_is_told_of_the_ends_with_the_new_ones() -> None:
+    now = Snapshot(replace(RUNNING, snapshot_version=9), ended=(ended(9),))
+    assert told_ends(AT_FIVE.voided(9, 1), now) == ["a9"]
+
+
+def test_a_commit_that_ends_an_action_is_read_and_no_other_is() -> None:
+    asked = PendingCall("c", "plan", ExecutionId("a1"), kind=PendingKind.PLAN)
+    dispatched = PendingCall("d", "execute", ExecutionId("a2"))
+    before = replace(RUNNING, pending=(asked, dispatched))
+    still = replace(before, snapshot_version=6, pending=(asked,))
+    over = replace(before, snapshot_version=6, pending=(dispatched,))
+    assert is_all_known(before, still, ())
+    assert not is_all_known(before, over, ())

@@ -11,7 +11,7 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
 from chatd.tools.agents.changes import apply_changes
 from chatd.tools.agents.inputs import ApplyInput
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
@@ -29,7 +29,9 @@ class MergingForks:
         self.requests: list[MergeRequest] = []
         self._refusal = refusal
 
-    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+    async def fork(
+        self, chat_id: ChatId, agent_id: ChatId, owner: Owner, claim: OwnerClaim | None = None
+    ) -> None:
         raise AssertionError(agent_id)
 
     async def discard(self, agent_id: ChatId) -> None:

@@ -75,7 +75,9 @@ class Copies:
         self.forked: list[ChatId] = []
         self.discarded: list[ChatId] = []
 
-    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+    async def fork(
+        self, chat_id: ChatId, agent_id: ChatId, owner: Owner, claim: OwnerClaim | None = None
+    ) -> None:
         self.forked.append(agent_id)
 
     async def discard(self, agent_id: ChatId) -> None:

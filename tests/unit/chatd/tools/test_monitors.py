@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor, NeverSeen, Outcome
 from chatd.content.domain.turn_context import TurnContext
 from chatd.monitors.domain.monitor import Monitor, MonitorRefused, MonitorState
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
 from chatd.tools.monitors import SPEC, MonitorTools
 from chatd.tools.workspace.call import NodeAway
 from parley.api.workspace.v1 import process_pb2
@@ -32,11 +33,14 @@ class Stored:
 
     added: list[Monitor] = field(default_factory=list)
     refusal: MonitorRefused | None = None
+    owner_epoch: int = 1
 
     async def has(self, chat_id: ChatId, owner_id: OwnerId, monitor_id: str) -> bool:
         return any((each.chat_id, each.id) == (chat_id, monitor_id) for each in self.added)
 
-    async def add(self, monitor: Monitor) -> None:
+    async def add(self, monitor: Monitor, claim: OwnerClaim) -> None:
+        if claim != OwnerClaim(monitor.chat_id, self.owner_epoch):
+            raise FenceLost(monitor.chat_id)
         if self.refusal is not None:
             raise self.refusal
         self.added.append(monitor)
@@ -137,6 +141,13 @@ async def test_every_refusal_is_a_result_that_says_what_to_do(
     outcome, told = await made(stored, processes, **args)
     assert (outcome, told["reason"]) == (ToolOutcome.FAILED, reason)
     assert told["hint"]
+    assert stored.added == []
+
+
+async def test_a_call_of_an_owner_that_was_replaced_stores_nothing_and_has_no_result() -> None:
+    stored = Stored(owner_epoch=2)
+    with pytest.raises(FenceLost):
+        await made(stored, Processes(found()), pattern="ready")
     assert stored.added == []
 
 

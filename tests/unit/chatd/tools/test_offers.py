@@ -1,7 +1,11 @@
 """Tools are asked for once in a while, and anew when they may be others."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import Executor, ExecutorUnreachable, Outcome, ToolSpec
 from chatd.primitives.domain.ids import OwnerId
@@ -44,6 +48,25 @@ async def test_each_owner_is_offered_tools_once_in_a_while() -> None:
     clock.advance(TTL_S)
     await catalogues.at(ANN, servers.ask)
     assert servers.asked == 3
+
+
+async def test_two_modes_and_selections_of_one_owner_have_their_own_catalogues() -> None:
+    catalogues = ToolCatalogueCache(FakeClock())
+    keys = (
+        ANN,
+        replace(ANN, mode=ChatMode.PLAN),
+        replace(ANN, server_ids=("s",)),
+        replace(ANN, mode=ChatMode.PLAN, server_ids=("s",)),
+    )
+    offers = {
+        key: Servers(ToolCatalogue((replace(TOOL, name=f"t{place}"),)))
+        for place, key in enumerate(keys)
+    }
+    for _ in range(2):
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(catalogues.at(key, offers[key].ask)) for key in keys]
+        assert [task.result()[0].name for task in asked] == ["t0", "t1", "t2", "t3"]
+    assert [each.asked for each in offers.values()] == [1, 1, 1, 1]
 
 
 async def test_an_offer_that_lacks_something_is_asked_for_again_soon() -> None:

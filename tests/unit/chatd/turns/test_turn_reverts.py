@@ -12,6 +12,7 @@ from chatd.chats.domain.commands import (
     RevertChat,
     UndoRevert,
 )
+from chatd.chats.domain.errors import RevertSuperseded
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import Finished, ModelEvent, ModelRequest, TextDelta
@@ -154,9 +155,8 @@ async def test_an_edit_restores_files_before_the_model_is_asked() -> None:
 
     stage = Stage(play, restores=restores)
     await stage.ask("one")
-    stage.do(
-        EditMessage(MessageId(1), NewMessage(Role.USER, (Text("other"),), "ann"), WORKER, FIRST)
-    )
+    other = NewMessage(Role.USER, (Text("other"),), "ann")
+    stage.do(EditMessage(MessageId(1), other, WORKER, FIRST, restores_files=True))
     await stage.run()
 
     assert asked == [0, 1]
@@ -175,3 +175,75 @@ async def test_a_message_and_a_stop_during_a_revert_wait_for_its_end() -> None:
 
     assert texts(stage) == [*ONE, (Role.USER, "three"), (Role.ASSISTANT, "fine")]
     assert [type(each) for each in stage.commits.commands].count(FinishRevert) == 1
+
+
+async def edited_with_files(restores: JournalingRestores) -> Stage:
+    """Edit the second message of a chat, with its files, and run its turn."""
+    stage = await asked_twice(restores)
+    other = NewMessage(Role.USER, (Text("other"),), "ann")
+    stage.do(EditMessage(MessageId(3), other, WORKER, FIRST, restores_files=True))
+    await stage.run()
+    assert texts(stage) == [*ONE, (Role.USER, "other"), (Role.ASSISTANT, "fine")]
+    return stage
+
+
+async def test_the_undo_of_an_edit_restores_files_and_then_what_it_replaced() -> None:
+    restores = JournalingRestores()
+    stage = await edited_with_files(restores)
+    stage.do(UndoRevert(SECOND, FIRST, WORKER))
+    assert texts(stage)[-2:] == [(Role.USER, "other"), (Role.ASSISTANT, "fine")]
+
+    await stage.run()
+
+    assert texts(stage) == BOTH
+    undo = restores.done[SECOND]
+    assert (undo.kind, undo.undone_id, undo.replacement_id) == (RevertKind.UNDO, FIRST, 5)
+    assert stage.status == Status.WAITING
+    await stage.ask("three")
+    assert texts(stage) == [*BOTH, (Role.USER, "three"), (Role.ASSISTANT, "fine")]
+
+
+@pytest.mark.parametrize("phase", ["before", "after"])
+@pytest.mark.parametrize("place", ["restore", "commit"])
+async def test_the_undo_of_an_edit_is_completed_by_the_next_owner(phase: str, place: str) -> None:
+    restores = JournalingRestores()
+    stage = await edited_with_files(restores)
+    stage.do(UndoRevert(SECOND, FIRST, WORKER))
+    stage.commits.commands.clear()
+    if place == "restore":
+        restores.crashes = phase
+    elif phase == "before":
+        stage.commits.dies_before = 0
+    else:
+        stage.commits.dies_after = 0
+
+    with pytest.raises(Crash):
+        await stage.run()
+    await stage.take_over()
+
+    assert texts(stage) == BOTH
+    assert (stage.status, stage.state.revert) == (Status.WAITING, None)
+
+
+async def test_an_edit_without_files_is_undone_in_one_commit() -> None:
+    stage = await asked_twice(JournalingRestores())
+    other = NewMessage(Role.USER, (Text("other"),), "ann")
+    stage.do(EditMessage(MessageId(1), other, WORKER, FIRST))
+    await stage.run()
+    assert texts(stage) == [(Role.USER, "other"), (Role.ASSISTANT, "fine")]
+
+    stage.do(UndoRevert(SECOND, FIRST, WORKER))
+
+    assert texts(stage) == BOTH
+    with pytest.raises(RevertSuperseded):
+        stage.do(UndoRevert(RevertId("revert-3"), FIRST, WORKER))
+
+
+async def test_an_edit_after_which_a_person_wrote_again_is_not_undone() -> None:
+    stage = await asked_twice(JournalingRestores())
+    other = NewMessage(Role.USER, (Text("other"),), "ann")
+    stage.do(EditMessage(MessageId(3), other, WORKER, FIRST))
+    await stage.run()
+    await stage.ask("three")
+    with pytest.raises(RevertSuperseded):
+        stage.do(UndoRevert(SECOND, FIRST, WORKER))

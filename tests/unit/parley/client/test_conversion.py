@@ -2,14 +2,18 @@ from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb2
+from parley.api.chat.v1 import action_pb2, chat_pb2, chat_service_pb2, event_pb2, message_pb2
 from parley.client import (
+    ActionEnded,
+    ActionKind,
     ActionRequired,
+    ActionState,
     CallProgress,
     Chat,
     ChatEvent,
     ChatStatus,
     ContextFile,
+    EndedAction,
     ErrorKind,
     Fallback,
     File,
@@ -55,6 +59,9 @@ from parley.client.conversion import (
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NEWER_THAN_US = 999
+ENDED_PLAN = EndedAction(
+    "a", ActionKind.PLAN, "t", "propose_plan", ActionState.ANSWERED, NOON, "ann"
+)
 
 
 def at_noon() -> Timestamp:
@@ -211,6 +218,22 @@ def test_every_kind_of_event_has_a_value() -> None:
         event_pb2.ChatEvent(cursor="8", preview_reset=event_pb2.PreviewResetEvent()),
         event_pb2.ChatEvent(cursor="9", preview_truncated=event_pb2.PreviewTruncatedEvent()),
         event_pb2.ChatEvent(cursor="10", history_reset=event_pb2.HistoryResetEvent(truncated=True)),
+        event_pb2.ChatEvent(
+            cursor="11",
+            action_ended=event_pb2.ActionEndedEvent(
+                actions=[
+                    event_pb2.EndedAction(
+                        id="a",
+                        kind=action_pb2.ACTION_KIND_PLAN,
+                        tool_call_id="t",
+                        tool_name="propose_plan",
+                        state=action_pb2.ACTION_STATE_ANSWERED,
+                        ended_at=at_noon(),
+                        ended_by="ann",
+                    )
+                ]
+            ),
+        ),
     )
     only_over_http = (
         event_pb2.ChatEvent(process_output=event_pb2.ProcessOutputEvent()),
@@ -228,6 +251,7 @@ def test_every_kind_of_event_has_a_value() -> None:
         PreviewReset("8"),
         PreviewTruncated("9"),
         HistoryReset("10", is_truncated=True),
+        ActionEnded("11", (ENDED_PLAN,)),
     ]
 
     assert [event_of(proto) for proto in protos] == expected

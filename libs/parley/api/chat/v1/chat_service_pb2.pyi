@@ -1243,8 +1243,11 @@ class EditMessageResponse(_message.Message):
     CHAT_FIELD_NUMBER: _builtins.int
     DROPPED_QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
     SNAPSHOT_VERSION_FIELD_NUMBER: _builtins.int
+    REVERT_ID_FIELD_NUMBER: _builtins.int
     snapshot_version: _builtins.int
     """Version of the chat after it."""
+    revert_id: _builtins.str
+    """The revert by whose id the edit can be undone."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The replacement."""
@@ -1269,10 +1272,11 @@ class EditMessageResponse(_message.Message):
         chat: _chat_pb2.Chat | None = ...,
         dropped_queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
         snapshot_version: _builtins.int = ...,
+        revert_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "deleted_message_ids", b"deleted_message_ids", "dropped_queued_messages", b"dropped_queued_messages", "message", b"message", "snapshot_version", b"snapshot_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "deleted_message_ids", b"deleted_message_ids", "dropped_queued_messages", b"dropped_queued_messages", "message", b"message", "revert_id", b"revert_id", "snapshot_version", b"snapshot_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,7 +31,7 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.workspace.v1 import process_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_process__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/event.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fparley/api/chat/v1/action.proto\x1a$parley/api/chat/v1/break_glass.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a parley/api/chat/v1/message.proto\x1a$parley/api/contract/v1/options.proto\x1a%parley/api/workspace/v1/process.proto\"\xe8\x01\n\x10MessagePartEvent\x12.\n\x04role\x18\x01 \x01(\x0e\x32\x18.parley.api.chat.v1.RoleB\x06\xc2\xc1\x18\x02\x08\x01\x12.\n\x04part\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.PartB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0fhistory_version\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x12generation_attempt\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x13\n\x03seq\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\npart_index\x18\x06 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0bStatusEvent\x12\x36\n\x06status\x18\x01 \x01(\x0e\x32\x1e.parley.api.chat.v1.ChatStatusB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rplace_in_line\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"P\n\nQueueEvent\x12\x42\n\x0fqueued_messages\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.QueuedMessageB\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0cRequiredCall\x12\x1c\n\x0ctool_call_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttool_name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\targs_json\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01(\x01\"\xc1\x01\n\x13\x41\x63tionRequiredEvent\x12<\n\ntool_calls\x18\x01 \x03(\x0b\x32 .parley.api.chat.v1.RequiredCallB\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x0b\x64\x65\x61\x64line_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32\x1a.parley.api.chat.v1.ActionB\x06\xc2\xc1\x18\x02\x08\x01\"\x13\n\x11PreviewResetEvent\".\n\x11HistoryResetEvent\x12\x19\n\ttruncated\x18\x01 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x17\n\x15PreviewTruncatedEvent\"\xc2\x01\n\x12ProcessOutputEvent\x12\x1a\n\nprocess_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06\x63ursor\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04text\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0bnext_cursor\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x45\n\ntruncation\x18\x05 \x01(\x0b\x32).parley.api.workspace.v1.OutputTruncationB\x06\xc2\xc1\x18\x02\x08\x01\"<\n\x0b\x46ollowError\x12\x14\n\x04\x63ode\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07message\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\"\xa2\x01\n\x11ProcessEndedEvent\x12\x1a\n\nprocess_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x39\n\x07process\x18\x02 \x01(\x0b\x32 .parley.api.workspace.v1.ProcessB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1f.parley.api.chat.v1.FollowErrorB\x06\xc2\xc1\x18\x02\x08\x01\"\xcb\x06\n\tChatEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x44\n\x0cmessage_part\x18\x02 \x01(\x0b\x32$.parley.api.chat.v1.MessagePartEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x07message\x18\x03 \x01(\x0b\x32\x1b.parley.api.chat.v1.MessageB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x39\n\x06status\x18\x04 \x01(\x0b\x32\x1f.parley.api.chat.v1.StatusEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatErrorB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12>\n\x0cqueue_update\x18\x06 \x01(\x0b\x32\x1e.parley.api.chat.v1.QueueEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12J\n\x0f\x61\x63tion_required\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.ActionRequiredEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x37\n\x05retry\x18\x08 \x01(\x0b\x32\x1e.parley.api.chat.v1.RetryStateB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rpreview_reset\x18\t \x01(\x0b\x32%.parley.api.chat.v1.PreviewResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rhistory_reset\x18\n \x01(\x0b\x32%.parley.api.chat.v1.HistoryResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12N\n\x11preview_truncated\x18\x0b \x01(\x0b\x32).parley.api.chat.v1.PreviewTruncatedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12H\n\x0eprocess_output\x18\x0c \x01(\x0b\x32&.parley.api.chat.v1.ProcessOutputEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rprocess_ended\x18\r \x01(\x0b\x32%.parley.api.chat.v1.ProcessEndedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x42\x06\n\x04kind\"\xae\x01\n\tFeedEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12.\n\x06\x63hange\x18\x02 \x01(\x0e\x32\x1e.parley.api.chat.v1.FeedChange\x12&\n\x04\x63hat\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Chat\x12\x39\n\x0b\x62reak_glass\x18\x04 \x01(\x0b\x32$.parley.api.chat.v1.BreakGlassAccess*\x91\x01\n\nFeedChange\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_CREATED\x10\x01\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_DELETED\x10\x02\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_UPDATED\x10\x03\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_BREAK_GLASS\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/event.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fparley/api/chat/v1/action.proto\x1a$parley/api/chat/v1/break_glass.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a parley/api/chat/v1/message.proto\x1a$parley/api/contract/v1/options.proto\x1a%parley/api/workspace/v1/process.proto\"\xe8\x01\n\x10MessagePartEvent\x12.\n\x04role\x18\x01 \x01(\x0e\x32\x18.parley.api.chat.v1.RoleB\x06\xc2\xc1\x18\x02\x08\x01\x12.\n\x04part\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.PartB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0fhistory_version\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x12generation_attempt\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x13\n\x03seq\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\npart_index\x18\x06 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0bStatusEvent\x12\x36\n\x06status\x18\x01 \x01(\x0e\x32\x1e.parley.api.chat.v1.ChatStatusB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rplace_in_line\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"P\n\nQueueEvent\x12\x42\n\x0fqueued_messages\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.QueuedMessageB\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0cRequiredCall\x12\x1c\n\x0ctool_call_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttool_name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\targs_json\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01(\x01\"\xc1\x01\n\x13\x41\x63tionRequiredEvent\x12<\n\ntool_calls\x18\x01 \x03(\x0b\x32 .parley.api.chat.v1.RequiredCallB\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x0b\x64\x65\x61\x64line_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32\x1a.parley.api.chat.v1.ActionB\x06\xc2\xc1\x18\x02\x08\x01\"\x9a\x02\n\x0b\x45ndedAction\x12\x12\n\x02id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x04kind\x18\x02 \x01(\x0e\x32\x1e.parley.api.chat.v1.ActionKindB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0ctool_call_id\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttool_name\x18\x04 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x05state\x18\x05 \x01(\x0e\x32\x1f.parley.api.chat.v1.ActionStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x08\x65nded_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\x08\x65nded_by\x18\x07 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"L\n\x10\x41\x63tionEndedEvent\x12\x38\n\x07\x61\x63tions\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.EndedActionB\x06\xc2\xc1\x18\x02\x08\x01\"\x13\n\x11PreviewResetEvent\".\n\x11HistoryResetEvent\x12\x19\n\ttruncated\x18\x01 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x17\n\x15PreviewTruncatedEvent\"\xc2\x01\n\x12ProcessOutputEvent\x12\x1a\n\nprocess_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06\x63ursor\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04text\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0bnext_cursor\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x45\n\ntruncation\x18\x05 \x01(\x0b\x32).parley.api.workspace.v1.OutputTruncationB\x06\xc2\xc1\x18\x02\x08\x01\"<\n\x0b\x46ollowError\x12\x14\n\x04\x63ode\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07message\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\"\xa2\x01\n\x11ProcessEndedEvent\x12\x1a\n\nprocess_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x39\n\x07process\x18\x02 \x01(\x0b\x32 .parley.api.workspace.v1.ProcessB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1f.parley.api.chat.v1.FollowErrorB\x06\xc2\xc1\x18\x02\x08\x01\"\x91\x07\n\tChatEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x44\n\x0cmessage_part\x18\x02 \x01(\x0b\x32$.parley.api.chat.v1.MessagePartEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x07message\x18\x03 \x01(\x0b\x32\x1b.parley.api.chat.v1.MessageB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x39\n\x06status\x18\x04 \x01(\x0b\x32\x1f.parley.api.chat.v1.StatusEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatErrorB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12>\n\x0cqueue_update\x18\x06 \x01(\x0b\x32\x1e.parley.api.chat.v1.QueueEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12J\n\x0f\x61\x63tion_required\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.ActionRequiredEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x37\n\x05retry\x18\x08 \x01(\x0b\x32\x1e.parley.api.chat.v1.RetryStateB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rpreview_reset\x18\t \x01(\x0b\x32%.parley.api.chat.v1.PreviewResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rhistory_reset\x18\n \x01(\x0b\x32%.parley.api.chat.v1.HistoryResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12N\n\x11preview_truncated\x18\x0b \x01(\x0b\x32).parley.api.chat.v1.PreviewTruncatedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12H\n\x0eprocess_output\x18\x0c \x01(\x0b\x32&.parley.api.chat.v1.ProcessOutputEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rprocess_ended\x18\r \x01(\x0b\x32%.parley.api.chat.v1.ProcessEndedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x44\n\x0c\x61\x63tion_ended\x18\x0e \x01(\x0b\x32$.parley.api.chat.v1.ActionEndedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x42\x06\n\x04kind\"\xae\x01\n\tFeedEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12.\n\x06\x63hange\x18\x02 \x01(\x0e\x32\x1e.parley.api.chat.v1.FeedChange\x12&\n\x04\x63hat\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Chat\x12\x39\n\x0b\x62reak_glass\x18\x04 \x01(\x0b\x32$.parley.api.chat.v1.BreakGlassAccess*\x91\x01\n\nFeedChange\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_CREATED\x10\x01\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_DELETED\x10\x02\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_UPDATED\x10\x03\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_BREAK_GLASS\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -68,6 +68,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ACTIONREQUIREDEVENT'].fields_by_name['deadline_at']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_ACTIONREQUIREDEVENT'].fields_by_name['actions']._loaded_options = None
   _globals['_ACTIONREQUIREDEVENT'].fields_by_name['actions']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ENDEDACTION'].fields_by_name['id']._loaded_options = None
+  _globals['_ENDEDACTION'].fields_by_name['id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ENDEDACTION'].fields_by_name['kind']._loaded_options = None
+  _globals['_ENDEDACTION'].fields_by_name['kind']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ENDEDACTION'].fields_by_name['tool_call_id']._loaded_options = None
+  _globals['_ENDEDACTION'].fields_by_name['tool_call_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ENDEDACTION'].fields_by_name['tool_name']._loaded_options = None
+  _globals['_ENDEDACTION'].fields_by_name['tool_name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ENDEDACTION'].fields_by_name['state']._loaded_options = None
+  _globals['_ENDEDACTION'].fields_by_name['state']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ENDEDACTION'].fields_by_name['ended_at']._loaded_options = None
+  _globals['_ENDEDACTION'].fields_by_name['ended_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ENDEDACTION'].fields_by_name['ended_by']._loaded_options = None
+  _globals['_ENDEDACTION'].fields_by_name['ended_by']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_ACTIONENDEDEVENT'].fields_by_name['actions']._loaded_options = None
+  _globals['_ACTIONENDEDEVENT'].fields_by_name['actions']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_HISTORYRESETEVENT'].fields_by_name['truncated']._loaded_options = None
   _globals['_HISTORYRESETEVENT'].fields_by_name['truncated']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_PROCESSOUTPUTEVENT'].fields_by_name['process_id']._loaded_options = None
@@ -114,8 +130,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHATEVENT'].fields_by_name['process_output']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_CHATEVENT'].fields_by_name['process_ended']._loaded_options = None
   _globals['_CHATEVENT'].fields_by_name['process_ended']._serialized_options = b'\302\301\030\002\010\001'
-  _globals['_FEEDCHANGE']._serialized_start=2559
-  _globals['_FEEDCHANGE']._serialized_end=2704
+  _globals['_CHATEVENT'].fields_by_name['action_ended']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['action_ended']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FEEDCHANGE']._serialized_start=2992
+  _globals['_FEEDCHANGE']._serialized_end=3137
   _globals['_MESSAGEPARTEVENT']._serialized_start=301
   _globals['_MESSAGEPARTEVENT']._serialized_end=533
   _globals['_STATUSEVENT']._serialized_start=535
@@ -126,20 +144,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REQUIREDCALL']._serialized_end=819
   _globals['_ACTIONREQUIREDEVENT']._serialized_start=822
   _globals['_ACTIONREQUIREDEVENT']._serialized_end=1015
-  _globals['_PREVIEWRESETEVENT']._serialized_start=1017
-  _globals['_PREVIEWRESETEVENT']._serialized_end=1036
-  _globals['_HISTORYRESETEVENT']._serialized_start=1038
-  _globals['_HISTORYRESETEVENT']._serialized_end=1084
-  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_start=1086
-  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_end=1109
-  _globals['_PROCESSOUTPUTEVENT']._serialized_start=1112
-  _globals['_PROCESSOUTPUTEVENT']._serialized_end=1306
-  _globals['_FOLLOWERROR']._serialized_start=1308
-  _globals['_FOLLOWERROR']._serialized_end=1368
-  _globals['_PROCESSENDEDEVENT']._serialized_start=1371
-  _globals['_PROCESSENDEDEVENT']._serialized_end=1533
-  _globals['_CHATEVENT']._serialized_start=1536
-  _globals['_CHATEVENT']._serialized_end=2379
-  _globals['_FEEDEVENT']._serialized_start=2382
-  _globals['_FEEDEVENT']._serialized_end=2556
+  _globals['_ENDEDACTION']._serialized_start=1018
+  _globals['_ENDEDACTION']._serialized_end=1300
+  _globals['_ACTIONENDEDEVENT']._serialized_start=1302
+  _globals['_ACTIONENDEDEVENT']._serialized_end=1378
+  _globals['_PREVIEWRESETEVENT']._serialized_start=1380
+  _globals['_PREVIEWRESETEVENT']._serialized_end=1399
+  _globals['_HISTORYRESETEVENT']._serialized_start=1401
+  _globals['_HISTORYRESETEVENT']._serialized_end=1447
+  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_start=1449
+  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_end=1472
+  _globals['_PROCESSOUTPUTEVENT']._serialized_start=1475
+  _globals['_PROCESSOUTPUTEVENT']._serialized_end=1669
+  _globals['_FOLLOWERROR']._serialized_start=1671
+  _globals['_FOLLOWERROR']._serialized_end=1731
+  _globals['_PROCESSENDEDEVENT']._serialized_start=1734
+  _globals['_PROCESSENDEDEVENT']._serialized_end=1896
+  _globals['_CHATEVENT']._serialized_start=1899
+  _globals['_CHATEVENT']._serialized_end=2812
+  _globals['_FEEDEVENT']._serialized_start=2815
+  _globals['_FEEDEVENT']._serialized_end=2989
 # @@protoc_insertion_point(module_scope)

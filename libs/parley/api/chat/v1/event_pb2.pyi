@@ -218,6 +218,78 @@ class ActionRequiredEvent(_message.Message):
 Global___ActionRequiredEvent: _TypeAlias = ActionRequiredEvent  # noqa: Y015
 
 @_typing.final
+class EndedAction(_message.Message):
+    """How an action ended that the chat waited for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
+    TOOL_NAME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_BY_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The action."""
+    kind: _action_pb2.ActionKind.ValueType
+    """What kind of answer it needed."""
+    tool_call_id: _builtins.str
+    """The tool call that asked."""
+    tool_name: _builtins.str
+    """The called tool."""
+    state: _action_pb2.ActionState.ValueType
+    """How it ended: answered, expired or cancelled."""
+    ended_by: _builtins.str
+    """User who answered; empty if nobody did."""
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """When it ended."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        kind: _action_pb2.ActionKind.ValueType = ...,
+        tool_call_id: _builtins.str = ...,
+        tool_name: _builtins.str = ...,
+        state: _action_pb2.ActionState.ValueType = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "ended_by", b"ended_by", "id", b"id", "kind", b"kind", "state", b"state", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndedAction: _TypeAlias = EndedAction  # noqa: Y015
+
+@_typing.final
+class ActionEndedEvent(_message.Message):
+    """Actions ended that the chat waited for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___EndedAction]:
+        """Those that ended since the reader was last told, in the order of their ends; of many the newest."""
+
+    def __init__(
+        self,
+        *,
+        actions: _abc.Iterable[Global___EndedAction] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActionEndedEvent: _TypeAlias = ActionEndedEvent  # noqa: Y015
+
+@_typing.final
 class PreviewResetEvent(_message.Message):
     """Everything shown of the open episode is void; its parts, if any, follow from seq 1."""
 
@@ -394,6 +466,7 @@ class ChatEvent(_message.Message):
     PREVIEW_TRUNCATED_FIELD_NUMBER: _builtins.int
     PROCESS_OUTPUT_FIELD_NUMBER: _builtins.int
     PROCESS_ENDED_FIELD_NUMBER: _builtins.int
+    ACTION_ENDED_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     """Where a reader stands after this event; opaque, to resume with."""
     @_builtins.property
@@ -444,6 +517,10 @@ class ChatEvent(_message.Message):
     def process_ended(self) -> Global___ProcessEndedEvent:
         """A process that is followed ended."""
 
+    @_builtins.property
+    def action_ended(self) -> Global___ActionEndedEvent:
+        """Actions ended."""
+
     def __init__(
         self,
         *,
@@ -460,12 +537,13 @@ class ChatEvent(_message.Message):
         preview_truncated: Global___PreviewTruncatedEvent | None = ...,
         process_output: Global___ProcessOutputEvent | None = ...,
         process_ended: Global___ProcessEndedEvent | None = ...,
+        action_ended: Global___ActionEndedEvent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action_required", b"action_required", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "process_ended", b"process_ended", "process_output", b"process_output", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action_ended", b"action_ended", "action_required", b"action_required", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "process_ended", b"process_ended", "process_output", b"process_output", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_required", b"action_required", "cursor", b"cursor", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "process_ended", b"process_ended", "process_output", b"process_output", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_ended", b"action_ended", "action_required", b"action_required", "cursor", b"cursor", "error", b"error", "history_reset", b"history_reset", "kind", b"kind", "message", b"message", "message_part", b"message_part", "preview_reset", b"preview_reset", "preview_truncated", b"preview_truncated", "process_ended", b"process_ended", "process_output", b"process_output", "queue_update", b"queue_update", "retry", b"retry", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["message_part", "message", "status", "error", "queue_update", "action_required", "retry", "preview_reset", "history_reset", "preview_truncated", "process_output", "process_ended"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["message_part", "message", "status", "error", "queue_update", "action_required", "retry", "preview_reset", "history_reset", "preview_truncated", "process_output", "process_ended", "action_ended"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

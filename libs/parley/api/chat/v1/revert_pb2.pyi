@@ -30,9 +30,9 @@ class _RevertKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RevertKind
     REVERT_KIND_HISTORY: _RevertKind.ValueType  # 1
     """Messages are deleted."""
     REVERT_KIND_UNDO: _RevertKind.ValueType  # 2
-    """They come back."""
+    """They come back; what replaced them is deleted."""
     REVERT_KIND_EDIT: _RevertKind.ValueType  # 3
-    """They were replaced by an edit, and only files are restored."""
+    """They were replaced by an edit."""
 
 class RevertKind(_RevertKind, metaclass=_RevertKindEnumTypeWrapper):
     """What a revert does to the history."""
@@ -42,9 +42,9 @@ REVERT_KIND_UNSPECIFIED: RevertKind.ValueType  # 0
 REVERT_KIND_HISTORY: RevertKind.ValueType  # 1
 """Messages are deleted."""
 REVERT_KIND_UNDO: RevertKind.ValueType  # 2
-"""They come back."""
+"""They come back; what replaced them is deleted."""
 REVERT_KIND_EDIT: RevertKind.ValueType  # 3
-"""They were replaced by an edit, and only files are restored."""
+"""They were replaced by an edit."""
 Global___RevertKind: _TypeAlias = RevertKind  # noqa: Y015
 
 class _RevertState:
@@ -99,7 +99,7 @@ class Revert(_message.Message):
     undone_revert_id: _builtins.str
     """The revert that it undoes; empty for none."""
     undoable: _builtins.bool
-    """Whether its id can be undone: it deleted messages, and nothing was added since."""
+    """Whether its id can be undone: it deleted messages, and nothing was added since; after an edit no further message of a user."""
     @_builtins.property
     def files(self) -> _checkpoint_pb2.RestoreReport:
         """What it did to files; absent until it is complete, and if none were restored."""

@@ -81,7 +81,7 @@ class RevertServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UndoRevert(self, request, context):
-        """Bring back what a revert deleted, its files too, if nothing was added since.
+        """Bring back what a revert or an edit deleted, its files too, if nothing was added since. Of an edit the new message and the turn that it started are deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

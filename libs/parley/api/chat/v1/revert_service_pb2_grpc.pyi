@@ -20,7 +20,7 @@ class RevertServiceStub:
     RevertChat: _aio.UnaryUnaryMultiCallable[_revert_service_pb2.RevertChatRequest, _revert_service_pb2.RevertChatResponse]
     """Delete a message and everything after it, queued messages included; the chat must rest. With files the chat runs until they are restored, and sent messages wait. What others have changed since is left as it is."""
     UndoRevert: _aio.UnaryUnaryMultiCallable[_revert_service_pb2.UndoRevertRequest, _revert_service_pb2.UndoRevertResponse]
-    """Bring back what a revert deleted, its files too, if nothing was added since."""
+    """Bring back what a revert or an edit deleted, its files too, if nothing was added since. Of an edit the new message and the turn that it started are deleted."""
     ListReverts: _aio.UnaryUnaryMultiCallable[_revert_service_pb2.ListRevertsRequest, _revert_service_pb2.ListRevertsResponse]
     """List the reverts of a chat, the newest first."""
     GetRevert: _aio.UnaryUnaryMultiCallable[_revert_service_pb2.GetRevertRequest, _revert_service_pb2.GetRevertResponse]
@@ -48,7 +48,7 @@ class RevertServiceServicer:
         request: _revert_service_pb2.UndoRevertRequest,
         context: _aio.ServicerContext[_revert_service_pb2.UndoRevertRequest, _abc.Awaitable[_revert_service_pb2.UndoRevertResponse]],
     ) -> _abc.Awaitable[_revert_service_pb2.UndoRevertResponse]:
-        """Bring back what a revert deleted, its files too, if nothing was added since."""
+        """Bring back what a revert or an edit deleted, its files too, if nothing was added since. Of an edit the new message and the turn that it started are deleted."""
 
     def ListReverts(
         self,

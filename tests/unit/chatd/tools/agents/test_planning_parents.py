@@ -65,7 +65,9 @@ class OneAgent:
         self.sent.append(command)
         return None
 
-    async def fork(self, chat_id: ChatId, agent_id: ChatId, owner: Owner) -> None:
+    async def fork(
+        self, chat_id: ChatId, agent_id: ChatId, owner: Owner, claim: OwnerClaim | None = None
+    ) -> None:
         raise AssertionError(agent_id)
 
     async def discard(self, agent_id: ChatId) -> None:

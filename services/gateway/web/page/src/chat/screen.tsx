@@ -7,7 +7,7 @@ import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
 import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
-import type { Chat, InputPart, Message } from "../api/types.ts";
+import type { Chat, ChatStatus, InputPart, Message } from "../api/types.ts";
 import { type Command, Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { outbox, post } from "../outbox/outbox.ts";
@@ -45,7 +45,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const chat = useQuery({ ...chatQuery(chatId), enabled: false }).data;
   const [editing, setEditing] = useState<Message | null>(null);
   const [reverting, setReverting] = useState<Message | null>(null);
-  const [undoable, setUndoable] = useState<string | null>(null);
+  const [undoable, setUndoable] = useState<Undoable | null>(null);
   const isPanelOpen = useSyncExternalStore(panelOpen.subscribe, panelOpen.get);
   const pane = usePane("parley.panel.width");
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
@@ -69,15 +69,23 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
             {chat && isMine && <RaceNotice chat={chat} />}
             {chat && isMine && <DriftNotice chat={chat} />}
             <TodoSection chatId={chatId} chat={view.chat} />
-            {undoable && <UndoNotice chatId={chatId} revertId={undoable} onDone={() => setUndoable(null)} />}
+            {undoable && <UndoNotice chatId={chatId} undoable={undoable} status={view.chat.status} onDone={() => setUndoable(null)} />}
             {chat && isMine && !chat.archived && (
-              <ChatComposer key={editing?.id ?? "new"} chat={chat} store={store} view={view} editing={editing} onEdited={() => setEditing(null)} />
+              <ChatComposer
+                key={editing?.id ?? "new"}
+                chat={chat}
+                store={store}
+                view={view}
+                editing={editing}
+                onEdited={() => setEditing(null)}
+                onUndoable={setUndoable}
+              />
             )}
             {chat && !isMine && <ReadOnly icon="users" text={`Shared with you by ${chat.owner_name ?? "its owner"}, who writes here; you can read along.`} />}
             {chat?.archived && isMine && <Archived chat={chat} />}
           </div>
           {reverting && (
-            <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={setUndoable} />
+            <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={(revertId) => setUndoable({ revertId, isEdit: false })} />
           )}
         </main>
         {isPanelOpen && chat && (
@@ -137,9 +145,10 @@ interface ComposerProps {
   view: ChatView;
   editing: Message | null;
   onEdited: () => void;
+  onUndoable: (undoable: Undoable | null) => void;
 }
 
-function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
+function ChatComposer({ chat, store, view, editing, onEdited, onUndoable }: ComposerProps) {
   const [choice, setChoice] = useState<ModelChoice>({ modelId: chat.model_id, effort: chat.reasoning_effort });
   const [restores, setRestores] = useState(true);
   const [isChoosingFallback, setChoosingFallback] = useState(false);
@@ -158,6 +167,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
 
   async function send(content: InputPart[], busy: "queue" | "interrupt"): Promise<void> {
     if (editing) return edit(content, editing);
+    onUndoable(null);
     const sent = await post({ chatId: chat.id, content, busy, modelId: choice.modelId, effort: choice.effort, mcpServerIds: chosen });
     if (sent.kind === "stored") {
       if (sent.message) store.stored(sent.message);
@@ -173,6 +183,7 @@ function ChatComposer({ chat, store, view, editing, onEdited }: ComposerProps) {
       }),
     );
     if (done.dropped_queued_messages.length) say(`${plural(done.dropped_queued_messages.length, "queued message was", "queued messages were")} dropped.`);
+    onUndoable({ revertId: done.revert_id, isEdit: true });
     onEdited();
   }
 
@@ -321,16 +332,31 @@ function Archived({ chat }: { chat: Chat }) {
   );
 }
 
-function UndoNotice({ chatId, revertId, onDone }: { chatId: string; revertId: string; onDone: () => void }) {
+/** A revert or an edit that can be undone until a further message is sent. */
+interface Undoable {
+  revertId: string;
+  isEdit: boolean;
+}
+
+interface UndoNoticeProps {
+  chatId: string;
+  undoable: Undoable;
+  status: ChatStatus | null;
+  onDone: () => void;
+}
+
+function UndoNotice({ chatId, undoable, status, onDone }: UndoNoticeProps) {
   async function undo(): Promise<void> {
     try {
-      const path = { chat_id: chatId, revert_id: revertId };
+      const path = { chat_id: chatId, revert_id: undoable.revertId };
       await answered(api.POST("/api/v1/chats/{chat_id}/reverts/{revert_id}/undo", { params: { path }, body: {} }));
       onDone();
     } catch (error) {
       complain(error);
     }
   }
+  // The turn of an edited message ends first.
+  if (undoable.isEdit && status !== "waiting" && status !== "error") return null;
   return (
     <Notice
       icon="undo"
@@ -341,7 +367,7 @@ function UndoNotice({ chatId, revertId, onDone }: { chatId: string; revertId: st
         </>
       }
     >
-      You went back to an earlier message.
+      {undoable.isEdit ? "You edited a message. Undo deletes it with its answer, and what was there comes back." : "You went back to an earlier message."}
     </Notice>
   );
 }

@@ -175,6 +175,17 @@ test("pages around messages that meet leave no gap, and another link takes the p
   expect(applyAll(other, [{ type: "history_reset", chat_id: CHAT, history_reset: { truncated: false } } as ChatEvent, message(1, "user"), status("waiting")]).gapAfter).toBeNull();
 });
 
+test("an action that ended is waited for no longer, and the others stay", () => {
+  const action = (id: string): object => ({ id, tool_call_id: `call ${id}` });
+  const required = { tool_calls: [{ tool_call_id: "call a" }], deadline_at: null, actions: [action("a"), action("b")] };
+  const over = (id: string): ChatEvent => ({ type: "action_ended", chat_id: CHAT, action_ended: { actions: [{ id }] } }) as ChatEvent;
+  const asked = { type: "action_required", chat_id: CHAT, action_required: required } as unknown as ChatEvent;
+  const left = applyAll(EMPTY, [status("requires_action"), asked, over("a")]).required;
+  expect([left?.actions.map((each) => each.id), left?.tool_calls]).toEqual([["b"], []]);
+  expect(applyAll(EMPTY, [status("requires_action"), asked, over("c")]).required).toEqual(required);
+  expect(applyAll(EMPTY, [over("a")])).toEqual(EMPTY);
+});
+
 test("resync forgets everything, an end is for good, and unknown events change nothing", () => {
   const state = applyAll(EMPTY, STREAM);
   const over = { type: "error", chat_id: CHAT, error: { code: "permission_revoked", message: "Gone.", retryable: false } };

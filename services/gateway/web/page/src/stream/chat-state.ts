@@ -89,6 +89,8 @@ export function apply(state: ChatState, event: ChatEvent): ChatState {
       return withStatus(settled, event.status.status, event.status.place_in_line);
     case "action_required":
       return { ...settled, required: event.action_required };
+    case "action_ended":
+      return withoutActions(settled, new Set(event.action_ended.actions.map((each) => each.id)));
     case "retry":
       return { ...settled, retry: event.retry };
     case "error":
@@ -210,6 +212,23 @@ function withStatus(state: ChatState, status: ChatStatus | null, placeInLine: nu
     retry: isActive ? state.retry : null,
     error: status === "error" ? state.error : null,
     required: status === "requires_action" ? state.required : null,
+  };
+}
+
+/** Leave out actions that ended, in whatever order their end and the status arrive. */
+function withoutActions(state: ChatState, ended: ReadonlySet<string>): ChatState {
+  const { required } = state;
+  if (!required) return state;
+  const over = required.actions.filter((each) => each.id !== null && ended.has(each.id));
+  if (over.length === 0) return state;
+  const calls = new Set(over.map((each) => each.tool_call_id));
+  return {
+    ...state,
+    required: {
+      ...required,
+      actions: required.actions.filter((each) => !over.includes(each)),
+      tool_calls: required.tool_calls.filter((each) => !calls.has(each.tool_call_id)),
+    },
   };
 }
 
