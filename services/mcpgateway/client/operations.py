@@ -91,7 +91,10 @@ class ToolCall:
                 return await self._until_answered(client)
         except MCPError as error:
             exchange = EXCHANGE.get()
-            if error.code in CONNECTION_ERROR_CODES or exchange is None or is_refusal(exchange):
+            is_of_connection = error.code in CONNECTION_ERROR_CODES
+            if is_of_connection or exchange is None or exchange.error is not None:
+                raise
+            if is_refusal(exchange):
                 raise
             return _error_answer(error.message)
 
