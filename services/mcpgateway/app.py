@@ -108,7 +108,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         enter, supervision = stack.enter_async_context, process.supervision
         database = await enter(_database(settings, process))
         box = SecretBox(keyring)
-        servers = Servers(database, box)
+        servers = Servers(database, box, process.new_id)
         rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
         await rotation.adopt(keyring.current)
         policy = await _with_demo(settings, servers, process)
@@ -210,8 +210,8 @@ def _governance(
         access=access,
         values=values,
         health=ServerHealth(database, process.clock),
-        definitions=Definitions(database),
-        changes=ServerChanges(database, process.new_id),
+        definitions=Definitions(database, process.new_id),
+        changes=ServerChanges(database),
         grants=logins.grants,
         grantees=Grantees(gateways),
     )

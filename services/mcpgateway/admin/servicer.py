@@ -24,7 +24,7 @@ from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.access import Access
-from mcpgateway.servers.changes import ChangeKind, ServerChanges, changed_fields
+from mcpgateway.servers.changes import ServerChanges
 from mcpgateway.servers.credential_origins import (
     check_origins,
     credential_origins,
@@ -109,9 +109,6 @@ class ServerServicer(McpServerServiceServicer):
         record = RequestRecord(_owner_of_requests(), request.request_id, _sha256(request))
         server_id = ServerId(self._new_id())
         server = await self._servers.create(server_id, settings, credentials, record)
-        if server.id == server_id:
-            fields = changed_fields(None, settings, has_new_credentials=bool(credentials))
-            await self._governance.changes.add(server, _user_id(), ChangeKind.CREATED, fields)
         self._changed(server.id, server.version)
         return api.CreateServerResponse(server=await self._shown(server))
 
@@ -146,11 +143,6 @@ class ServerServicer(McpServerServiceServicer):
             request.server_id, request.expected_version, change, record
         )
         if before.version != after.version:
-            has_new_credentials = request.HasField(CREDENTIALS)
-            fields = changed_fields(
-                before.settings, after.settings, has_new_credentials=has_new_credentials
-            )
-            await self._governance.changes.add(after, _user_id(), ChangeKind.UPDATED, fields)
             _record_origins(before, after)
             self._changed(after.id, after.version)
         # Also when the request is repeated, because the first one may have ended before this.
@@ -163,7 +155,6 @@ class ServerServicer(McpServerServiceServicer):
         """Delete a server and cancel its calls."""
         server = await self._servers.delete(request.server_id)
         if server is not None:
-            await self._governance.changes.add(server, _user_id(), ChangeKind.DELETED, {})
             self._changed(server.id, server.version + 1)
         await self._calls.cancel_all(request.server_id)
         return api.DeleteServerResponse()
@@ -228,9 +219,7 @@ class ServerServicer(McpServerServiceServicer):
         """Approve changed definitions as an admin saw them."""
         server = await self._servers.get(request.server_id)
         seen = [(tool.original_name, tool.digest) for tool in request.tools]
-        await self._governance.definitions.approve(server.id, seen, _user_id())
-        fields = dict(seen)
-        await self._governance.changes.add(server, _user_id(), ChangeKind.TOOLS_APPROVED, fields)
+        await self._governance.definitions.approve(server, seen, _user_id())
         self._catalogues.expire(server.id)
         self._changed(server.id, server.version)
         pending = await self._governance.definitions.pending(server.id)
