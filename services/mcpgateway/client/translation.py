@@ -4,7 +4,6 @@ import base64
 import binascii
 import logging
 import unicodedata
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -51,20 +50,7 @@ MAGIC: Final = (
 logger = logging.getLogger(__name__)
 
 
-def usable_tools(tools: Iterable[ProtocolTool]) -> tuple[dict[str, Tool], int]:
-    """Return the tools that can be offered, by name, and the number of the others."""
-    usable: dict[str, Tool] = {}
-    dropped = 0
-    for tool in tools:
-        translated = _tool(tool)
-        if translated is None or translated.name in usable:
-            dropped += 1
-        else:
-            usable[translated.name] = translated
-    return usable, dropped
-
-
-def _tool(tool: ProtocolTool) -> Tool | None:
+def usable_tool(tool: ProtocolTool) -> Tool | None:
     """Convert a tool; None if its name or schemas exceed the limits of models."""
     try:
         schema = {"type": "object", **visible_schema(tool.input_schema)}
