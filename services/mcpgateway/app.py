@@ -134,7 +134,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         values = UserValues(database, box)
         known = KnownServers(servers, process.clock)
         access = Access(known, values, groups, logins.grants)
-        governance = _governance(database, access, values, logins, gateways, process)
+        governance = _governance(database, access, values, logins, gateways, policy, process)
         stored = StoredCatalogues(database, process.clock)
         catalogues = _catalogues(sessions, governance, stored, bus, process)
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
@@ -204,6 +204,7 @@ def _governance(
     values: UserValues,
     logins: OpenLogins,
     gateways: Channels,
+    policy: Policy,
     process: Process,
 ) -> Governance:
     return Governance(
@@ -214,6 +215,7 @@ def _governance(
         changes=ServerChanges(database),
         grants=logins.grants,
         grantees=Grantees(gateways),
+        policy=policy,
     )
 
 

@@ -35,12 +35,14 @@ from mcpgateway.servers.domain import Availability, Credentials, Server, ServerI
 from mcpgateway.servers.errors import InvalidRequest, ServerNotFound, SlugInUse
 from mcpgateway.servers.grantees import Grantees
 from mcpgateway.servers.health import ServerHealth
+from mcpgateway.servers.oauth_validation import oauth_problems
 from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers, is_uuid
 from mcpgateway.servers.user_values import UserValues
 from mcpgateway.servers.validation import check_server, check_user_values
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceServicer
+from parley.egress.policy import Policy
 from parley.identity import Caller, Role
 from parley.rpc import current_caller
 from parley.telemetry import audit
@@ -62,6 +64,31 @@ class Governance:
     changes: ServerChanges
     grants: UserGrants
     grantees: Grantees
+    policy: Policy
+
+    def check(self, settings: ServerSettings, credentials: Credentials) -> None:
+        """Reject invalid settings and secrets of a new server.
+
+        Raises:
+            InvalidRequest: With every invalid field.
+        """
+        check_server(settings, credentials, oauth_problems(settings, credentials, self.policy))
+
+    def check_change(
+        self, before: ServerSettings, after: ServerSettings, credentials: Credentials
+    ) -> None:
+        """Reject invalid settings and secrets of a changed server.
+
+        A server whose OAuth settings were stored before they were checked can still be changed in
+        other ways, for example switched off.
+
+        Raises:
+            InvalidRequest: With every invalid field.
+        """
+        if (before.auth_kind, before.oauth) == (after.auth_kind, after.oauth):
+            check_server(after, credentials, {})
+        else:
+            self.check(after, credentials)
 
 
 class ServerServicer(McpServerServiceServicer):
@@ -104,7 +131,7 @@ class ServerServicer(McpServerServiceServicer):
         """Store a new server."""
         settings = settings_from_proto(request.settings)
         credentials = credentials_from_proto(request.credentials, settings)
-        check_server(settings, credentials, {})
+        self._governance.check(settings, credentials)
         await self._governance.grantees.require(settings, None)
         record = RequestRecord(_owner_of_requests(), request.request_id, _sha256(request))
         server_id = ServerId(self._new_id())
@@ -132,7 +159,8 @@ class ServerServicer(McpServerServiceServicer):
             if is_used and settings.slug != before.settings.slug:
                 raise SlugInUse(before.settings.slug)
             given = _given_credentials(request, before, settings)
-            check_server(settings, stored if given is None else given, {})
+            credentials = stored if given is None else given
+            self._governance.check_change(before.settings, settings, credentials)
             if given is None:
                 _check_key_header(before.settings, settings)
                 check_origins(before, settings)
@@ -202,7 +230,7 @@ class ServerServicer(McpServerServiceServicer):
             case "draft":
                 settings = settings_from_proto(request.draft.settings)
                 credentials = credentials_from_proto(request.draft.credentials, settings)
-                check_server(settings, credentials, {})
+                self._governance.check(settings, credentials)
                 return await self._probing.of_draft(settings, credentials, _user_id())
             case "server_id":
                 server = await self._servers.get(request.server_id)

@@ -3,12 +3,12 @@
 The SDK's own one ends a session at an event of 1 MiB, and does not let the calls know why.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import urljoin
 
-import anyio
 import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.shared._context_streams import (
@@ -59,11 +59,15 @@ async def sse_transport(
             answers, answered = create_context_streams[SessionMessage | Exception](0)
             requests, requested = create_context_streams[SessionMessage](0)
             exchanges: dict[RequestId, Exchange] = {}
-            async with answers, answered, requests, requested, anyio.create_task_group() as tasks:
-                tasks.start_soon(_receive, events, answers, exchanges)
-                tasks.start_soon(_send, _Poster(http, endpoint, answers, exchanges), requested)
+            poster = _Poster(http, endpoint, answers, exchanges)
+            async with answers, answered, requests, requested, asyncio.TaskGroup() as tasks:
+                working = (
+                    tasks.create_task(_receive(events, answers, exchanges)),
+                    tasks.create_task(_send(poster, requested)),
+                )
                 yield answered, requests
-                tasks.cancel_scope.cancel()
+                for task in working:
+                    task.cancel()
 
 
 async def _endpoint(events: AsyncIterator[httpx2.ServerSentEvent], url: str) -> str:
@@ -148,8 +152,6 @@ class _Poster:
 
 async def _send(poster: _Poster, requested: ContextReceiveStream[SessionMessage]) -> None:
     async for sent in requested:
-        context = requested.last_context
-        async with anyio.create_task_group() as tasks:
+        async with asyncio.TaskGroup() as tasks:
             # One after the other, each with the identity of its caller.
-            if context is not None:
-                context.run(tasks.start_soon, poster.post, sent)
+            tasks.create_task(poster.post(sent), context=requested.last_context)
