@@ -32,6 +32,7 @@ from mcpgateway.client.content import (
 )
 from mcpgateway.client.tool_names import ORIGINAL_NAME_MAX, canonical_json, definition_digest
 from mcpgateway.servers.domain import Tool, ToolHints
+from parley.tool_schemas import SchemaUnusable, check_schema
 
 DESCRIPTION_BYTES_MAX: Final = 2048
 SCHEMA_BYTES_MAX: Final = 65536
@@ -51,18 +52,19 @@ logger = logging.getLogger(__name__)
 
 
 def usable_tool(tool: ProtocolTool) -> Tool | None:
-    """Convert a tool; None if its name or schemas exceed the limits of models."""
+    """Convert a tool; None if its name or schemas cannot be given to models."""
     try:
+        check_schema(tool.input_schema)
         schema = {"type": "object", **visible_schema(tool.input_schema)}
         schemas = [canonical_json(schema)]
         if tool.output_schema is not None:
             schemas.append(canonical_json(visible_schema(tool.output_schema)))
-    except RecursionError:
+    except (RecursionError, SchemaUnusable):
+        logger.info("a tool was left out: its schema cannot be made valid for providers")
         return None
     is_usable = (
         0 < len(tool.name) <= ORIGINAL_NAME_MAX
         and "\0" not in tool.name
-        and schema["type"] == "object"
         and all(len(each) <= SCHEMA_BYTES_MAX for each in schemas)
     )
     if not is_usable:
