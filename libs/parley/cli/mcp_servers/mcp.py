@@ -21,6 +21,7 @@ from parley.cli.mcp_servers.references import (
     print_prompts,
     print_resource,
     print_resources,
+    prompt_arguments,
 )
 from parley.cli.mcp_servers.workspace_servers import workspace
 from parley.cli.options import HomeGroup
@@ -226,11 +227,7 @@ def prompts(server: str, name: str | None, arguments: tuple[str, ...], as_json: 
     if name is None:
         print_prompts(api, path, as_json=as_json)
         return
-    wrong = [each for each in arguments if "=" not in each]
-    if wrong:
-        raise click.UsageError(f"{wrong[0]!r} is not ARGUMENT=VALUE")
-    given = dict(each.split("=", 1) for each in arguments)
-    print_prompt(api, path, name, given, as_json=as_json)
+    print_prompt(api, path, {"name": name}, prompt_arguments(arguments), as_json=as_json)
 
 
 @mcp.command()
