@@ -18,10 +18,10 @@ import { useUploads } from "./pending.ts";
 import { onReference, type Reference } from "./references.ts";
 import { meaningOfEnter, sendKey } from "./send-key.ts";
 import { useServerReferences } from "./server-references.ts";
-import { useWorkspaceReferences } from "./workspace-references.ts";
 import { skillsFor, withSkill } from "./skill-mentions.ts";
 import { useSkills } from "./skills.ts";
 import { isLong } from "./uploads.ts";
+import { useWorkspaceReferences } from "./workspace-references.ts";
 
 export interface Command {
   name: string;

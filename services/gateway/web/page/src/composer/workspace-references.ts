@@ -39,7 +39,7 @@ function promptsOf(chatId: string, name: string) {
       const path = { chat_id: chatId, name };
       const { items } = await answered(api.GET("/api/v1/chats/{chat_id}/servers/{name}/prompts", { params: { path }, signal }));
       return items.map((each) => ({
-        name: `${name}:${each.name}`,
+        name: `ws_${name}:${each.name}`,
         hint: each.description || each.title,
         arguments: argumentNames(each.arguments),
         fill: async (given) => {
@@ -62,7 +62,7 @@ function resourcesOf(chatId: string, name: string) {
       const { items } = await answered(api.GET("/api/v1/chats/{chat_id}/servers/{name}/resources", { params: { path }, signal }));
       return items.map((each) => ({
         name: each.title || each.name || each.uri,
-        hint: `${name} ${each.uri}`,
+        hint: `ws_${name} ${each.uri}`,
         read: async () => {
           const body = { uri: each.uri };
           const read = await answered(api.POST("/api/v1/chats/{chat_id}/servers/{name}/resources/read", { params: { path }, body }));
