@@ -12,9 +12,9 @@ import msgspec
 #: A longer line is reduced before it is decoded by the service.
 LARGE_LINE_BYTES: Final = 256 * 1024
 PARTS_MAX: Final = 256
-#: Resources, prompts and arguments of prompts that are listed, and messages of a prompt.
+#: Resources and prompts that are listed, and arguments of each prompt.
 ENTRIES_MAX: Final = 1000
-ARGUMENTS_MAX: Final = 32
+ARGUMENTS_MAX: Final = 16
 TOOLS_MAX: Final = 512
 SCHEMAS_BYTES_MAX: Final = 256 * 1024
 DESCRIPTION_CHARACTERS_MAX: Final = 2048
@@ -70,19 +70,24 @@ def _result(result: dict[str, Any]) -> dict[str, Any]:
 def _references(result: dict[str, Any]) -> dict[str, Any]:
     """Return what a result has of resources and prompts."""
     kept = _texts(result, ("description",))
-    for key in ("resources", "prompts"):
-        if isinstance(entries := result.get(key), list):
-            kept[key] = [_entry(each) for each in entries[:ENTRIES_MAX] if isinstance(each, dict)]
+    if isinstance(resources := result.get("resources"), list):
+        found = (each for each in resources[:ENTRIES_MAX] if isinstance(each, dict))
+        kept["resources"] = [_texts(each, _ENTRY_TEXTS) for each in found]
+    if isinstance(prompts := result.get("prompts"), list):
+        found = (each for each in prompts[:ENTRIES_MAX] if isinstance(each, dict))
+        kept["prompts"] = [_prompt(each) for each in found]
     if isinstance(contents := result.get("contents"), list):
         found = (each for each in contents[:PARTS_MAX] if isinstance(each, dict))
         kept["contents"] = [_texts(each, _RESOURCE_TEXTS) for each in found]
     if isinstance(messages := result.get("messages"), list):
         found = (each for each in messages[:PARTS_MAX] if isinstance(each, dict))
-        kept["messages"] = [{"content": _part(each.get("content"))} for each in found]
+        kept["messages"] = [
+            {**_texts(each, ("role",)), "content": _part(each.get("content"))} for each in found
+        ]
     return kept
 
 
-def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+def _prompt(entry: dict[str, Any]) -> dict[str, Any]:
     kept = _texts(entry, _ENTRY_TEXTS)
     if isinstance(arguments := entry.get("arguments"), list):
         kept["arguments"] = [
