@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from parley.tool_schemas.references import SchemaUnusable, dereferenced
+from parley.tool_schemas.references import Budget, SchemaUnusable, dereferenced
 
 NAME_CHARACTERS_MAX: Final = 64
 HASH_CHARACTERS: Final = 8
@@ -41,7 +41,7 @@ def original_arguments(arguments_json: bytes, input_schema_json: bytes) -> bytes
     schema = msgspec.json.decode(input_schema_json)
     arguments = msgspec.json.decode(arguments_json)
     try:
-        restored = _restored(arguments, schema, schema)
+        restored = _restored(arguments, schema, schema, Budget())
     except (SchemaUnusable, RecursionError):
         return arguments_json
     return arguments_json if restored == arguments else msgspec.json.encode(restored)
@@ -70,45 +70,37 @@ def _has_unsafe_names(input_schema_json: bytes) -> bool:
     return False
 
 
-def _restored(value: Any, schema: Any, root: Any) -> Any:
+def _restored(value: Any, schema: Any, root: Any, budget: Budget) -> Any:
     if not isinstance(schema, dict):
         return value
     if isinstance(value, list):
         items = dereferenced(schema, root)[0].get("items")
-        return [_restored(each, items, root) for each in value]
+        return [_restored(each, items, root, budget) for each in value]
     if not isinstance(value, dict):
         return value
-    every = list(_objects(schema, root, frozenset()))
+    known: dict[str, Any] = {}
+    originals: dict[str, str] = {}
+    for properties in _objects(schema, root, budget, frozenset()):
+        known = {**properties, **known}
+        originals = {safe: name for name, safe in safe_names(properties).items()} | originals
     restored = {}
     for name, inner in value.items():
-        original = _original(name, value, every)
-        restored[original] = _restored(inner, _property(original, every), root)
+        original = name if name in known else originals.get(name, name)
+        place = name if original in value else original
+        restored[place] = _restored(inner, known.get(place), root, budget)
     return restored
 
 
 def _objects(
-    schema: Mapping[str, Any], root: Any, active: frozenset[str]
+    schema: Mapping[str, Any], root: Any, budget: Budget, active: frozenset[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the properties of an object and of its alternatives."""
     schema, active = dereferenced(dict(schema), root, active)
+    budget.spend(schema)
     properties = schema.get("properties")
     if isinstance(properties, dict):
         yield properties
     for alternatives in (schema.get(name) for name in _ALTERNATIVES):
         for each in alternatives if isinstance(alternatives, list) else ():
             if isinstance(each, dict):
-                yield from _objects(each, root, active)
-
-
-def _original(name: str, given: Mapping[str, Any], every: list[dict[str, Any]]) -> str:
-    if any(name in properties for properties in every):
-        return name
-    for properties in every:
-        for original, safe in safe_names(properties).items():
-            if safe == name and original not in given:
-                return original
-    return name
-
-
-def _property(name: str, every: list[dict[str, Any]]) -> Any:
-    return next((properties[name] for properties in every if name in properties), None)
+                yield from _objects(each, root, budget, active)

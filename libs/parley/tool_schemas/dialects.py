@@ -20,16 +20,13 @@ from parley.tool_schemas.keywords import (
     DEFINITIONS,
     MANY,
     ONE,
+    WITH_SCHEMAS,
     is_valid,
     modernised,
     types_of,
 )
 from parley.tool_schemas.merging import flattened
-from parley.tool_schemas.references import SchemaUnusable, dereferenced, target_of
-
-WITH_SCHEMAS: Final = BY_NAME | ONE | MANY
-#: Schemas inside of one, after its references are resolved.
-NODES_MAX: Final = 5000
+from parley.tool_schemas.references import Budget, SchemaUnusable, dereferenced, target_of
 
 
 class SchemaDialect(StrEnum):
@@ -99,19 +96,16 @@ class _Normaliser:
     def __init__(self, root: dict[str, Any], rules: _Rules) -> None:
         self._root = root
         self._rules = rules
-        self._nodes = 0
+        self._budget = Budget()
 
     def top(self) -> dict[str, Any]:
         """Return the whole schema, as an object without alternatives."""
-        schema = flattened(self._root, self._root)
+        schema = flattened(self._root, self._root, self._budget)
         if "type" in schema and "object" not in types_of(schema["type"]):
             raise SchemaUnusable("does not describe an object")
         return self._schema({**schema, "type": "object"}, frozenset(), 0)
 
     def _schema(self, value: object, active: frozenset[str], depth: int) -> dict[str, Any]:
-        self._nodes += 1
-        if self._nodes > NODES_MAX:
-            raise SchemaUnusable("is too large when its references are resolved")
         if not isinstance(value, dict):
             return {"not": {}} if value is False and not self._rules.is_plain else {}
         reference = value.get("$ref")
@@ -121,6 +115,7 @@ class _Normaliser:
                 return self._completed(_stub(target))
             if not self._keeps(reference):
                 value, active = dereferenced(value, self._root, active)
+        self._budget.spend(value)
         value = modernised(value)
         if depth > self._rules.depth_max:
             return self._completed(_stub(value))

@@ -22,6 +22,7 @@ ONE: Final = frozenset(
     }
 )
 MANY: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+WITH_SCHEMAS: Final = BY_NAME | ONE | MANY
 
 
 def _is_number(value: Any) -> bool:

@@ -2,26 +2,31 @@
 
 from typing import Any, Final
 
-from parley.tool_schemas.references import dereferenced
+from parley.tool_schemas.references import Budget, dereferenced
 
+#: Different schemas of one property in alternatives.
+EITHER_MAX: Final = 16
 _ALTERNATIVES: Final = ("allOf", "anyOf", "oneOf")
 _REFUSED_AT_TOP: Final = frozenset({*_ALTERNATIVES, "not", "enum", "const"})
 
 
 def flattened(
-    schema: dict[str, Any], root: object, active: frozenset[str] = frozenset()
+    schema: dict[str, Any], root: object, budget: Budget, active: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
     """Return a schema without alternatives and references at its top.
 
     Properties of all parts are kept; required are those that every alternative requires.
 
     Raises:
-        SchemaUnusable: A reference cannot be resolved.
+        SchemaUnusable: A reference cannot be resolved, or the alternatives are too many.
     """
     schema, active = dereferenced(schema, root, active)
+    budget.spend(schema)
     made = {name: value for name, value in schema.items() if name not in _REFUSED_AT_TOP}
     parts = {
-        name: [flattened(each, root, active) for each in schema[name] if isinstance(each, dict)]
+        name: [
+            flattened(each, root, budget, active) for each in schema[name] if isinstance(each, dict)
+        ]
         for name in _ALTERNATIVES
         if isinstance(schema.get(name), list)
     }
@@ -58,8 +63,10 @@ def _required(schema: dict[str, Any]) -> list[str]:
 
 
 def _either(one: Any, other: Any) -> Any:
-    """Return a schema of what fits one or the other."""
-    if one == other:
+    """Return a schema of what fits one or the other; of too many, one that anything fits."""
+    if one == other or one == {}:
         return one
     known = one["anyOf"] if isinstance(one, dict) and set(one) == {"anyOf"} else [one]
+    if len(known) >= EITHER_MAX:
+        return {}
     return {"anyOf": known if other in known else [*known, other]}

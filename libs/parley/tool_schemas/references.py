@@ -1,11 +1,41 @@
 """Local references of JSON Schemas; nothing is ever fetched."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import unquote
+
+import msgspec
+
+from parley.tool_schemas.keywords import DEFINITIONS, WITH_SCHEMAS
+
+#: Schemas inside of one after its references are resolved, each with 100 bytes of other values.
+NODES_MAX: Final = 5000
+NODE_BYTES: Final = 100
 
 
 class SchemaUnusable(ValueError):
     """No provider can be given this schema; the text completes the sentence `It ...`."""
+
+
+class Budget:
+    """How much of a schema is read: references could multiply it without end."""
+
+    def __init__(self) -> None:
+        self._left = NODES_MAX
+
+    def spend(self, schema: Mapping[str, Any]) -> None:
+        """Count a schema without those inside of it.
+
+        Raises:
+            SchemaUnusable: It is one too many.
+        """
+        values = (value for name, value in schema.items() if name not in NOT_COUNTED)
+        self._left -= 1 + sum(len(msgspec.json.encode(value)) for value in values) // NODE_BYTES
+        if self._left < 0:
+            raise SchemaUnusable("is too large when its references are resolved")
+
+
+NOT_COUNTED: Final = WITH_SCHEMAS | DEFINITIONS
 
 
 def target_of(root: object, reference: str) -> Any:

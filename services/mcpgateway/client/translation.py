@@ -54,19 +54,19 @@ logger = logging.getLogger(__name__)
 def usable_tool(tool: ProtocolTool) -> Tool | None:
     """Convert a tool; None if its name or schemas cannot be given to models."""
     try:
-        check_schema(tool.input_schema)
         schema = {"type": "object", **visible_schema(tool.input_schema)}
         schemas = [canonical_json(schema)]
         if tool.output_schema is not None:
             schemas.append(canonical_json(visible_schema(tool.output_schema)))
+        is_usable = (
+            0 < len(tool.name) <= ORIGINAL_NAME_MAX
+            and "\0" not in tool.name
+            and all(len(each) <= SCHEMA_BYTES_MAX for each in schemas)
+        )
+        if is_usable:
+            check_schema(schema)
     except (RecursionError, SchemaUnusable):
-        logger.info("a tool was left out: its schema cannot be made valid for providers")
-        return None
-    is_usable = (
-        0 < len(tool.name) <= ORIGINAL_NAME_MAX
-        and "\0" not in tool.name
-        and all(len(each) <= SCHEMA_BYTES_MAX for each in schemas)
-    )
+        is_usable = False
     if not is_usable:
         logger.info("a tool was left out: its name or its schema cannot be used")
         return None

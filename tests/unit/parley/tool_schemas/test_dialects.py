@@ -8,6 +8,7 @@ import pytest
 from parley.tool_schemas import SchemaDialect, SchemaUnusable, check_schema, normalised
 
 TEXT = {"type": "string"}
+TOO_LARGE = "is too large when its references are resolved"
 
 
 def an_object(**properties: Any) -> dict[str, Any]:
@@ -221,9 +222,23 @@ def test_what_is_too_deep_ends_with_its_kind() -> None:
         (an_object(a={"$ref": "https://schemas.example/a"}), "refers to another document"),
         (an_object(a={"$ref": "#/$defs/a"}), "refers to a part that it does not have"),
         (an_object(a={"$ref": "#name"}), "refers to a part by a name, which is not supported"),
+        (an_object(**{f"a{number}": TEXT for number in range(6000)}), TOO_LARGE),
         (
-            an_object(**{f"a{number}": TEXT for number in range(6000)}),
-            "is too large when its references are resolved",
+            {
+                "allOf": [{"$ref": "#/$defs/d0"}],
+                "$defs": {
+                    f"d{number}": {"allOf": [{"$ref": f"#/$defs/d{(number + 1) % 40}"}] * 2}
+                    for number in range(40)
+                },
+            },
+            TOO_LARGE,
+        ),
+        (
+            {
+                **an_object(**{f"a{number}": {"$ref": "#/$defs/d"} for number in range(1000)}),
+                "$defs": {"d": {"description": "x" * 30_000}},
+            },
+            TOO_LARGE,
         ),
     ],
 )
@@ -239,6 +254,12 @@ def test_a_schema_that_no_provider_can_be_given_says_why(
 def test_what_is_no_schema_is_refused(text: str, dialect: SchemaDialect) -> None:
     with pytest.raises(SchemaUnusable):
         normalised(text, dialect)
+
+
+def test_a_property_with_many_forms_may_have_any() -> None:
+    schema = {"anyOf": [an_object(a={"const": number}) for number in range(40)]}
+
+    assert sent(schema, SchemaDialect.ANTHROPIC) == an_object(a={})
 
 
 def test_definitions_that_multiply_are_cut() -> None:
