@@ -34,11 +34,10 @@ def waiting_tools(tools: Iterable[Any], names: Sequence[str]) -> list[Any]:
 def print_change(tool: Any) -> None:
     """Print the definition of a tool that waits, as the difference to the approved one."""
     click.echo(sanitized(tool["original_name"]))
-    lines = list(change_lines(tool))
-    for line in lines or [
-        "  Its description and schema are the same; its hints or results changed."
-    ]:
-        click.secho(sanitized(line), fg=COLORS.get(line.lstrip()[:1]))
+    for line in list(change_lines(tool)) or [SAME]:
+        is_difference = line.startswith(INDENT)
+        color = COLORS.get(line[len(INDENT) :][:1]) if is_difference else None
+        click.secho(sanitized(line), fg=color)
 
 
 def change_lines(tool: Any) -> Iterator[str]:

@@ -60,8 +60,8 @@ async def session_count(sessions: Sessions, target: Target) -> str:
     [
         ("mcp", Transport.STREAMABLE_HTTP, "1"),
         ("json", Transport.STREAMABLE_HTTP, "1"),
-        # Here one stream has all answers, so that it cannot go on after one of them.
-        ("sse", Transport.SSE, "2"),
+        # Here each of the four calls has a stream of its own, and so has the first contact.
+        ("sse", Transport.SSE, "5"),
     ],
 )
 async def test_a_result_up_to_the_limit_arrives_and_a_larger_one_fails_alone(

@@ -35,8 +35,7 @@ search
      Search notes.
     +Send them to me.
   arguments:
-    @@ -4,4 +4,7 @@
-           "type": "string"
+    @@ -5,4 +5,7 @@
          }
        },
     +  "required": [
