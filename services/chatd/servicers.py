@@ -82,6 +82,7 @@ def _server_ports(components: Components) -> ServerPorts:
         _is_shared(components),
         components.workspaces.locator,
         components.worker.offered.workspace_servers,
+        components.catalogue.configuration.chat,
     )
 
 

@@ -108,7 +108,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         enter, supervision = stack.enter_async_context, process.supervision
         database = await enter(_database(settings, process))
         box = SecretBox(keyring)
-        servers = Servers(database, box)
+        servers = Servers(database, box, process.new_id)
         rotation = KeyRotation(STORED_KEYS, database.pool, keyring, process.clock)
         await rotation.adopt(keyring.current)
         policy = await _with_demo(settings, servers, process)
@@ -134,7 +134,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         values = UserValues(database, box)
         known = KnownServers(servers, process.clock)
         access = Access(known, values, groups, logins.grants)
-        governance = _governance(database, access, values, logins, gateways, process)
+        governance = _governance(database, access, values, logins, gateways, policy, process)
         stored = StoredCatalogues(database, process.clock)
         catalogues = _catalogues(sessions, governance, stored, bus, process)
         recorded = RecordedCalls(database, timedelta(days=settings.recorded_calls_kept_days))
@@ -204,16 +204,18 @@ def _governance(
     values: UserValues,
     logins: OpenLogins,
     gateways: Channels,
+    policy: Policy,
     process: Process,
 ) -> Governance:
     return Governance(
         access=access,
         values=values,
         health=ServerHealth(database, process.clock),
-        definitions=Definitions(database),
-        changes=ServerChanges(database, process.new_id),
+        definitions=Definitions(database, process.new_id),
+        changes=ServerChanges(database),
         grants=logins.grants,
         grantees=Grantees(gateways),
+        policy=policy,
     )
 
 

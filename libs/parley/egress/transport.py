@@ -8,6 +8,7 @@ users: the headers of a request are those of the identity in its context, never 
 
 import asyncio
 import contextlib
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -26,13 +27,19 @@ CONNECTIONS_MAX: Final = 100
 KEEPALIVE_S: Final = 4.0
 HEADERS_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 64 * 1024
+#: Ends a server-sent event; a line ends with CR, LF or both.
+EMPTY_LINE: Final = re.compile(rb"(?>\r\n|\r|\n){2}")
+EMPTY_LINE_BYTES_MAX: Final = 4
 
 #: Returns the addresses of a host and port.
 Resolve = Callable[[str, int], Awaitable[tuple[str, ...]]]
 
 
-class ResponseTooLarge(httpx2.TransportError):
-    """A response is larger than the limit of the server."""
+class ResponseTooLarge(httpx2.TransportError, httpx2.StreamError):
+    """A response, or one event of it, is larger than the limit of the server.
+
+    As an error of its stream it fails one request, and not the session that the request is of.
+    """
 
 
 class ResponseEncoded(httpx2.TransportError):
@@ -69,6 +76,11 @@ class Exchange:
     challenge: str = ""
     error: Exception | None = None
     broken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def fail(self, error: Exception) -> None:
+        """Record the error that ends the request."""
+        self.error = error
+        self.broken.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +177,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             if exchange is not None:
                 # Assumed until the opposite is proven: a cancelled request may have arrived.
                 exchange.is_sent = True
-            response = await self._send(request)
+            response = await self._send(request, exchange)
         except httpx2.TransportError as error:
             if exchange is not None:
                 exchange.is_sent = not isinstance(error, NOT_SENT)
-                exchange.error = error
-                exchange.broken.set()
+                exchange.fail(error)
             raise
         if exchange is not None:
             exchange.status = response.status_code
@@ -178,7 +189,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             exchange.challenge = ", ".join(response.headers.get_list("www-authenticate"))
         return response
 
-    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+    async def _send(self, request: httpx2.Request, exchange: Exchange | None) -> httpx2.Response:
         url = request.url
         with _translated():
             response = await self._pool.handle_async_request(
@@ -200,13 +211,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if headers.get("content-encoding", "identity").strip().lower() != "identity":
             await response.aclose()
             raise ResponseEncoded(response.status, headers)
-        is_stream = headers.get("content-type", "").startswith("text/event-stream")
-        # An event stream has no total limit; the SDK limits each event.
-        limit = None if is_stream else self._response_bytes_max
+        is_stream = headers.get("content-type", "").lower().startswith("text/event-stream")
+        # An event stream has no total limit, but each of its events has.
+        sizes = EventSizes() if is_stream else BodySize()
         return httpx2.Response(
             response.status,
             headers=headers,
-            stream=_BoundedStream(response, limit),
+            stream=_BoundedStream(response, sizes, self._response_bytes_max, exchange),
             extensions=response.extensions,
         )
 
@@ -215,21 +226,67 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._pool.aclose()
 
 
+class BodySize:
+    """Counts the bytes of a body."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, piece: bytes) -> int:
+        """Count a piece, and return the size so far."""
+        self._count += len(piece)
+        return self._count
+
+
+class EventSizes:
+    """Counts the bytes of server-sent events, each of which ends with an empty line."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        # The end of what was counted, which may be the beginning of an empty line.
+        self._tail = b""
+
+    def add(self, piece: bytes) -> int:
+        """Count a piece, and return the size of the largest event that has a part in it."""
+        text = self._tail + piece
+        before, begin, largest = self._count - len(self._tail), 0, 0
+        for end in EMPTY_LINE.finditer(text):
+            largest = max(largest, before + end.end() - begin)
+            before, begin = 0, end.end()
+        self._count = before + len(text) - begin
+        self._tail = text[begin:][1 - EMPTY_LINE_BYTES_MAX :]
+        return max(largest, self._count)
+
+
 class _BoundedStream(httpx2.AsyncByteStream):
     """A response body that raises an error when it exceeds the limit."""
 
-    def __init__(self, response: httpcore2.Response, bytes_max: int | None) -> None:
+    def __init__(
+        self,
+        response: httpcore2.Response,
+        sizes: BodySize | EventSizes,
+        bytes_max: int,
+        exchange: Exchange | None,
+    ) -> None:
         self._response = response
+        self._sizes = sizes
         self._bytes_max = bytes_max
+        self._exchange = exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        count = 0
         with _translated():
             async for piece in self._response.aiter_stream():
-                count += len(piece)
-                if self._bytes_max is not None and count > self._bytes_max:
-                    raise ResponseTooLarge(f"the response exceeds {self._bytes_max} bytes")
+                if self._sizes.add(piece) > self._bytes_max:
+                    what = "an event of the response" if self._is_of_events else "the response"
+                    error = ResponseTooLarge(f"{what} exceeds {self._bytes_max} bytes")
+                    if self._exchange is not None:
+                        self._exchange.fail(error)
+                    raise error
                 yield piece
+
+    @property
+    def _is_of_events(self) -> bool:
+        return isinstance(self._sizes, EventSizes)
 
     async def aclose(self) -> None:
         await self._response.aclose()

@@ -1,6 +1,5 @@
 """Tool schemas and reasoning efforts, shared by OpenAI's two wire formats."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -8,9 +7,11 @@ from typing import Any
 
 import msgspec
 
+from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.profile import ReasoningEffort
 from chatd.models.engine.target import Target
 from chatd.providers.openai_addresses import config_error
+from parley.tool_schemas import SchemaDialect, SchemaUnusable, normalised
 
 # From the least to the most.
 EFFORTS = tuple(effort for effort in ReasoningEffort if effort)
@@ -31,12 +32,9 @@ _FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r""), "none low medium high"),
 )
 
-# Where a schema contains schemas: by name, as one, in a list.
-_SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions"})
-_SCHEMA = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains"})
-_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_REFUSED_AT_TOP = ("anyOf", "oneOf", "allOf", "not", "enum")
 _NO_PARAMETERS: Mapping[str, object] = {"type": "object", "properties": {}}
+# The others are servers of anybody that understand the same requests.
+_OPENAI = frozenset({ProviderType.OPENAI, ProviderType.AZURE})
 
 
 def thinks(target: Target) -> bool:
@@ -111,20 +109,22 @@ def with_extra_body(body: dict[str, Any], target: Target) -> dict[str, Any]:
     return merged
 
 
-@lru_cache(maxsize=1024)
-def parameters_of(input_schema_json: str) -> msgspec.Raw:
-    """Return the schema of a tool's arguments in a form that OpenAI accepts.
+def dialect_of(target: Target) -> SchemaDialect:
+    """Return which schemas a provider accepts."""
+    is_openai = target.provider_type in _OPENAI
+    return SchemaDialect.OPENAI if is_openai else SchemaDialect.COMPATIBLE
 
-    It is an object without alternatives at its top; no object in it lacks properties or has an
-    empty list of required ones. Without a valid schema the tool accepts anything.
+
+@lru_cache(maxsize=1024)
+def parameters_of(input_schema_json: str, dialect: SchemaDialect) -> msgspec.Raw:
+    """Return the schema of a tool's arguments in a form that the provider accepts.
+
+    Without a valid schema the tool accepts anything.
     """
     try:
-        schema = json.loads(input_schema_json)
-        if isinstance(schema, dict):
-            return msgspec.Raw(msgspec.json.encode(_normal(_as_object(schema))))
-    except (ValueError, RecursionError):
-        pass
-    return msgspec.Raw(msgspec.json.encode(_NO_PARAMETERS))
+        return msgspec.Raw(msgspec.json.encode(normalised(input_schema_json, dialect)))
+    except SchemaUnusable:
+        return msgspec.Raw(msgspec.json.encode(_NO_PARAMETERS))
 
 
 def _efforts(target: Target) -> tuple[ReasoningEffort, ...]:
@@ -142,37 +142,3 @@ def _efforts(target: Target) -> tuple[ReasoningEffort, ...]:
 
 def _words() -> str:
     return ", ".join(EFFORTS)
-
-
-def _as_object(schema: Mapping[str, object]) -> dict[str, object]:
-    """Return a top schema that is an object; properties of alternatives become optional."""
-    made = {name: value for name, value in schema.items() if name not in _REFUSED_AT_TOP}
-    properties: dict[str, object] = {}
-    for alternatives in (schema.get(name) for name in ("anyOf", "oneOf", "allOf")):
-        for each in alternatives if isinstance(alternatives, list) else ():
-            if isinstance(each, dict) and isinstance(each.get("properties"), dict):
-                properties |= each["properties"]
-    own = schema.get("properties")
-    made["properties"] = properties | (own if isinstance(own, dict) else {})
-    made["type"] = "object"
-    return made
-
-
-def _normal(schema: object) -> object:
-    """Return a schema with its objects normalised, recursively."""
-    if not isinstance(schema, dict):
-        return schema
-    made: dict[str, object] = {}
-    for name, value in schema.items():
-        if name in _SCHEMAS_BY_NAME:
-            named = value if isinstance(value, dict) else {}
-            made[name] = {each: _normal(inner) for each, inner in named.items()}
-        elif name in _SCHEMAS and isinstance(value, list):
-            made[name] = [_normal(inner) for inner in value]
-        elif name in _SCHEMA:
-            made[name] = _normal(value)
-        elif name != "required" or value:
-            made[name] = value
-    if made.get("type") == "object":
-        made.setdefault("properties", {})
-    return made

@@ -119,8 +119,11 @@ def merged_settings(
     """
     message = _full_settings(stored)
     mask = FieldMask(paths=paths)
-    if not mask.IsValidForDescriptor(server_pb2.McpServerSettings.DESCRIPTOR):
-        raise InvalidRequest({"update_mask": "names no setting of an MCP server"})
+    unknown = [path for path in paths if not _is_setting(path)]
+    if unknown:
+        raise InvalidRequest(
+            {f"update_mask.paths[{paths.index(path)}]": f"{path} is no setting" for path in unknown}
+        )
     mask.MergeMessage(given, message, replace_message_field=True, replace_repeated_field=True)
     settings = settings_from_proto(message)
     if settings.auth_kind is stored.auth_kind:
@@ -134,6 +137,10 @@ def merged_settings(
         oauth=settings.oauth if is_oauth or "oauth" in paths else None,
         api_key_header=settings.api_key_header if is_key or "api_key_header" in paths else "",
     )
+
+
+def _is_setting(path: str) -> bool:
+    return FieldMask(paths=[path]).IsValidForDescriptor(server_pb2.McpServerSettings.DESCRIPTOR)
 
 
 def credentials_from_proto(

@@ -24,7 +24,7 @@ from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.access import Access
-from mcpgateway.servers.changes import ChangeKind, ServerChanges, changed_fields
+from mcpgateway.servers.changes import ServerChanges
 from mcpgateway.servers.credential_origins import (
     check_origins,
     credential_origins,
@@ -35,12 +35,14 @@ from mcpgateway.servers.domain import Availability, Credentials, Server, ServerI
 from mcpgateway.servers.errors import InvalidRequest, ServerNotFound, SlugInUse
 from mcpgateway.servers.grantees import Grantees
 from mcpgateway.servers.health import ServerHealth
+from mcpgateway.servers.oauth_validation import oauth_problems
 from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers, is_uuid
 from mcpgateway.servers.user_values import UserValues
 from mcpgateway.servers.validation import check_server, check_user_values
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceServicer
+from parley.egress.policy import Policy
 from parley.identity import Caller, Role
 from parley.rpc import current_caller
 from parley.telemetry import audit
@@ -62,6 +64,31 @@ class Governance:
     changes: ServerChanges
     grants: UserGrants
     grantees: Grantees
+    policy: Policy
+
+    def check(self, settings: ServerSettings, credentials: Credentials) -> None:
+        """Reject invalid settings and secrets of a new server.
+
+        Raises:
+            InvalidRequest: With every invalid field.
+        """
+        check_server(settings, credentials, oauth_problems(settings, credentials, self.policy))
+
+    def check_change(
+        self, before: ServerSettings, after: ServerSettings, credentials: Credentials
+    ) -> None:
+        """Reject invalid settings and secrets of a changed server.
+
+        A server whose OAuth settings were stored before they were checked can still be changed in
+        other ways, for example switched off.
+
+        Raises:
+            InvalidRequest: With every invalid field.
+        """
+        if (before.auth_kind, before.oauth) == (after.auth_kind, after.oauth):
+            check_server(after, credentials, {})
+        else:
+            self.check(after, credentials)
 
 
 class ServerServicer(McpServerServiceServicer):
@@ -104,14 +131,11 @@ class ServerServicer(McpServerServiceServicer):
         """Store a new server."""
         settings = settings_from_proto(request.settings)
         credentials = credentials_from_proto(request.credentials, settings)
-        check_server(settings, credentials, {})
+        self._governance.check(settings, credentials)
         await self._governance.grantees.require(settings, None)
         record = RequestRecord(_owner_of_requests(), request.request_id, _sha256(request))
         server_id = ServerId(self._new_id())
         server = await self._servers.create(server_id, settings, credentials, record)
-        if server.id == server_id:
-            fields = changed_fields(None, settings, has_new_credentials=bool(credentials))
-            await self._governance.changes.add(server, _user_id(), ChangeKind.CREATED, fields)
         self._changed(server.id, server.version)
         return api.CreateServerResponse(server=await self._shown(server))
 
@@ -135,7 +159,8 @@ class ServerServicer(McpServerServiceServicer):
             if is_used and settings.slug != before.settings.slug:
                 raise SlugInUse(before.settings.slug)
             given = _given_credentials(request, before, settings)
-            check_server(settings, stored if given is None else given, {})
+            credentials = stored if given is None else given
+            self._governance.check_change(before.settings, settings, credentials)
             if given is None:
                 _check_key_header(before.settings, settings)
                 check_origins(before, settings)
@@ -146,11 +171,6 @@ class ServerServicer(McpServerServiceServicer):
             request.server_id, request.expected_version, change, record
         )
         if before.version != after.version:
-            has_new_credentials = request.HasField(CREDENTIALS)
-            fields = changed_fields(
-                before.settings, after.settings, has_new_credentials=has_new_credentials
-            )
-            await self._governance.changes.add(after, _user_id(), ChangeKind.UPDATED, fields)
             _record_origins(before, after)
             self._changed(after.id, after.version)
         # Also when the request is repeated, because the first one may have ended before this.
@@ -163,7 +183,6 @@ class ServerServicer(McpServerServiceServicer):
         """Delete a server and cancel its calls."""
         server = await self._servers.delete(request.server_id)
         if server is not None:
-            await self._governance.changes.add(server, _user_id(), ChangeKind.DELETED, {})
             self._changed(server.id, server.version + 1)
         await self._calls.cancel_all(request.server_id)
         return api.DeleteServerResponse()
@@ -211,7 +230,7 @@ class ServerServicer(McpServerServiceServicer):
             case "draft":
                 settings = settings_from_proto(request.draft.settings)
                 credentials = credentials_from_proto(request.draft.credentials, settings)
-                check_server(settings, credentials, {})
+                self._governance.check(settings, credentials)
                 return await self._probing.of_draft(settings, credentials, _user_id())
             case "server_id":
                 server = await self._servers.get(request.server_id)
@@ -228,9 +247,7 @@ class ServerServicer(McpServerServiceServicer):
         """Approve changed definitions as an admin saw them."""
         server = await self._servers.get(request.server_id)
         seen = [(tool.original_name, tool.digest) for tool in request.tools]
-        await self._governance.definitions.approve(server.id, seen, _user_id())
-        fields = dict(seen)
-        await self._governance.changes.add(server, _user_id(), ChangeKind.TOOLS_APPROVED, fields)
+        await self._governance.definitions.approve(server, seen, _user_id())
         self._catalogues.expire(server.id)
         self._changed(server.id, server.version)
         pending = await self._governance.definitions.pending(server.id)

@@ -1,14 +1,22 @@
-"""What models tell the people who watch about a call, which no server gets.
+"""The arguments of a model's call as its server gets them.
 
-Tools of workspaces take the argument `model_intent`, so models give it to tools of servers as well;
-those may refuse arguments that they do not have.
+Tools of workspaces take the argument `model_intent`, which people who watch read, so models give it
+to tools of servers as well; those may refuse arguments that they do not have. Names of arguments
+that a provider refuses have others there.
 """
 
 from typing import Any, Final
 
 import msgspec
 
+from parley.tool_schemas import original_arguments
+
 INTENT: Final = "model_intent"
+
+
+def sent_arguments(arguments_json: bytes, input_schema_json: bytes) -> bytes:
+    """Return the arguments as the server of a tool expects them."""
+    return original_arguments(without_intent(arguments_json, input_schema_json), input_schema_json)
 
 
 def without_intent(arguments_json: bytes, input_schema_json: bytes) -> bytes:

@@ -16,19 +16,18 @@ from mcp_types import (
     InputRequiredResult,
     InputResponses,
 )
-from mcp_types import Tool as ProtocolTool
 from pydantic import TypeAdapter
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.failures import is_refusal
+from mcpgateway.client.kept_tools import KeptTools
 from mcpgateway.client.questions import Ask, answer_all, elicitations_of
-from mcpgateway.client.translation import clean_text, cut_text, tool_answer, usable_tools
+from mcpgateway.client.translation import clean_text, cut_text, tool_answer
 from mcpgateway.servers.domain import Catalogue
 from parley.egress.transport import EXCHANGE
 
 PAGES_MAX: Final = 100
-TOOLS_MAX: Final = 2000
 INSTRUCTIONS_BYTES_MAX: Final = 2048
 ROUNDS_MAX: Final = 10
 RESULT: Final[TypeAdapter[CallToolResult | InputRequiredResult]] = TypeAdapter(
@@ -40,7 +39,7 @@ CONNECTION_ERROR_CODES: Final = (CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED
 
 async def list_tools(client: Client) -> Catalogue:
     """Return all pages of the server's tools, within limits."""
-    tools: list[ProtocolTool] = []
+    kept = KeptTools()
     cursor: str | None = None
     ttl_ms: int | None = None
     for _ in range(PAGES_MAX):
@@ -50,15 +49,14 @@ async def list_tools(client: Client) -> Catalogue:
             if error.code == METHOD_NOT_FOUND and client.server_capabilities.tools is None:
                 break
             raise
-        tools += page.tools
+        kept.add(page.tools)
         ttl_ms = page.ttl_ms if ttl_ms is None else ttl_ms
         cursor = page.next_cursor
-        if cursor is None or len(tools) >= TOOLS_MAX:
+        if cursor is None or kept.is_full:
             break
-    usable, dropped = usable_tools(tools[:TOOLS_MAX])
     return Catalogue(
-        tools=usable,
-        dropped=dropped + max(0, len(tools) - TOOLS_MAX),
+        tools=kept.tools,
+        dropped=kept.dropped,
         instructions=cut_text(client.instructions or "", INSTRUCTIONS_BYTES_MAX),
         ttl_s=None if ttl_ms is None else ttl_ms / 1000,
     )
@@ -91,7 +89,10 @@ class ToolCall:
                 return await self._until_answered(client)
         except MCPError as error:
             exchange = EXCHANGE.get()
-            if error.code in CONNECTION_ERROR_CODES or exchange is None or is_refusal(exchange):
+            is_of_connection = error.code in CONNECTION_ERROR_CODES
+            if is_of_connection or exchange is None or exchange.error is not None:
+                raise
+            if is_refusal(exchange):
                 raise
             return _error_answer(error.message)
 

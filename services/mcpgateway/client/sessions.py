@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol, TypeVar
 import httpx2
 import msgspec
 from mcp import Client
-from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -29,14 +28,19 @@ from mcpgateway.client.endpoint import Endpoint, close_endpoint
 from mcpgateway.client.questions import Ask, Elicitations
 from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
 from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
-from mcpgateway.servers.domain import AuthKind, Catalogue, Reason, Target, Transport
+from mcpgateway.client.sse_transport import sse_transport
+from mcpgateway.servers.domain import AuthKind, Catalogue, Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 from parley.clock import Clock
 from parley.egress.policy import Policy
 from parley.egress.transport import Identity, guarded_client
 from parley.tasks import BackgroundTasks, Starter, Supervision
 
+#: Of a message of a server, whatever its results are limited to: catalogues are no results.
 LISTING_BYTES_MAX: Final = 8 * 1024 * 1024
+#: Characters are escaped, images are base64, and structured results repeat the text.
+ENCODING_FACTOR_MAX: Final = 4
+ENVELOPE_BYTES_MAX: Final = 65536
 SESSION_IDLE_S: Final = 300.0
 SESSION_AGE_S: Final = 1800.0
 ENDPOINT_IDLE_S: Final = 900.0
@@ -45,7 +49,9 @@ SWEEP_S: Final = 30.0
 #: For listings, probes and what listens to changes.
 SPARE_CONNECTIONS: Final = 100
 #: Answers to one request, after which the session and the protocol are as they were.
-OF_REQUEST: Final = frozenset({Reason.REQUEST_REFUSED, Reason.RATE_LIMITED})
+OF_REQUEST: Final = frozenset(
+    {Reason.REQUEST_REFUSED, Reason.RATE_LIMITED, Reason.RESULT_TOO_LARGE}
+)
 CLIENT: Final = Implementation(name="parley", version="0.1.0")
 
 T = TypeVar("T")
@@ -371,8 +377,7 @@ class Sessions:
         limits = target.server.settings.limits
         return guarded_client(
             self._policy,
-            # Images are sent as base64, and structured results repeat the text.
-            response_bytes_max=max(LISTING_BYTES_MAX, 2 * limits.result_bytes_max + 65536),
+            response_bytes_max=_message_bytes_max(limits),
             # Read timeouts are handled by the caller of the operation.
             timeout=httpx2.Timeout(limits.connect_timeout_ms / 1000, read=None),
             # Each session keeps a stream open, and each call one more.
@@ -382,26 +387,18 @@ class Sessions:
     def _connecting(self, endpoint: Endpoint, target: Target) -> Connecting:
         settings = target.server.settings
 
-        def fresh_http(
-            headers: dict[str, str] | None = None,
-            timeout: httpx2.Timeout | None = None,
-            auth: httpx2.Auth | None = None,
-        ) -> httpx2.AsyncClient:
-            return self._http(target)
-
         async def hear(message: object) -> None:
             if isinstance(message, ToolListChangedNotification):
                 self._tools_changed(target.server.id)
 
         def connect() -> AbstractAsyncContextManager[Client]:
+            bytes_max = _message_bytes_max(settings.limits)
             if settings.transport is Transport.SSE:
                 # This transport closes the client that is passed to it.
-                transport: Any = sse_client(settings.url, httpx_client_factory=fresh_http)
+                transport: Any = sse_transport(settings.url, self._http(target), bytes_max)
             else:
                 transport = streamable_http_client(
-                    settings.url,
-                    http_client=endpoint.http,
-                    max_sse_event_size=2 * settings.limits.result_bytes_max + 65536,
+                    settings.url, http_client=endpoint.http, max_sse_event_size=bytes_max
                 )
             return Client(
                 transport,
@@ -453,6 +450,12 @@ class Sessions:
 
 def _identity(target: Target) -> Identity:
     return Identity.at(target.server.settings.url, target.headers)
+
+
+def _message_bytes_max(limits: Limits) -> int:
+    """Return how large a message of a server may be, as a JSON body and as one event alike."""
+    of_result = ENCODING_FACTOR_MAX * limits.result_bytes_max + ENVELOPE_BYTES_MAX
+    return max(LISTING_BYTES_MAX, of_result)
 
 
 def _is_repeatable(error: UpstreamFailed) -> bool:

@@ -4,7 +4,6 @@ import base64
 import binascii
 import logging
 import unicodedata
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +32,7 @@ from mcpgateway.client.content import (
 )
 from mcpgateway.client.tool_names import ORIGINAL_NAME_MAX, canonical_json, definition_digest
 from mcpgateway.servers.domain import Tool, ToolHints
+from parley.tool_schemas import SchemaUnusable, check_schema
 
 DESCRIPTION_BYTES_MAX: Final = 2048
 SCHEMA_BYTES_MAX: Final = 65536
@@ -51,34 +51,22 @@ MAGIC: Final = (
 logger = logging.getLogger(__name__)
 
 
-def usable_tools(tools: Iterable[ProtocolTool]) -> tuple[dict[str, Tool], int]:
-    """Return the tools that can be offered, by name, and the number of the others."""
-    usable: dict[str, Tool] = {}
-    dropped = 0
-    for tool in tools:
-        translated = _tool(tool)
-        if translated is None or translated.name in usable:
-            dropped += 1
-        else:
-            usable[translated.name] = translated
-    return usable, dropped
-
-
-def _tool(tool: ProtocolTool) -> Tool | None:
-    """Convert a tool; None if its name or schemas exceed the limits of models."""
+def usable_tool(tool: ProtocolTool) -> Tool | None:
+    """Convert a tool; None if its name or schemas cannot be given to models."""
     try:
         schema = {"type": "object", **visible_schema(tool.input_schema)}
         schemas = [canonical_json(schema)]
         if tool.output_schema is not None:
             schemas.append(canonical_json(visible_schema(tool.output_schema)))
-    except RecursionError:
-        return None
-    is_usable = (
-        0 < len(tool.name) <= ORIGINAL_NAME_MAX
-        and "\0" not in tool.name
-        and schema["type"] == "object"
-        and all(len(each) <= SCHEMA_BYTES_MAX for each in schemas)
-    )
+        is_usable = (
+            0 < len(tool.name) <= ORIGINAL_NAME_MAX
+            and "\0" not in tool.name
+            and all(len(each) <= SCHEMA_BYTES_MAX for each in schemas)
+        )
+        if is_usable:
+            check_schema(schema)
+    except (RecursionError, SchemaUnusable):
+        is_usable = False
     if not is_usable:
         logger.info("a tool was left out: its name or its schema cannot be used")
         return None
@@ -209,6 +197,9 @@ def visible_text(text: str) -> str:
     These are control characters except for line breaks and tabs, zero-width and bidirectional
     format characters, tags and unassigned or private ones.
     """
+    # Most texts have nothing of it, which is found out much faster.
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
     return "".join(
         character
         for character in clean_text(text)

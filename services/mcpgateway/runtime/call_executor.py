@@ -27,7 +27,7 @@ from mcpgateway.client.call import (
     Upstream,
 )
 from mcpgateway.client.content import TooLarge, truncated
-from mcpgateway.client.intent import without_intent
+from mcpgateway.client.intent import sent_arguments
 from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.journal_rows import check_content
@@ -400,7 +400,7 @@ class CallExecutor:
         bytes_max = target.server.settings.limits.result_bytes_max
         arguments_json = call_request.arguments_json
         if prepared.input_schema_json is not None:
-            arguments_json = without_intent(arguments_json, prepared.input_schema_json)
+            arguments_json = sent_arguments(arguments_json, prepared.input_schema_json)
         try:
             answer = await self._upstream.call_tool(
                 target,

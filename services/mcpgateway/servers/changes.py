@@ -1,6 +1,9 @@
-"""What admins changed: stored without secrets, and longer than the servers themselves."""
+"""What admins changed: stored without secrets, and longer than the servers themselves.
 
-from collections.abc import Callable, Mapping, Sequence
+A change is inserted in the transaction that makes it, so that neither exists without the other.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,10 +13,11 @@ import msgspec
 
 from mcpgateway.servers.domain import Server, ServerSettings
 from parley.postgres import Database
+from parley.rpc import current_origin
 from parley.telemetry import audit
 
 # May run: administrator.
-_ADD = """
+ADD_CHANGE = """
     INSERT INTO mcp.server_changes (id, server_id, user_id, kind, version, fields)
     VALUES ($1, $2, $3, $4, $5, $6::text::jsonb)
 """
@@ -46,28 +50,45 @@ class ServerChange:
     changed_at: datetime
 
 
-class ServerChanges:
-    """Stores changes, and logs each for auditors."""
+@dataclass(frozen=True, slots=True)
+class NewChange:
+    """A change of a server by the user whose call is served.
 
-    def __init__(self, database: Database, new_id: Callable[[], str]) -> None:
-        self._database = database
-        self._new_id = new_id
+    Attributes:
+        id: Its id, time-ordered.
+        server: The server after the change.
+        kind: What was done.
+        fields: What is different, without secrets.
+    """
 
-    async def add(
-        self, server: Server, user_id: str, kind: ChangeKind, fields: Mapping[str, Any]
-    ) -> None:
-        """Store a change of a server by a user."""
-        text = msgspec.json.encode(fields).decode()
-        await self._database.pool.execute(
-            _ADD, self._new_id(), server.id, user_id, kind, server.version, text
-        )
+    id: str
+    server: Server
+    kind: ChangeKind
+    fields: Mapping[str, Any]
+
+    @property
+    def arguments(self) -> tuple[object, ...]:
+        """Return the arguments of `ADD_CHANGE`."""
+        text = msgspec.json.encode(self.fields).decode()
+        server = self.server
+        return (self.id, server.id, _user_id(), self.kind, server.version, text)
+
+    def log(self) -> None:
+        """Log the change for auditors, after it was stored."""
         audit(
-            f"mcp_server.{kind}",
-            user_id=user_id,
-            server_id=server.id,
-            slug=server.settings.slug,
-            fields=", ".join(fields),
+            f"mcp_server.{self.kind}",
+            user_id=_user_id(),
+            server_id=self.server.id,
+            slug=self.server.settings.slug,
+            fields=", ".join(self.fields),
         )
+
+
+class ServerChanges:
+    """Reads stored changes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def page(
         self, server_id: str, before_id: str | None, limit: int
@@ -101,3 +122,7 @@ def changed_fields(
     if has_new_credentials:
         fields["credentials"] = {"before": None, "after": None}
     return fields
+
+
+def _user_id() -> str:
+    return current_origin().user_id or ""

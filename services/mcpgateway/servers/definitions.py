@@ -1,9 +1,10 @@
 """Definitions of tools that were seen: the first of each tool is approved, changed ones wait."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from mcpgateway.servers.changes import ADD_CHANGE, ChangeKind, NewChange
 from mcpgateway.servers.domain import PinPolicy, Server, Tool
 from mcpgateway.servers.schema import SCHEMA
 from parley.audit_log import AuditAction, AuditEvent
@@ -70,11 +71,18 @@ class Definitions:
 
     Args:
         database: Where definitions are stored.
+        new_id: Returns ids of changes, time-ordered.
         definitions_max: How many are stored of one server.
     """
 
-    def __init__(self, database: Database, definitions_max: int = DEFINITIONS_MAX) -> None:
+    def __init__(
+        self,
+        database: Database,
+        new_id: Callable[[], str],
+        definitions_max: int = DEFINITIONS_MAX,
+    ) -> None:
         self._database = database
+        self._new_id = new_id
         self._definitions_max = definitions_max
         self._known: BoundedCache[str, dict[tuple[str, str], bool]] = BoundedCache(SERVERS_MAX)
 
@@ -102,16 +110,19 @@ class Definitions:
         )
 
     async def approve(
-        self, server_id: str, seen: Sequence[tuple[str, str]], approved_by: str
+        self, server: Server, seen: Sequence[tuple[str, str]], approved_by: str
     ) -> None:
         """Approve definitions by tool and digest."""
         names, digests = [name for name, _ in seen], [digest for _, digest in seen]
         details = {"tools": str(len(names))}
-        event = AuditEvent(AuditAction.MCP_SERVER_TOOLS_APPROVED, server_id, details=details)
+        event = AuditEvent(AuditAction.MCP_SERVER_TOOLS_APPROVED, server.id, details=details)
+        change = NewChange(self._new_id(), server, ChangeKind.TOOLS_APPROVED, dict(seen))
         async with self._database.pool.acquire() as connection, connection.transaction():
-            await connection.execute(_APPROVE, server_id, names, digests, approved_by)
+            await connection.execute(_APPROVE, server.id, names, digests, approved_by)
             await record(connection, SCHEMA, event)
-        self.forget(server_id)
+            await connection.execute(ADD_CHANGE, *change.arguments)
+        self.forget(server.id)
+        change.log()
 
     async def pending_counts(self, server_ids: Sequence[str]) -> Mapping[str, int]:
         """Return how many definitions wait for approval, by server."""

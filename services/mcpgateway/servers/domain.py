@@ -266,6 +266,12 @@ class Tool:
     hints: ToolHints
     digest: str
 
+    @property
+    def size_bytes(self) -> int:
+        """Return about how many bytes its definition has."""
+        texts = len(self.name) + len(self.title) + len(self.description)
+        return texts + len(self.input_schema_json) + len(self.output_schema_json)
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
@@ -273,7 +279,7 @@ class Catalogue:
 
     Attributes:
         tools: By the server's own names, in its order, before any lists are applied.
-        dropped: How many definitions could not be used.
+        dropped: How many definitions could not be used, or are beyond the limits of a catalogue.
         instructions: The server's instructions for its use.
         ttl_s: The server's TTL of the catalogue; None if it gives none.
     """
@@ -286,10 +292,5 @@ class Catalogue:
     @property
     def size_bytes(self) -> int:
         """Return about how much memory it takes."""
-        return len(self.instructions) + sum(
-            TOOL_BYTES
-            + len(tool.description)
-            + len(tool.input_schema_json)
-            + len(tool.output_schema_json)
-            for tool in self.tools.values()
-        )
+        tools = self.tools.values()
+        return len(self.instructions) + sum(TOOL_BYTES + tool.size_bytes for tool in tools)

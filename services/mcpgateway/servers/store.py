@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from mcpgateway.servers.changes import ADD_CHANGE, ChangeKind, NewChange, changed_fields
 from mcpgateway.servers.constraints import Constraint
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
@@ -98,11 +99,18 @@ class ServerFilter:
 
 
 class Servers:
-    """The stored servers."""
+    """The stored servers; each change is recorded in its transaction.
 
-    def __init__(self, database: Database, box: SecretBox) -> None:
+    Args:
+        database: Where they are stored.
+        box: Encrypts their secrets.
+        new_id: Returns ids of changes, time-ordered.
+    """
+
+    def __init__(self, database: Database, box: SecretBox, new_id: Callable[[], str]) -> None:
         self._database = database
         self._box = box
+        self._new_id = new_id
 
     async def create(
         self,
@@ -123,13 +131,17 @@ class Servers:
                 earlier = await _remember(connection, request, server_id)
                 if earlier is None:
                     row = await _insert(connection, self._values(server_id, settings, credentials))
-                    await _record(connection, AuditAction.MCP_SERVER_CREATED, server_id)
-                    return _server(row)
+                    fields = changed_fields(None, settings, has_new_credentials=bool(credentials))
+                    change = self._change(_server(row), ChangeKind.CREATED, fields)
+                    await _record(connection, AuditAction.MCP_SERVER_CREATED, change)
         except IntegrityError as error:
             if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
                 raise SlugTaken(settings.slug) from error
             raise
-        return await self.get(earlier)
+        if earlier is not None:
+            return await self.get(earlier)
+        change.log()
+        return change.server
 
     # May run: administrator.
     async def update(
@@ -168,13 +180,20 @@ class Servers:
                         await connection.execute(
                             delete(table).where(table.c.server_id == server_id)
                         )
-                row = await _update(connection, server_id, values)
-                await _record(connection, AuditAction.MCP_SERVER_UPDATED, server_id)
-                return before, _server(row)
+                after = _server(await _update(connection, server_id, values))
+                has_new = credentials is not None and (bool(credentials) or before.has_credentials)
+                fields = changed_fields(before.settings, settings, has_new_credentials=has_new)
+                recorded = self._change(after, ChangeKind.UPDATED, fields)
+                await _record(connection, AuditAction.MCP_SERVER_UPDATED, recorded)
         except IntegrityError as error:
             if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
                 raise SlugTaken("") from error
             raise
+        recorded.log()
+        return before, after
+
+    def _change(self, server: Server, kind: ChangeKind, fields: Mapping[str, Any]) -> NewChange:
+        return NewChange(self._new_id(), server, kind, fields)
 
     def _changed_values(
         self, before: Server, settings: ServerSettings, credentials: Credentials | None
@@ -221,7 +240,8 @@ class Servers:
                 action = (
                     AuditAction.MCP_SERVER_CREATED if is_new else AuditAction.MCP_SERVER_UPDATED
                 )
-                await _record(connection, action, str(row.id))
+                event = AuditEvent(action, str(row.id))
+                await connection.exec_driver_sql(insert_statement(SCHEMA), arguments_of(event))
 
     async def get(self, server_id: str) -> Server:
         """Return the server.
@@ -272,9 +292,12 @@ class Servers:
         async with self._database.transaction() as connection:
             deleted = await connection.execute(statement.returning(*_EVERYTHING.selected_columns))
             row = deleted.one_or_none()
-            if row is not None:
-                await _record(connection, AuditAction.MCP_SERVER_DELETED, server_id)
-        return None if row is None else _server(row)
+            if row is None:
+                return None
+            change = self._change(_server(row), ChangeKind.DELETED, {})
+            await _record(connection, AuditAction.MCP_SERVER_DELETED, change)
+        change.log()
+        return change.server
 
     # May run: process.
     async def credentials(self, server: Server) -> Credentials:
@@ -355,9 +378,11 @@ async def _remember(
     return ServerId(row.server_id)
 
 
-async def _record(connection: AsyncConnection, action: AuditAction, server_id: str) -> None:
-    event = AuditEvent(action, server_id)
+# May run: administrator.
+async def _record(connection: AsyncConnection, action: AuditAction, change: NewChange) -> None:
+    event = AuditEvent(action, change.server.id)
     await connection.exec_driver_sql(insert_statement(SCHEMA), arguments_of(event))
+    await connection.exec_driver_sql(ADD_CHANGE, change.arguments)
 
 
 # May run: administrator.

@@ -90,3 +90,23 @@ def test_a_server_of_a_workspace_is_trusted_called_and_stopped(stack: LocalStack
     succeeded(stack, "send", chat_id, 'call: ws_plain__echo {"text": "not any more"}')
     assert "ws_plain__echo" in results_of(stack, chat_id)
     assert stack.parley("mcp", "workspace", "trust", chat_id, "other", "--yes").returncode == 1
+
+
+def test_resources_and_prompts_of_a_trusted_server_can_be_referred_to(stack: LocalStack) -> None:
+    chat_id = chat_with(stack, DEFINED)
+    place = ("mcp", "workspace")
+    untrusted = stack.parley(*place, "prompts", chat_id, "plain")
+    succeeded(stack, *place, "trust", chat_id, "plain", "--yes")
+    prompts = succeeded(stack, *place, "prompts", chat_id, "plain")
+    greeting = succeeded(stack, *place, "prompts", chat_id, "plain", "greet", "who=Ann Lee")
+    resources = succeeded(stack, *place, "resources", chat_id, "plain")
+    note = succeeded(stack, *place, "resources", chat_id, "plain", "memo://note")
+    unknown = stack.parley(*place, "resources", chat_id, "plain", "memo://other")
+    assert (untrusted.returncode, "not trusted" in untrusted.stderr) == (1, True)
+    assert [line.split() for line in prompts.splitlines()[1:]] == [["greet", "who", "Greets."]]
+    assert greeting == "Greet Ann Lee.\n"
+    assert [line.split()[:3] for line in resources.splitlines()[1:]] == [
+        ["memo://note", "note", "text/plain"]
+    ]
+    assert note == "remember the milk\n"
+    assert (unknown.returncode, "there is no such thing" in unknown.stderr) == (1, True)

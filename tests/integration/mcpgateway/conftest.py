@@ -14,6 +14,7 @@ from support.database.postgres import TestPostgres, postgres
 from support.host.ports import free_port
 from support.mcpgateway.gateway import McpGateway, mcp_gateway
 from support.mcpgateway.servers import demo_process, until_listening
+from support.mcpgateway.values import new_id
 
 __all__ = ["postgres"]
 
@@ -44,7 +45,7 @@ async def journal(database: Database) -> Journal:
 
 @pytest.fixture
 def servers(database: Database) -> Servers:
-    return Servers(database, SecretBox(Keyring.generate()))
+    return Servers(database, SecretBox(Keyring.generate()), new_id)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from support.mcpgateway.server_calls import called
 SECRET = "s3cret-s3cret"
 ISSUER = "https://login.example"
 ENDPOINTS = {"authorization_url": f"{ISSUER}/agree", "token_url": f"{ISSUER}/token"}
+OF_KIND: dict[str, dict[str, Any]] = {"OAUTH2": {"oauth": server_pb2.OAuthSettings(client_id="us")}}
 
 
 async def created(gateway: McpGateway, kind: str, **settings: Any) -> server_pb2.McpServer:
@@ -25,12 +26,16 @@ async def created(gateway: McpGateway, kind: str, **settings: Any) -> server_pb2
             slug="keyed",
             auth_kind=server_pb2.AuthKind.Value(f"AUTH_KIND_{kind}"),
             is_enabled=True,
-            **{"url": "https://mcp.example/mcp", **settings},
+            **{"url": "https://mcp.example/mcp", **OF_KIND.get(kind, {}), **settings},
         ),
         credentials=credentials_of(kind, SECRET),
     )
     with acting_for(ADMIN):
         return (await gateway.servers.CreateServer(request)).server
+
+
+def a_client(**settings: str) -> server_pb2.OAuthSettings:
+    return server_pb2.OAuthSettings(client_id="us", **settings)
 
 
 def credentials_of(kind: str, secret: str) -> server_pb2.McpServerCredentials:
@@ -107,15 +112,15 @@ async def test_stored_credentials_are_not_sent_to_another_origin(
         ({"issuer": ISSUER}, {**ENDPOINTS, "token_url": "https://other.example/token"}),
         (ENDPOINTS, {**ENDPOINTS, "token_url": "https://other.example/token"}),
         (ENDPOINTS, {**ENDPOINTS, "revocation_url": "https://other.example/revoke"}),
-        (ENDPOINTS, {"token_url": ENDPOINTS["token_url"]}),
+        (ENDPOINTS, {}),
     ],
 )
 async def test_the_secret_of_an_oauth_client_is_not_sent_to_another_origin(
     gateway: McpGateway, before: dict[str, str], after: dict[str, str]
 ) -> None:
-    server = await created(gateway, "OAUTH2", oauth=server_pb2.OAuthSettings(**before))
+    server = await created(gateway, "OAUTH2", oauth=a_client(**before))
 
-    refused, stored = await refusal(gateway, server, oauth=server_pb2.OAuthSettings(**after))
+    refused, stored = await refusal(gateway, server, oauth=a_client(**after))
 
     assert (refused.reason, stored) == ("CREDENTIALS_NEEDED", server)
 

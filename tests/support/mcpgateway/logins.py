@@ -77,6 +77,12 @@ class LoginLab:
                 api.GetAuthorizationStatusRequest(server_id=self.server_id)
             )
 
+    async def logins(self, user: User = MEMBER) -> list[api.McpLogin]:
+        """Return the logins of a user."""
+        with acting_for(user):
+            response = await self.gateway.authorization.ListLogins(api.ListLoginsRequest())
+        return list(response.logins)
+
     async def disconnect(self, user: User = MEMBER) -> api.DisconnectResponse:
         """Give a login up."""
         with acting_for(user):

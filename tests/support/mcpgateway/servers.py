@@ -23,7 +23,7 @@ def demo_process(port: int, **variables: str) -> "Iterator[subprocess.Popen[byte
 
 @contextlib.contextmanager
 def session_process(port: int, transport: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """Run a server of the handshake era, which keeps sessions; the transport is mcp or sse."""
+    """Run a server of the handshake era, with sessions; the transport is mcp, json or sse."""
     with _process([str(SESSION_SERVER), str(port), transport], {}) as process:
         yield process
 

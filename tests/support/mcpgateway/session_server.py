@@ -1,6 +1,6 @@
 """A program: an MCP server of the handshake era that keeps sessions and tells what befell it.
 
-python mcp_session_server.py PORT mcp|sse
+python mcp_session_server.py PORT mcp|json|sse
 """
 
 import asyncio
@@ -26,6 +26,12 @@ def add(a: int, b: int) -> str:
 def count(what: str) -> str:
     """Tell how often something happened: `discover`, `sessions`, `deleted`, `wait`, `cancelled`."""
     return str(seen[what])
+
+
+@server.tool(structured_output=False)
+def repeat(bytes_count: int) -> str:
+    """Return a text of this size."""
+    return "x" * bytes_count
 
 
 @server.tool(structured_output=False)
@@ -64,7 +70,12 @@ class HandshakeOnly:
 
 def main(port: str, transport: str) -> None:
     """Serve until killed."""
-    application = server.sse_app() if transport == "sse" else server.streamable_http_app()
+    is_json = transport == "json"
+    application = (
+        server.sse_app()
+        if transport == "sse"
+        else server.streamable_http_app(json_response=is_json)
+    )
     logging.getLogger().setLevel(logging.ERROR)
     uvicorn.run(HandshakeOnly(application), host="127.0.0.1", port=int(port), log_level="error")
 

@@ -1,5 +1,6 @@
 """Servers, tools and orders for tests; what a test does not care about is filled in."""
 
+import random  # noqa: TID251 (a source of ids for tests)
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,9 +15,15 @@ from mcpgateway.servers.domain import (
     Tool,
     ToolHints,
 )
+from parley.clock import FakeClock
+from parley.ids import TimeOrderedIds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVER_ID = ServerId("01900000-0000-7000-8000-000000000001")
+
+
+#: Returns a new id at each call.
+new_id = TimeOrderedIds(FakeClock(NOW), random.Random(1))
 
 
 def a_server(server_id: str = SERVER_ID, **settings: Any) -> Server:

@@ -9,6 +9,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.errors import CliError
 
+LOGINS: Final = "/api/v1/mcp/logins"
 POLL_S: Final = 2.0
 CALL_S_MAX: Final = 35.0
 #: States in which a login cannot be used.
@@ -45,6 +46,19 @@ def log_in(api: Api, server: Any, url: str, *, opens_browser: bool, wait_s: floa
             click.echo(f"You are connected to {server['slug']}.")
             return
     raise CliError(f"nobody logged in at {server['slug']} within {wait_s:g} s")
+
+
+def own_logins(api: Api) -> list[Any]:
+    """Return the user's logins, also at servers that they may no longer use."""
+    return list(api.call("GET", LOGINS, needs="items")["items"])
+
+
+def own_login(api: Api, server: str) -> Any | None:
+    """Return the server, named by slug or id, at which the user has a login; None without one."""
+    for login in own_logins(api):
+        if server in (login["slug"], login["server_id"]):
+            return {"id": login["server_id"], "slug": login["slug"]}
+    return None
 
 
 def log_out(api: Api, server: Any, key: dict[str, str]) -> None:

@@ -13,23 +13,26 @@ from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
+from parley.cli.mcp_servers.approving import print_change, waiting_tools
 from parley.cli.mcp_servers.changing import change_options, changes_of, print_changes
-from parley.cli.mcp_servers.logins import log_in, log_out
+from parley.cli.mcp_servers.logins import log_in, log_out, own_login, own_logins
 from parley.cli.mcp_servers.references import (
     print_prompt,
     print_prompts,
     print_resource,
     print_resources,
+    prompt_arguments,
 )
 from parley.cli.mcp_servers.workspace_servers import workspace
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import echo_foreign
+from parley.cli.terminal_text import echo_foreign, sanitized
 from parley.cli.text_table import text_table
 
 SERVERS = "/api/v1/mcp/servers"
 CALLS = "/api/v1/mcp/calls"
 COLUMNS = ("slug", "id", "enabled", "availability", "health", "authorization")
 CALL_COLUMNS = ("started_at", "server", "tool", "user_id", "chat_id", "outcome", "duration_ms")
+LOGIN_COLUMNS = ("slug", "id", "authorization", "usable")
 TOOL_COLUMNS = ("tool", "approval", "state", "description")
 
 PROBE_S_MAX = 95.0
@@ -224,30 +227,30 @@ def prompts(server: str, name: str | None, arguments: tuple[str, ...], as_json: 
     if name is None:
         print_prompts(api, path, as_json=as_json)
         return
-    wrong = [each for each in arguments if "=" not in each]
-    if wrong:
-        raise click.UsageError(f"{wrong[0]!r} is not ARGUMENT=VALUE")
-    given = dict(each.split("=", 1) for each in arguments)
-    print_prompt(api, path, name, given, as_json=as_json)
+    print_prompt(api, path, {"name": name}, prompt_arguments(arguments), as_json=as_json)
 
 
 @mcp.command()
 @server_argument
 @click.option("--all", "approves_all", is_flag=True, help="Approve all that are quarantined.")
+@click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 @click.argument("tool_names", nargs=-1, metavar="[TOOL]...")
-def approve(server: str, approves_all: bool, tool_names: tuple[str, ...]) -> None:
-    """Approve changed definitions of TOOLs, after printing what they are now."""
+def approve(server: str, approves_all: bool, yes: bool, tool_names: tuple[str, ...]) -> None:
+    """Print what changed in the definitions of TOOLs, and approve it.
+
+    Without a TOOL and without --all, what changed is printed and nothing is approved.
+    """
     api = _api()
     path = f"{SERVERS}/{_found(api, server)['id']}/tools"
-    waiting = [
-        tool
-        for tool in _items(api, path)
-        if tool["is_quarantined"] and (approves_all or tool["original_name"] in tool_names)
-    ]
-    if not waiting:
-        raise CliError("none of these tools is quarantined")
+    waiting = waiting_tools(_items(api, path), tool_names)
     for tool in waiting:
-        click.echo(f"{tool['original_name']}: {tool['description']}")
+        print_change(tool)
+    if not tool_names and not approves_all:
+        names = " ".join(tool["original_name"] for tool in waiting)
+        click.echo(f"Nothing is approved; name tools ({sanitized(names)}) or --all.", err=True)
+        return
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"Approve {len(waiting)}?", abort=True, err=True)
     seen = [{"original_name": each["original_name"], "digest": each["digest"]} for each in waiting]
     api.call("POST", f"{path}/approve", {"tools": seen}, _key())
     click.echo(f"Approved {len(seen)}.")
@@ -302,9 +305,24 @@ def login(server: str, browser: bool, wait_s: float) -> None:
 @mcp.command()
 @server_argument
 def logout(server: str) -> None:
-    """Give up one's own login at SERVER."""
+    """Give up one's own login at SERVER, also if one may no longer use it."""
     api = _api()
-    log_out(api, _found(api, server), _key())
+    log_out(api, own_login(api, server) or _found(api, server), _key())
+
+
+@mcp.command()
+@json_option
+def logins(as_json: bool) -> None:
+    """List one's own logins at servers, also at those that one may no longer use."""
+    items = own_logins(_api())
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        [item["slug"], item["server_id"], item["status"], "yes" if item["is_usable"] else "no"]
+        for item in items
+    ]
+    click.echo(text_table(LOGIN_COLUMNS, rows), nl=False)
 
 
 @mcp.command()

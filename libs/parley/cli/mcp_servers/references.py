@@ -1,7 +1,7 @@
 """`parley mcp resources` and `parley mcp prompts`: what messages can refer to."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -58,15 +58,35 @@ def print_prompts(api: Api, path: str, *, as_json: bool) -> None:
 
 
 def print_prompt(
-    api: Api, path: str, name: str, arguments: Mapping[str, str], *, as_json: bool
+    api: Api, path: str, prompt: Mapping[str, str], arguments: Mapping[str, str], *, as_json: bool
 ) -> None:
-    """Print a prompt as the text that a message would have."""
-    body = {"name": name, "arguments": dict(arguments)}
+    """Print a prompt as the text that a message would have.
+
+    Args:
+        api: The gateway.
+        path: Where the prompts of the server are.
+        prompt: The prompt, as its route names it.
+        arguments: Its arguments.
+        as_json: Whether to print the whole answer.
+    """
+    body = {**prompt, "arguments": dict(arguments)}
     filled = api.call("POST", f"{path}/get", body, needs="text", within_s=CALL_S_MAX)
     if as_json:
         _print_json(filled)
     else:
         echo_foreign(filled["text"])
+
+
+def prompt_arguments(given: Sequence[str]) -> dict[str, str]:
+    """Return the arguments of a prompt from the command line.
+
+    Raises:
+        UsageError: One of them is not ARGUMENT=VALUE.
+    """
+    wrong = [each for each in given if "=" not in each]
+    if wrong:
+        raise click.UsageError(f"{wrong[0]!r} is not ARGUMENT=VALUE")
+    return dict(each.split("=", 1) for each in given)
 
 
 def _arguments(arguments: Any) -> str:

@@ -14,6 +14,13 @@ from parley.cli.api.server import find_server
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
+from parley.cli.mcp_servers.references import (
+    print_prompt,
+    print_prompts,
+    print_resource,
+    print_resources,
+    prompt_arguments,
+)
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
 from parley.cli.text_table import text_table
@@ -22,6 +29,7 @@ COLUMNS = ("name", "state", "command", "tools", "reason")
 
 chat_argument = click.argument("chat_id", metavar="CHAT")
 name_argument = click.argument("name")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(cls=HomeGroup)
@@ -31,7 +39,7 @@ def workspace() -> None:
 
 @workspace.command()
 @chat_argument
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(chat_id: str, as_json: bool) -> None:
     """List the servers that the .mcp.json in the workspace of CHAT defines."""
     found = _listed(Api(find_server(current())), chat_id)
@@ -94,6 +102,40 @@ def untrust(chat_id: str, name: str) -> None:
             f"the workspace defines no server {name}; "
             f"`{current().hint(f'mcp workspace ls {chat_id}')}` lists its servers"
         )
+
+
+@workspace.command()
+@chat_argument
+@name_argument
+@click.argument("uri", required=False)
+@json_option
+def resources(chat_id: str, name: str, uri: str | None, as_json: bool) -> None:
+    """List the resources of the trusted server NAME, or print the one at URI."""
+    api = Api(find_server(current()))
+    path = f"{_servers(chat_id)}/{quote(name, safe='')}/resources"
+    if uri is None:
+        print_resources(api, path, as_json=as_json)
+    else:
+        print_resource(api, path, uri, as_json=as_json)
+
+
+@workspace.command()
+@chat_argument
+@name_argument
+@click.argument("prompt", required=False)
+@click.argument("arguments", nargs=-1, metavar="[ARGUMENT=VALUE]...")
+@json_option
+def prompts(
+    chat_id: str, name: str, prompt: str | None, arguments: tuple[str, ...], as_json: bool
+) -> None:
+    """List the prompts of the trusted server NAME, or print PROMPT with its arguments filled in."""
+    api = Api(find_server(current()))
+    path = f"{_servers(chat_id)}/{quote(name, safe='')}/prompts"
+    if prompt is None:
+        print_prompts(api, path, as_json=as_json)
+    else:
+        given = prompt_arguments(arguments)
+        print_prompt(api, path, {"prompt": prompt}, given, as_json=as_json)
 
 
 def command_of(server: dict[str, Any]) -> str:

@@ -23,7 +23,8 @@ class ServerReport:
         is_required: Whether the turn fails without it.
         is_searched: Whether the model always searches for its tools; None to decide by their size.
         quarantined_count: How many of its tools wait until an administrator has looked at them.
-        dropped_count: How many of its tools are left out because their definitions are invalid.
+        dropped_count: How many of its tools are left out because their definitions are invalid or
+            too large.
     """
 
     server_id: str
@@ -105,7 +106,8 @@ def _missing_tools(report: ServerReport) -> Iterator[str]:
             "has looked at the new definitions."
         )
     if report.dropped_count:
-        yield f"{_tools(report.dropped_count)} {of_server} cannot be used: invalid definitions."
+        dropped = _tools(report.dropped_count)
+        yield f"{dropped} {of_server} cannot be used: invalid or too large definitions."
 
 
 def _tools(count: int) -> str:

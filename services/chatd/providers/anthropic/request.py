@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +18,7 @@ from chatd.providers.anthropic.options import Options
 from chatd.providers.anthropic.prompt_blocks import BlockMaker, result_blocks_first, tool_name
 from chatd.providers.anthropic.searches import WEB_SEARCH, sanitised_prompt
 from chatd.providers.anthropic.thinking import is_budgeted, thinking_fields
+from parley.tool_schemas import SchemaDialect, SchemaUnusable, normalised
 
 if TYPE_CHECKING:
     from anthropic.types import ContentBlockParam, MessageParam, TextBlockParam, ToolUnionParam
@@ -167,17 +167,12 @@ def _tool(spec: ToolSpec) -> "ToolUnionParam":
     }
 
 
-@lru_cache(maxsize=1024)
 def _schema(schema_json: str) -> dict[str, object]:
-    """Return a schema as the provider accepts it: an object without alternatives at the top."""
+    """Return a schema as the provider accepts it; without a valid one the tool takes anything."""
     try:
-        schema = msgspec.json.decode(schema_json or "{}")
-    except (ValueError, RecursionError):
-        schema = {}
-    if not isinstance(schema, dict):
-        schema = {}
-    refused = ("anyOf", "oneOf", "allOf")
-    return {name: each for name, each in schema.items() if name not in refused} | {"type": "object"}
+        return normalised(schema_json, SchemaDialect.ANTHROPIC)
+    except SchemaUnusable:
+        return {"type": "object"}
 
 
 def _thinking(

@@ -10,8 +10,9 @@ from chatd.providers.completions.decoder import CompletionsDecoder
 from chatd.providers.completions.messages import Conversion
 from chatd.providers.completions.options import Options, options_of
 from chatd.providers.openai_addresses import address, config_error
-from chatd.providers.openai_tools import effort_of, parameters_of, thinks
+from chatd.providers.openai_tools import dialect_of, effort_of, parameters_of, thinks
 from chatd.providers.wire import HttpRequest
+from parley.tool_schemas import SchemaDialect
 
 PATH = "chat/completions"
 
@@ -65,10 +66,11 @@ def _body(request: ModelRequest, target: Target, options: Options) -> dict[str, 
         body["reasoning_effort"] = effort
     if options.store is not None:
         body["store"] = options.store
-    return body | _tools(request, options) | _passed_on(target) | options.extra_body
+    tools = _tools(request, options, dialect_of(target))
+    return body | tools | _passed_on(target) | options.extra_body
 
 
-def _tools(request: ModelRequest, options: Options) -> dict[str, object]:
+def _tools(request: ModelRequest, options: Options, dialect: SchemaDialect) -> dict[str, object]:
     """Return the tools and how they may be used; nothing when there are none."""
     if not request.tools:
         return {}
@@ -77,7 +79,7 @@ def _tools(request: ModelRequest, options: Options) -> dict[str, object]:
         function: dict[str, object] = {"name": spec.name}
         if spec.description:
             function["description"] = spec.description
-        function["parameters"] = parameters_of(spec.input_schema_json)
+        function["parameters"] = parameters_of(spec.input_schema_json, dialect)
         tools.append({"type": "function", "function": function})
     made: dict[str, object] = {"tools": tools}
     if not request.may_call_tools:

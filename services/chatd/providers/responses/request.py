@@ -28,6 +28,7 @@ from chatd.providers.attachments import (
 from chatd.providers.media import TextContent, read_result
 from chatd.providers.openai_addresses import address, text_option
 from chatd.providers.openai_tools import (
+    dialect_of,
     effort_of,
     flag_option,
     parameters_of,
@@ -38,6 +39,7 @@ from chatd.providers.openai_tools import (
 from chatd.providers.responses.decoder import ResponsesDecoder
 from chatd.providers.responses.history import AnswerItems
 from chatd.providers.wire import HttpRequest
+from parley.tool_schemas import SchemaDialect
 
 Json = dict[str, Any]  # An outgoing body; the tests check it against the SDK's types.
 
@@ -161,7 +163,8 @@ def _output(result: ToolResult) -> str | list[Json]:
 
 
 def _tools(request: ModelRequest, target: Target) -> Json:
-    tools = [_tool(spec) for spec in request.tools]
+    dialect = dialect_of(target)
+    tools = [_tool(spec, dialect) for spec in request.tools]
     web_search = tool_option(target, "web_search")
     if web_search is not None:
         tools.append({"type": "web_search", **web_search})
@@ -173,12 +176,12 @@ def _tools(request: ModelRequest, target: Target) -> Json:
     return made
 
 
-def _tool(spec: ToolSpec) -> Json:
+def _tool(spec: ToolSpec, dialect: SchemaDialect) -> Json:
     return {
         "type": "function",
         "name": spec.name,
         "description": spec.description,
-        "parameters": parameters_of(spec.input_schema_json),
+        "parameters": parameters_of(spec.input_schema_json, dialect),
         "strict": False,  # Else the provider requires all properties.
     }
 

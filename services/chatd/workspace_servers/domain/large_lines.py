@@ -12,6 +12,9 @@ import msgspec
 #: A longer line is reduced before it is decoded by the service.
 LARGE_LINE_BYTES: Final = 256 * 1024
 PARTS_MAX: Final = 256
+#: Resources and prompts that are listed, and arguments of each prompt.
+ENTRIES_MAX: Final = 1000
+ARGUMENTS_MAX: Final = 16
 TOOLS_MAX: Final = 512
 SCHEMAS_BYTES_MAX: Final = 256 * 1024
 DESCRIPTION_CHARACTERS_MAX: Final = 2048
@@ -20,6 +23,7 @@ STRUCTURED_BYTES_MAX: Final = 64 * 1024
 
 _PART_TEXTS: Final = ("type", "text", "data", "mimeType", "uri", "name")
 _RESOURCE_TEXTS: Final = ("uri", "mimeType", "text", "blob")
+_ENTRY_TEXTS: Final = ("uri", "name", "title", "description", "mimeType")
 _PROGRESS: Final = ("progressToken", "progress", "total", "message")
 
 
@@ -50,6 +54,7 @@ def _result(result: dict[str, Any]) -> dict[str, Any]:
         kept["isError"] = True
     if isinstance(tools := result.get("tools"), list):
         kept["tools"] = _tools(tools)
+    kept |= _references(result)
     content, structured = result.get("content"), result.get("structuredContent")
     if isinstance(content, list) and content:
         kept["content"] = _parts(content)
@@ -59,6 +64,37 @@ def _result(result: dict[str, Any]) -> dict[str, Any]:
             kept["structuredContent"] = structured
         else:
             kept["content"] = [{"type": "text", "text": encoded.decode()}]
+    return kept
+
+
+def _references(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a result has of resources and prompts."""
+    kept = _texts(result, ("description",))
+    if isinstance(resources := result.get("resources"), list):
+        found = (each for each in resources[:ENTRIES_MAX] if isinstance(each, dict))
+        kept["resources"] = [_texts(each, _ENTRY_TEXTS) for each in found]
+    if isinstance(prompts := result.get("prompts"), list):
+        found = (each for each in prompts[:ENTRIES_MAX] if isinstance(each, dict))
+        kept["prompts"] = [_prompt(each) for each in found]
+    if isinstance(contents := result.get("contents"), list):
+        found = (each for each in contents[:PARTS_MAX] if isinstance(each, dict))
+        kept["contents"] = [_texts(each, _RESOURCE_TEXTS) for each in found]
+    if isinstance(messages := result.get("messages"), list):
+        found = (each for each in messages[:PARTS_MAX] if isinstance(each, dict))
+        kept["messages"] = [
+            {**_texts(each, ("role",)), "content": _part(each.get("content"))} for each in found
+        ]
+    return kept
+
+
+def _prompt(entry: dict[str, Any]) -> dict[str, Any]:
+    kept = _texts(entry, _ENTRY_TEXTS)
+    if isinstance(arguments := entry.get("arguments"), list):
+        kept["arguments"] = [
+            {**_texts(each, ("name", "description")), "required": each.get("required") is True}
+            for each in arguments[:ARGUMENTS_MAX]
+            if isinstance(each, dict)
+        ]
     return kept
 
 

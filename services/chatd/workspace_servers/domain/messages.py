@@ -24,6 +24,12 @@ INITIALIZE: Final = "initialize"
 INITIALIZED: Final = "notifications/initialized"
 LIST_TOOLS: Final = "tools/list"
 CALL_TOOL: Final = "tools/call"
+LIST_RESOURCES: Final = "resources/list"
+READ_RESOURCE: Final = "resources/read"
+LIST_PROMPTS: Final = "prompts/list"
+GET_PROMPT: Final = "prompts/get"
+#: Requests whose answers may be large, and which are told how they go on.
+CALLS: Final = frozenset({CALL_TOOL, READ_RESOURCE, GET_PROMPT})
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"

@@ -38,6 +38,7 @@ from parley.api.mcp.v1 import tool_pb2
 from parley.cache import BoundedCache
 from parley.rpc import detached
 from parley.tasks import Starter
+from parley.tool_schemas import original_arguments
 
 #: Results and cancellations that are remembered, for calls that are made or asked for again.
 ENDED_MAX: Final = 1024
@@ -148,9 +149,8 @@ class ServerTools:
         )
         try:
             session = await self._servers.session(place, name, spec.digest)
-            result = await session.call(
-                spec.original_name, _arguments(dispatch.call.args_json), _reporter(execution)
-            )
+            arguments = _arguments(dispatch.call.args_json, spec.input_schema_json)
+            result = await session.call(spec.original_name, arguments, _reporter(execution))
         except ServerFailed as failure:
             hint = "Do without it, or tell the person what it needs."
             return _failed(f"The MCP server {name} failed: {failure}.", "SERVER_FAILED", hint)
@@ -193,8 +193,10 @@ def _is_reading(mode: ChatMode) -> bool:
     return mode is not ChatMode.ORDINARY
 
 
-def _arguments(args_json: str) -> dict[str, Any]:
-    given = json.loads(args_json or "{}")
+def _arguments(args_json: str, input_schema_json: str) -> dict[str, Any]:
+    """Return the arguments of a call under the names of its tool."""
+    named = original_arguments((args_json or "{}").encode(), input_schema_json.encode())
+    given = json.loads(named)
     return given if isinstance(given, dict) else {}
 
 

@@ -145,6 +145,19 @@ class WorkspaceServers:
             raise ServerFailed(UNTRUSTED)
         return await self._sessions.session(place, definition)
 
+    async def trusted_session(self, place: ServerPlace, name: str) -> ServerSession:
+        """Return a session with a server as it is defined and trusted now.
+
+        Raises:
+            WorkspaceServerNotFound: The workspace defines no such server.
+            ServerFailed: It is not trusted, or cannot be started now.
+            ChatError: The definitions cannot be read.
+        """
+        definition = (await self._offer(place)).definitions.named(name)
+        if definition is None or not definition.digest:
+            raise WorkspaceServerNotFound(name)
+        return await self.session(place, name, definition.digest)
+
     async def statuses(self, place: ServerPlace) -> tuple[tuple[ServerStatus, ...], str]:
         """Return all servers of a workspace with their states, and the problem of their file.
 

@@ -38,6 +38,8 @@ LISTING_S: Final = 10.0
 LISTING_PAUSE_S: Final = 5.0
 #: A call that reports no progress for so long has failed.
 SILENCE_S: Final = 60.0
+#: For what people wait who refer to a resource or a prompt.
+REFERENCE_S: Final = 30.0
 CALL_S: Final = 600.0
 #: A server that was not called for so long is stopped.
 IDLE_S: Final = 600.0
@@ -77,6 +79,7 @@ class ServerSession:
     Attributes:
         tools: The tools that it listed.
         instructions: What it says about using it.
+        capabilities: What it says that it has, for example `resources`.
         ready: Set when its tools are known, or when it has failed.
         failure: Why it ended or never began; empty while it runs.
     """
@@ -94,6 +97,7 @@ class ServerSession:
         self.definition = definition
         self.tools: tuple[ServerTool, ...] = ()
         self.instructions = ""
+        self.capabilities: frozenset[str] = frozenset()
         self.ready = asyncio.Event()
         self.failure = ""
         self.stopping = asyncio.Event()
@@ -150,11 +154,34 @@ class ServerSession:
             CallTimedOut: There is no answer in time.
             CallLost: It ended during the call.
         """
+        params = {"name": name, "arguments": arguments}
+        return await self._called(
+            messages.CALL_TOOL, params, silence_s=SILENCE_S, whole_s=CALL_S, on_progress=on_progress
+        )
+
+    async def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request that has no effect, and return its result as the server sent it.
+
+        Raises:
+            ServerFailed: It refused, or did not get the request.
+            CallTimedOut: There is no answer in time.
+            CallLost: It ended before it answered.
+        """
+        return await self._called(method, params, silence_s=REFERENCE_S, whole_s=REFERENCE_S)
+
+    async def _called(
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        silence_s: float,
+        whole_s: float,
+        on_progress: OnProgress = lambda _: None,
+    ) -> dict[str, Any]:
         if len(self._waiting) >= OPEN_CALLS_MAX:
             raise ServerFailed(f"it has {OPEN_CALLS_MAX} open calls; wait for one of these")
-        params = {"name": name, "arguments": arguments}
         answer = await self._ask(
-            messages.CALL_TOOL, params, silence_s=SILENCE_S, whole_s=CALL_S, on_progress=on_progress
+            method, params, silence_s=silence_s, whole_s=whole_s, on_progress=on_progress
         )
         if answer.error:
             raise ServerFailed(f"it refused: {answer.error}")
@@ -166,6 +193,8 @@ class ServerSession:
         said = answer.get("instructions")
         if isinstance(said, str):
             self.instructions = visible(said[:INSTRUCTIONS_CHARACTERS_MAX])
+        offered = answer.get("capabilities")
+        self.capabilities = frozenset(offered) if isinstance(offered, dict) else frozenset()
         self._write(messages.notification_line(messages.INITIALIZED))
         while True:
             self._is_listing_old.clear()
@@ -214,7 +243,7 @@ class ServerSession:
         on_progress: OnProgress = lambda _: None,
     ) -> Answer:
         self._ids += 1
-        is_call = method == messages.CALL_TOOL
+        is_call = method in messages.CALLS
         request_id, waiting = self._ids, _Waiting(on_progress, is_call)
         self._waiting[request_id] = waiting
         end_s = self._clock.monotonic() + whole_s

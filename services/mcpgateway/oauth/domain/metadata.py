@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from mcpgateway.servers.oauth_validation import SCOPE, SCOPES_MAX
+
 URL_CHARACTERS_MAX: Final = 2048
-SCOPES_MAX: Final = 64
-SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,256}")
 PKCE_METHOD: Final = "S256"
 OFFLINE_SCOPE: Final = "offline_access"
 _FIELD: Final = r'(?:^|[\s,]){}\s*=\s*(?:"([^"]*)"|([^\s,"]+))'

@@ -19,6 +19,7 @@ from parley.clock import Clock
 from parley.rpc import current_caller
 
 SHA256_BYTES: Final = 32
+LOGINS_MAX: Final = 1000
 
 
 class AuthorizationServicer(McpAuthorizationServiceServicer):
@@ -124,6 +125,28 @@ class AuthorizationServicer(McpAuthorizationServiceServicer):
             response.granted_scopes.extend(sorted(grant.granted_scopes))
             response.missing_scopes.extend(sorted(grant.missing_scopes))
             _set_expiry(response, grant.expires_at)
+        return response
+
+    async def ListLogins(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListLoginsRequest, context: Any
+    ) -> api.ListLoginsResponse:
+        """Return the caller's logins, also at servers that they may no longer use."""
+        caller, now = CallerContext(_user_id(), ChatContext()), self._clock.now()
+        grants = await self._grants.of_user(caller.user_id, LOGINS_MAX)
+        found = await self._servers.find([grant.server_id for grant in grants])
+        response = api.ListLoginsResponse()
+        # A server that was deleted meanwhile took its logins with it.
+        for grant in grants:
+            if (server := found.get(grant.server_id)) is None:
+                continue
+            response.logins.add(
+                server_id=server.id,
+                slug=server.settings.slug,
+                display_name=server.settings.display_name,
+                status=status_to_proto(grant.status(now)),
+                is_usable=await self._access.error(server.id, server, caller) is None,
+            )
+        response.logins.sort(key=lambda login: login.slug)
         return response
 
     async def _usable(self, server_id: str) -> Server:

@@ -32,6 +32,8 @@ _COLUMNS: Final = """
 _FIND = f"SELECT {_COLUMNS} FROM mcp.grants WHERE user_id = $1 AND server_id = $2"
 # May run: user.
 _FIND_ALL = f"SELECT {_COLUMNS} FROM mcp.grants WHERE user_id = $1 AND server_id = ANY($2::uuid[])"
+# May run: user.
+_OF_USER = f"SELECT {_COLUMNS} FROM mcp.grants WHERE user_id = $1 ORDER BY server_id LIMIT $2"
 # The version of the server is locked, so that an admin cannot change it in between.
 # May run: user.
 _PUT = f"""
@@ -111,6 +113,11 @@ class GrantStore:
             for row in rows
             if row["fingerprint"] == fingerprints[row["server_id"]]
         }
+
+    async def of_user(self, user_id: str, limit: int) -> tuple[Grant, ...]:
+        """Return the grants of a user, whatever their servers are now."""
+        rows = await self._database.pool.fetch(_OF_USER, user_id, limit)
+        return tuple(self._grant(row) for row in rows)
 
     async def put(
         self, server: Server, flow: Flow, answer: TokenAnswer, now: datetime

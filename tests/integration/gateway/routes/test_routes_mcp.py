@@ -178,6 +178,30 @@ async def test_every_problem_names_its_place_in_the_body(whole: Whole) -> None:
     assert (refused.status, pointers) == (422, {"/slug", "/url", "/tool_deny_list"})
 
 
+async def test_every_oauth_setting_that_cannot_work_names_its_place(whole: Whole) -> None:
+    oauth = {
+        "issuer": "http://login.example",
+        "token_url": "https://login.example/token",
+        "scopes": ["good", "two words"],
+    }
+    body = {"slug": "every", "url": whole.every.url, "auth_kind": "oauth2", "oauth": oauth}
+    refused = await whole.admin.request("POST", SERVERS, body)
+    misspelt = {**body, "oauth": {"clientid": "us"}}
+    unknown = await whole.admin.request("POST", SERVERS, misspelt)
+    made = (await whole.admin.request("POST", SERVERS, {**body, "oauth": {}})).json()
+    changed = await whole.admin.request("PATCH", f"{SERVERS}/{made['id']}", {"oauth": oauth})
+    pointers = {
+        "/oauth/issuer",
+        "/oauth/client_id",
+        "/oauth/authorization_url",
+        "/oauth/scopes/1",
+    }
+    for each in (refused, changed):
+        assert each.status == 422
+        assert {error["pointer"] for error in each.json()["errors"]} == pointers
+    assert (unknown.status, unknown.json()["errors"][0]["pointer"]) == (422, "/oauth/clientid")
+
+
 async def test_own_values_are_stored_and_never_shown(whole: Whole) -> None:
     body = {
         "slug": "every",

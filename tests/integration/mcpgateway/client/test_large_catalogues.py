@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpgateway.client.operations import PAGES_MAX, TOOLS_MAX
+from mcpgateway.client.kept_tools import CATALOGUE_BYTES_MAX, TOOLS_MAX
+from mcpgateway.client.operations import PAGES_MAX
 from mcpgateway.client.sessions import Sessions
 from parley.egress import Policy
 from support.host.ports import free_port
@@ -27,9 +28,10 @@ DISCOVERED = {
 class Server:
     """Answers each page with new tools, and always names another page."""
 
-    def __init__(self, page_size: int) -> None:
+    def __init__(self, page_size: int, schema: dict[str, Any] | None = None) -> None:
         self._numbers = itertools.count()
         self._page_size = page_size
+        self._schema = schema or {"type": "object"}
         self.pages = 0
 
     def answer(self, request: bytes) -> bytes:
@@ -43,7 +45,7 @@ class Server:
     def _page(self) -> dict[str, Any]:
         self.pages += 1
         numbers = itertools.islice(self._numbers, self._page_size)
-        tools = [{"name": f"t{each}", "inputSchema": {"type": "object"}} for each in numbers]
+        tools = [{"name": f"t{each}", "inputSchema": self._schema} for each in numbers]
         return DISCOVERED | {"tools": tools, "nextCursor": str(self.pages)}
 
 
@@ -68,3 +70,20 @@ async def test_a_listing_ends_at_its_bounds(
         catalogue = await sessions.list_tools(a_target(a_server(url=url)))
 
     assert (server.pages, len(catalogue.tools), catalogue.dropped) == (pages, kept, dropped)
+
+
+async def test_a_listing_ends_at_its_bytes() -> None:
+    port = free_port()
+    server = Server(20, {"type": "object", "description": "x" * 60_000})
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with (
+        asyncio.timeout(60),
+        raw_server(port, server.answer),
+        Sessions.open(Policy().with_url(url), supervision()) as sessions,
+    ):
+        catalogue = await sessions.list_tools(a_target(a_server(url=url)))
+
+    kept = len(catalogue.tools)
+    assert kept == CATALOGUE_BYTES_MAX // 60_000
+    # The page of the first that did not fit was the last one.
+    assert (server.pages, catalogue.dropped) == (kept // 20 + 1, 20 * server.pages - kept)

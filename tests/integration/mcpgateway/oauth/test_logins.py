@@ -113,6 +113,31 @@ async def test_calls_with_one_login_do_not_wait_for_each_other(lab: LoginLab) ->
     assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
 
 
+async def test_a_login_is_listed_and_given_up_after_access_to_the_server_was_lost(
+    lab: LoginLab,
+) -> None:
+    await lab.log_in()
+    before = await lab.logins()
+    with acting_for(ADMIN):
+        request = server_service_pb2.UpdateServerRequest(
+            request_id="restrict",
+            server_id=lab.server_id,
+            settings=server_pb2.McpServerSettings(is_enabled=False),
+        )
+        request.update_mask.paths.append("is_enabled")
+        await lab.gateway.servers.UpdateServer(request)
+    lost, of_other = await lab.logins(), await lab.logins(OTHER)
+    given_up = await lab.disconnect()
+
+    assert [(each.slug, each.is_usable) for each in before] == [("guarded", True)]
+    assert [(each.server_id, each.status, each.is_usable) for each in lost] == [
+        (lab.server_id, server_pb2.AUTHORIZATION_STATUS_CONNECTED, False)
+    ]
+    assert of_other == []
+    assert (given_up.was_connected, given_up.revocation) == (True, api.REVOCATION_OUTCOME_REVOKED)
+    assert await lab.logins() == []
+
+
 async def test_a_login_is_completed_once_by_its_user_in_its_browser(lab: LoginLab) -> None:
     stranger = await problem_with(lab.complete(lab.issuer.agree(await lab.begin()), OTHER))
     answer = lab.issuer.agree(await lab.begin(request_id="2"))

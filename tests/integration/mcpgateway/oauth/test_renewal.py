@@ -13,6 +13,7 @@ from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.postgres import Database
 from parley.secrets import Keyring, SecretBox
 from support.mcpgateway.logins import LoginLab
+from support.mcpgateway.values import new_id
 
 DEAD = "01900000-0000-7000-8000-0000000000dd"
 LIVING = "01900000-0000-7000-8000-0000000000ee"
@@ -163,7 +164,7 @@ async def test_a_renewal_is_free_after_the_proof_of_death_and_not_before(
     journal = await Journal.open(database, DEAD)
     box = SecretBox(Keyring.load(lab.gateway.settings.master_key_file))
     of_dead, of_living = (GrantStore(database, box, each) for each in (DEAD, LIVING))
-    server = (await Servers(database, box).find([lab.server_id]))[lab.server_id]
+    server = (await Servers(database, box, new_id).find([lab.server_id]))[lab.server_id]
     user_id = await database.pool.fetchval("SELECT user_id FROM mcp.grants")
     grant = await of_living.find(server, user_id)
     assert grant is not None

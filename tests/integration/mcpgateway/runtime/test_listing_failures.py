@@ -26,7 +26,7 @@ from parley.postgres import Database
 from parley.rpc import Channels
 from parley.secrets import Keyring, SecretBox
 from support.mcpgateway.scripted_upstream import ScriptedUpstream
-from support.mcpgateway.values import a_server, a_tool
+from support.mcpgateway.values import a_server, a_tool, new_id
 
 WELL = ServerId("01900000-0000-7000-8000-000000000001")
 DEAD = ServerId("01900000-0000-7000-8000-000000000002")
@@ -72,7 +72,7 @@ async def lab(database: Database, servers: Servers) -> Lab:
     clock, upstream, changed = FakeClock(), ScriptedUpstream(answers), list[str]()
     catalogues = CatalogueCache(
         upstream,
-        Definitions(database),
+        Definitions(database, new_id),
         ServerHealth(database, clock),
         StoredCatalogues(database, clock),
         clock,

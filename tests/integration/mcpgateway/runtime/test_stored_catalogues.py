@@ -15,7 +15,7 @@ from mcpgateway.servers.store import Servers
 from parley.clock import FakeClock
 from parley.postgres import Database
 from support.mcpgateway.scripted_upstream import ScriptedUpstream
-from support.mcpgateway.values import SERVER_ID, a_server, a_target, a_tool
+from support.mcpgateway.values import SERVER_ID, a_server, a_target, a_tool, new_id
 
 TOOLS = Catalogue({"echo": a_tool("echo")}, 1, "Use it well.", None)
 DOWN = UpstreamFailed(Reason.CONNECT_FAILED, "it is down")
@@ -31,7 +31,7 @@ def started(database: Database, upstream: ScriptedUpstream, clock: FakeClock) ->
     """Return the cache of a process that has just started."""
     return CatalogueCache(
         upstream,
-        Definitions(database),
+        Definitions(database, new_id),
         ServerHealth(database, clock),
         StoredCatalogues(database, clock),
         clock,
@@ -77,7 +77,7 @@ async def test_users_with_the_same_tools_share_one_catalogue_in_memory(
 async def test_a_server_that_invents_tools_is_stored_up_to_a_bound(
     database: Database, target: Target
 ) -> None:
-    definitions = Definitions(database, definitions_max=3)
+    definitions = Definitions(database, new_id, definitions_max=3)
     for round_number in range(3):
         names = [f"tool-{round_number}-{number}" for number in range(2)]
         quarantined = await definitions.quarantined(

@@ -31,7 +31,7 @@ from parley.rpc import Channels
 from parley.rpc.call import SERVED_CALL, ServedCall
 from parley.secrets import Keyring, SecretBox
 from support.mcpgateway.scripted_upstream import ScriptedUpstream
-from support.mcpgateway.values import an_order
+from support.mcpgateway.values import an_order, new_id
 
 TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), "1", "robot")
 
@@ -46,7 +46,7 @@ class NoLogins:
 @pytest.fixture
 def servicer(journal: Journal, servers: Servers, database: Database) -> RuntimeServicer:
     clock, upstream = FakeClock(), ScriptedUpstream()
-    definitions, health = Definitions(database), ServerHealth(database, clock)
+    definitions, health = Definitions(database, new_id), ServerHealth(database, clock)
     catalogues = CatalogueCache(
         upstream, definitions, health, StoredCatalogues(database, clock), clock, lambda _: None
     )

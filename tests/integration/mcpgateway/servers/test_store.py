@@ -27,7 +27,7 @@ from mcpgateway.servers.errors import (
 from mcpgateway.servers.store import STORED_KEYS, RequestRecord, ServerFilter, Servers
 from parley.postgres import Database
 from parley.secrets import Keyring, SecretBox
-from support.mcpgateway.values import SERVER_ID
+from support.mcpgateway.values import SERVER_ID, new_id
 
 SECRET = "hunter2-hunter2"
 PLAIN = ServerSettings(slug="plain", display_name="Plain", url="https://mcp.example/mcp")
@@ -212,12 +212,12 @@ async def test_credentials_open_with_the_new_master_key_alone_after_a_rotation(
     old = Keyring.generate()
     new = old.with_readable_key().with_newest_first()
     await STORED_KEYS.adopt(database.pool, old)
-    before = Servers(database, SecretBox(old))
+    before = Servers(database, SecretBox(old), new_id)
     server = await before.create(SERVER_ID, PLAIN, Credentials({"X-Key": SECRET}), a_request())
 
     assert (await STORED_KEYS.adopt(database.pool, new)).changed == 1
 
-    after = Servers(database, SecretBox(new.without_old_keys()))
+    after = Servers(database, SecretBox(new.without_old_keys()), new_id)
     assert await after.credentials(server) == Credentials({"X-Key": SECRET})
 
 

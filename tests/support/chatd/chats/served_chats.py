@@ -389,7 +389,13 @@ async def served_chats(
             ),
             # Only what it refuses is asked for here.
             WorkspaceServerServicer(
-                ServerPorts(stores.ownership.require, is_shared, cast(Any, None), cast(Any, None))
+                ServerPorts(
+                    stores.ownership.require,
+                    is_shared,
+                    cast(Any, None),
+                    cast(Any, None),
+                    cast(Any, None),
+                )
             ),
             RevertServicer(
                 stores,

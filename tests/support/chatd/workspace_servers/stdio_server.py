@@ -25,6 +25,15 @@ TOOLS = [
 ]
 
 
+NOTE = {"uri": "memo://note", "name": "note", "mimeType": "text/plain"}
+GREET = {
+    "name": "greet",
+    "description": "Greets.",
+    "arguments": [{"name": "who", "required": True}],
+}
+REFERENCES = ("resources/list", "resources/read", "prompts/list", "prompts/get")
+
+
 def send(**document: Any) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **document}) + "\n")
     sys.stdout.flush()
@@ -32,6 +41,21 @@ def send(**document: Any) -> None:
 
 def text(request_id: Any, said: str, *, is_error: bool = False) -> None:
     send(id=request_id, result={"content": [{"type": "text", "text": said}], "isError": is_error})
+
+
+def refer(request_id: Any, method: str, params: dict[str, Any]) -> None:
+    """Answer a request about resources and prompts."""
+    if method == "resources/list":
+        send(id=request_id, result={"resources": [NOTE]})
+    elif method == "prompts/list":
+        send(id=request_id, result={"prompts": [GREET]})
+    elif method == "resources/read" and params["uri"] == NOTE["uri"]:
+        send(id=request_id, result={"contents": [{**NOTE, "text": "remember the milk"}]})
+    elif method == "prompts/get" and params["name"] == GREET["name"]:
+        said = {"type": "text", "text": f"Greet {params['arguments']['who']}."}
+        send(id=request_id, result={"messages": [{"role": "user", "content": said}]})
+    else:
+        send(id=request_id, error={"code": -32602, "message": "there is no such thing"})
 
 
 def call(request_id: Any, params: dict[str, Any]) -> None:
@@ -143,7 +167,11 @@ def main(behaviour: str) -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("method") == "initialize":
-            send(id=message["id"], result={"instructions": "Be\u202e brief.", "capabilities": {}})
+            offered = {"resources": {}, "prompts": {}}
+            send(
+                id=message["id"],
+                result={"instructions": "Be\u202e brief.", "capabilities": offered},
+            )
             send(id="from-server", method="ping")
         elif message.get("method") == "tools/list":
             is_first = "cursor" not in message["params"]
@@ -155,6 +183,8 @@ def main(behaviour: str) -> None:
             )
         elif message.get("method") == "tools/call":
             call(message["id"], message["params"])
+        elif message.get("method") in REFERENCES:
+            refer(message["id"], message["method"], message["params"])
         elif message.get("method") == "notifications/cancelled":
             with open("cancelled", "w") as file:
                 file.write(json.dumps(message["params"]))

@@ -10,6 +10,7 @@ from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.language_model import ModelError
 from chatd.models.engine.target import Target
 from chatd.providers.openai_tools import (
+    dialect_of,
     effort_of,
     flag_option,
     parameters_of,
@@ -18,6 +19,7 @@ from chatd.providers.openai_tools import (
     with_extra_body,
 )
 from parley.settings import Secret
+from parley.tool_schemas import SchemaDialect
 
 
 def target(model_name: str = "gpt-5", **options: object) -> Target:
@@ -25,7 +27,7 @@ def target(model_name: str = "gpt-5", **options: object) -> Target:
 
 
 def parameters(schema: object) -> Any:
-    return json.loads(bytes(parameters_of(json.dumps(schema))))
+    return json.loads(bytes(parameters_of(json.dumps(schema), SchemaDialect.OPENAI)))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,24 @@ def test_alternatives_at_the_top_become_what_may_be_there() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000])
 def test_what_is_no_schema_lets_a_tool_take_anything(text: str) -> None:
-    assert json.loads(bytes(parameters_of(text))) == {"type": "object", "properties": {}}
+    assert json.loads(bytes(parameters_of(text, SchemaDialect.OPENAI))) == {
+        "type": "object",
+        "properties": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("provider", "dialect"),
+    [
+        (ProviderType.OPENAI, SchemaDialect.OPENAI),
+        (ProviderType.AZURE, SchemaDialect.OPENAI),
+        (ProviderType.OPENAI_COMPATIBLE, SchemaDialect.COMPATIBLE),
+    ],
+)
+def test_servers_of_others_get_plainer_schemas(
+    provider: ProviderType, dialect: SchemaDialect
+) -> None:
+    assert dialect_of(Target("p", provider, "P", "m", "", Secret("key"), {})) is dialect
 
 
 def test_extra_lists_grow_objects_merge_and_the_rest_wins() -> None:

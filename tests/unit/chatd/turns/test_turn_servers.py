@@ -84,7 +84,7 @@ async def test_tools_that_are_quarantined_or_invalid_are_told_to_both() -> None:
         "2 tools of the MCP server Files cannot be used until an administrator has looked at the "
         "new definitions."
     )
-    invalid = "1 tool of the MCP server Files cannot be used: invalid definitions."
+    invalid = "1 tool of the MCP server Files cannot be used: invalid or too large definitions."
     assert content == (Text("hello"), Notice(changed), Notice(invalid))
     system = [part for part in stage.model.requests[0].messages if part.role is Role.SYSTEM]
     assert changed in str(system)

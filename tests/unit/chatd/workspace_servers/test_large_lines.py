@@ -15,6 +15,8 @@ LINE_BYTES = 8 * 1024 * 1024
 VALUES_MAX = 100_000
 NOISE: list[list[int]] = [[] for _ in range(1000)]
 
+ARGUMENTS = [{"name": "who", "description": "Whom.", "required": True}]
+
 
 def line_of(**document: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **document}).encode()
@@ -34,6 +36,13 @@ def values_in(value: Any) -> int:
         {"id": 1, "result": {"content": [{"type": "text", "text": "a"}, {"type": "image"}]}},
         {"id": 1, "result": {"content": [{"type": "resource", "resource": {"uri": "a"}}]}},
         {"id": 1, "result": {"structuredContent": {"a": [1, 2]}, "isError": True}},
+        {"id": 1, "result": {"resources": [{"uri": "a", "name": "b"}], "nextCursor": "2"}},
+        {"id": 1, "result": {"prompts": [{"name": "a", "arguments": ARGUMENTS}]}},
+        {
+            "id": 1,
+            "result": {"contents": [{"uri": "a", "text": "b"}, {"uri": "c", "blob": "AA=="}]},
+        },
+        {"id": 1, "result": {"messages": [{"role": "user", "content": {"type": "text"}}]}},
         {"id": 1, "error": {"code": 1, "message": "no"}},
         {"id": "a", "method": "ping"},
         {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 2}},

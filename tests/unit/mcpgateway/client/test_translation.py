@@ -15,7 +15,9 @@ from mcpgateway.client.content import (
     ToolAnswer,
     UnknownPart,
 )
-from mcpgateway.client.translation import tool_answer, usable_tools
+from mcpgateway.client.kept_tools import TOOLS_MAX, KeptTools
+from mcpgateway.client.translation import tool_answer
+from mcpgateway.servers.domain import Tool
 
 PNG = b"\x89PNG\r\n\x1a\n...."
 
@@ -68,6 +70,12 @@ def a_tool(name: str = "echo", **fields: object) -> ProtocolTool:
     return ProtocolTool.model_validate({"name": name, "inputSchema": {}, **fields})
 
 
+def usable_tools(listed: list[ProtocolTool]) -> tuple[dict[str, Tool], int]:
+    kept = KeptTools()
+    kept.add(listed)
+    return kept.tools, kept.dropped
+
+
 def test_an_input_schema_is_an_object_and_keeps_everything_else() -> None:
     schema = {"$defs": {"x": {}}, "anyOf": []}
     tools, _ = usable_tools([a_tool(inputSchema=schema)])
@@ -112,3 +120,22 @@ def test_a_long_description_is_cut_and_says_so() -> None:
 
     assert len(description.encode()) <= 2048
     assert description.endswith(" [description cut]")
+
+
+def test_tools_beyond_the_bytes_of_a_catalogue_are_dropped_and_end_it() -> None:
+    kept = KeptTools(bytes_max=3000)
+
+    for page in range(3):
+        kept.add([a_tool(f"{page}{number}", description="x" * 900) for number in range(2)])
+
+    assert (list(kept.tools), kept.dropped, kept.is_full) == (["00", "01", "10"], 3, True)
+
+
+def test_a_catalogue_of_exactly_as_many_tools_as_fit_is_not_full() -> None:
+    kept = KeptTools()
+
+    kept.add(a_tool(f"t{number}") for number in range(TOOLS_MAX))
+    was_full = kept.is_full
+    kept.add([a_tool("more")])
+
+    assert (len(kept.tools), kept.dropped, was_full, kept.is_full) == (TOOLS_MAX, 1, False, True)

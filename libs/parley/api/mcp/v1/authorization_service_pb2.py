@@ -31,13 +31,25 @@ from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot
 from parley.api.mcp.v1 import server_pb2 as parley_dot_api_dot_mcp_dot_v1_dot_server__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-parley/api/mcp/v1/authorization_service.proto\x12\x11parley.api.mcp.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a\x1eparley/api/mcp/v1/server.proto\"\xca\x01\n\x19\x42\x65ginAuthorizationRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1b\n\tserver_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\'\n\x16\x62rowser_binding_sha256\x18\x03 \x01(\x0c\x42\x07\xbaH\x04z\x02\x18 \x12 \n\x0credirect_uri\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10\x12%\n\x13\x63lient_document_url\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\"l\n\x1a\x42\x65ginAuthorizationResponse\x12\x1e\n\x11\x61uthorization_url\x18\x01 \x01(\tB\x03\x80\x01\x01\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x85\x02\n\x1c\x43ompleteAuthorizationRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1a\n\x05state\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03\x18\x80\x04\x12\x19\n\x04\x63ode\x18\x03 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03\x18\x80 \x12\x1d\n\x06issuer\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10H\x00\x88\x01\x01\x12\x17\n\x05\x65rror\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x12#\n\x11\x65rror_description\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\x12&\n\x0f\x62rowser_binding\x18\x07 \x01(\tB\r\x80\x01\x01\xbaH\x07r\x05\x10 \x18\x80\x01\x42\t\n\x07_issuer\"j\n\x1d\x43ompleteAuthorizationResponse\x12\x11\n\tserver_id\x18\x01 \x01(\t\x12\x36\n\x06status\x18\x02 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatus\"h\n\x11\x44isconnectRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x33\n\tserver_id\x18\x02 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10SERVER_NOT_FOUND\"}\n\x12\x44isconnectResponse\x12!\n\rwas_connected\x18\x01 \x01(\x08\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x44\n\nrevocation\x18\x02 \x01(\x0e\x32$.parley.api.mcp.v1.RevocationOutcomeB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\"T\n\x1dGetAuthorizationStatusRequest\x12\x33\n\tserver_id\x18\x01 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10SERVER_NOT_FOUND\"\x85\x02\n\x1eGetAuthorizationStatusResponse\x12\x42\n\x06status\x18\x01 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatusB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0egranted_scopes\x18\x03 \x03(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0emissing_scopes\x18\x04 \x03(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x07message\x18\x05 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01*\xbf\x01\n\x11RevocationOutcome\x12\"\n\x1eREVOCATION_OUTCOME_UNSPECIFIED\x10\x00\x12!\n\x1dREVOCATION_OUTCOME_NOT_NEEDED\x10\x01\x12\x1e\n\x1aREVOCATION_OUTCOME_REVOKED\x10\x02\x12$\n REVOCATION_OUTCOME_NOT_SUPPORTED\x10\x03\x12\x1d\n\x19REVOCATION_OUTCOME_FAILED\x10\x04\x32\xfd\x05\n\x17McpAuthorizationService\x12\x82\x01\n\x12\x42\x65ginAuthorization\x12,.parley.api.mcp.v1.BeginAuthorizationRequest\x1a-.parley.api.mcp.v1.BeginAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\x8b\x01\n\x15\x43ompleteAuthorization\x12/.parley.api.mcp.v1.CompleteAuthorizationRequest\x1a\x30.parley.api.mcp.v1.CompleteAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\xd2\x01\n\nDisconnect\x12$.parley.api.mcp.v1.DisconnectRequest\x1a%.parley.api.mcp.v1.DisconnectResponse\"w\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x03\x01\x02\x03\"\tmcp:write\xd2\xc1\x18,\n*\n$Give up your login at an MCP server.h\xb0\xea\x01\x82\xd3\xe4\x93\x02\'*%/api/v1/mcp/servers/{server_id}/login\x12\xf9\x01\n\x16GetAuthorizationStatus\x12\x30.parley.api.mcp.v1.GetAuthorizationStatusRequest\x1a\x31.parley.api.mcp.v1.GetAuthorizationStatusResponse\"z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x02\x01\x02\"\x08mcp:read\xd2\xc1\x18\x34\n2\n.Read the state of your login at an MCP server.\x18\x01\x82\xd3\xe4\x93\x02\'\x12%/api/v1/mcp/servers/{server_id}/loginb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-parley/api/mcp/v1/authorization_service.proto\x12\x11parley.api.mcp.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a\x1eparley/api/mcp/v1/server.proto\"\x13\n\x11ListLoginsRequest\"P\n\x12ListLoginsResponse\x12:\n\x06logins\x18\x01 \x03(\x0b\x32\x1b.parley.api.mcp.v1.McpLoginB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\"\xb4\x01\n\x08McpLogin\x12\x19\n\tserver_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04slug\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12>\n\x06status\x18\x04 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatusB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\tis_usable\x18\x05 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xca\x01\n\x19\x42\x65ginAuthorizationRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1b\n\tserver_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\'\n\x16\x62rowser_binding_sha256\x18\x03 \x01(\x0c\x42\x07\xbaH\x04z\x02\x18 \x12 \n\x0credirect_uri\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10\x12%\n\x13\x63lient_document_url\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\"l\n\x1a\x42\x65ginAuthorizationResponse\x12\x1e\n\x11\x61uthorization_url\x18\x01 \x01(\tB\x03\x80\x01\x01\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x85\x02\n\x1c\x43ompleteAuthorizationRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1a\n\x05state\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03\x18\x80\x04\x12\x19\n\x04\x63ode\x18\x03 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03\x18\x80 \x12\x1d\n\x06issuer\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10H\x00\x88\x01\x01\x12\x17\n\x05\x65rror\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x12#\n\x11\x65rror_description\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\x12&\n\x0f\x62rowser_binding\x18\x07 \x01(\tB\r\x80\x01\x01\xbaH\x07r\x05\x10 \x18\x80\x01\x42\t\n\x07_issuer\"j\n\x1d\x43ompleteAuthorizationResponse\x12\x11\n\tserver_id\x18\x01 \x01(\t\x12\x36\n\x06status\x18\x02 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatus\"h\n\x11\x44isconnectRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x33\n\tserver_id\x18\x02 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10SERVER_NOT_FOUND\"}\n\x12\x44isconnectResponse\x12!\n\rwas_connected\x18\x01 \x01(\x08\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x44\n\nrevocation\x18\x02 \x01(\x0e\x32$.parley.api.mcp.v1.RevocationOutcomeB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\"T\n\x1dGetAuthorizationStatusRequest\x12\x33\n\tserver_id\x18\x01 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10SERVER_NOT_FOUND\"\x85\x02\n\x1eGetAuthorizationStatusResponse\x12\x42\n\x06status\x18\x01 \x01(\x0e\x32&.parley.api.mcp.v1.AuthorizationStatusB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0egranted_scopes\x18\x03 \x03(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0emissing_scopes\x18\x04 \x03(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x07message\x18\x05 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01*\xbf\x01\n\x11RevocationOutcome\x12\"\n\x1eREVOCATION_OUTCOME_UNSPECIFIED\x10\x00\x12!\n\x1dREVOCATION_OUTCOME_NOT_NEEDED\x10\x01\x12\x1e\n\x1aREVOCATION_OUTCOME_REVOKED\x10\x02\x12$\n REVOCATION_OUTCOME_NOT_SUPPORTED\x10\x03\x12\x1d\n\x19REVOCATION_OUTCOME_FAILED\x10\x04\x32\xb6\x07\n\x17McpAuthorizationService\x12\x82\x01\n\x12\x42\x65ginAuthorization\x12,.parley.api.mcp.v1.BeginAuthorizationRequest\x1a-.parley.api.mcp.v1.BeginAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\x8b\x01\n\x15\x43ompleteAuthorization\x12/.parley.api.mcp.v1.CompleteAuthorizationRequest\x1a\x30.parley.api.mcp.v1.CompleteAuthorizationResponse\"\x0f\x90\x02\x02\xa2\xbb\x18\x08\x12\x01\x01\x1a\x03\x01\x02\x03\x12\xd2\x01\n\nDisconnect\x12$.parley.api.mcp.v1.DisconnectRequest\x1a%.parley.api.mcp.v1.DisconnectResponse\"w\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x03\x01\x02\x03\"\tmcp:write\xd2\xc1\x18,\n*\n$Give up your login at an MCP server.h\xb0\xea\x01\x82\xd3\xe4\x93\x02\'*%/api/v1/mcp/servers/{server_id}/login\x12\xf9\x01\n\x16GetAuthorizationStatus\x12\x30.parley.api.mcp.v1.GetAuthorizationStatusRequest\x1a\x31.parley.api.mcp.v1.GetAuthorizationStatusResponse\"z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x02\x01\x02\"\x08mcp:read\xd2\xc1\x18\x34\n2\n.Read the state of your login at an MCP server.\x18\x01\x82\xd3\xe4\x93\x02\'\x12%/api/v1/mcp/servers/{server_id}/login\x12\xb6\x01\n\nListLogins\x12$.parley.api.mcp.v1.ListLoginsRequest\x1a%.parley.api.mcp.v1.ListLoginsResponse\"[\x90\x02\x01\xa2\xbb\x18\x12\x12\x01\x01\x1a\x03\x01\x02\x03\"\x08mcp:read\xd2\xc1\x18$\n\"\n List your logins at MCP servers.\x82\xd3\xe4\x93\x02\x14\x12\x12/api/v1/mcp/loginsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.mcp.v1.authorization_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_LISTLOGINSRESPONSE'].fields_by_name['logins']._loaded_options = None
+  _globals['_LISTLOGINSRESPONSE'].fields_by_name['logins']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_MCPLOGIN'].fields_by_name['server_id']._loaded_options = None
+  _globals['_MCPLOGIN'].fields_by_name['server_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MCPLOGIN'].fields_by_name['slug']._loaded_options = None
+  _globals['_MCPLOGIN'].fields_by_name['slug']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MCPLOGIN'].fields_by_name['display_name']._loaded_options = None
+  _globals['_MCPLOGIN'].fields_by_name['display_name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MCPLOGIN'].fields_by_name['status']._loaded_options = None
+  _globals['_MCPLOGIN'].fields_by_name['status']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MCPLOGIN'].fields_by_name['is_usable']._loaded_options = None
+  _globals['_MCPLOGIN'].fields_by_name['is_usable']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_BEGINAUTHORIZATIONREQUEST'].fields_by_name['server_id']._loaded_options = None
@@ -92,24 +104,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['Disconnect']._serialized_options = b'\220\002\002\242\273\030\023\022\001\001\032\003\001\002\003\"\tmcp:write\322\301\030,\n*\n$Give up your login at an MCP server.h\260\352\001\202\323\344\223\002\'*%/api/v1/mcp/servers/{server_id}/login'
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['GetAuthorizationStatus']._loaded_options = None
   _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['GetAuthorizationStatus']._serialized_options = b'\220\002\001\242\273\030\016\022\002\001\002\"\010mcp:read\322\301\0304\n2\n.Read the state of your login at an MCP server.\030\001\202\323\344\223\002\'\022%/api/v1/mcp/servers/{server_id}/login'
-  _globals['_REVOCATIONOUTCOME']._serialized_start=1571
-  _globals['_REVOCATIONOUTCOME']._serialized_end=1762
-  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_start=301
-  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_end=503
-  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_start=505
-  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_end=613
-  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_start=616
-  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_end=877
-  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_start=879
-  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_end=985
-  _globals['_DISCONNECTREQUEST']._serialized_start=987
-  _globals['_DISCONNECTREQUEST']._serialized_end=1091
-  _globals['_DISCONNECTRESPONSE']._serialized_start=1093
-  _globals['_DISCONNECTRESPONSE']._serialized_end=1218
-  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_start=1220
-  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_end=1304
-  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_start=1307
-  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_end=1568
-  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_start=1765
-  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_end=2530
+  _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['ListLogins']._loaded_options = None
+  _globals['_MCPAUTHORIZATIONSERVICE'].methods_by_name['ListLogins']._serialized_options = b'\220\002\001\242\273\030\022\022\001\001\032\003\001\002\003\"\010mcp:read\322\301\030$\n\"\n List your logins at MCP servers.\202\323\344\223\002\024\022\022/api/v1/mcp/logins'
+  _globals['_REVOCATIONOUTCOME']._serialized_start=1857
+  _globals['_REVOCATIONOUTCOME']._serialized_end=2048
+  _globals['_LISTLOGINSREQUEST']._serialized_start=300
+  _globals['_LISTLOGINSREQUEST']._serialized_end=319
+  _globals['_LISTLOGINSRESPONSE']._serialized_start=321
+  _globals['_LISTLOGINSRESPONSE']._serialized_end=401
+  _globals['_MCPLOGIN']._serialized_start=404
+  _globals['_MCPLOGIN']._serialized_end=584
+  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_start=587
+  _globals['_BEGINAUTHORIZATIONREQUEST']._serialized_end=789
+  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_start=791
+  _globals['_BEGINAUTHORIZATIONRESPONSE']._serialized_end=899
+  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_start=902
+  _globals['_COMPLETEAUTHORIZATIONREQUEST']._serialized_end=1163
+  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_start=1165
+  _globals['_COMPLETEAUTHORIZATIONRESPONSE']._serialized_end=1271
+  _globals['_DISCONNECTREQUEST']._serialized_start=1273
+  _globals['_DISCONNECTREQUEST']._serialized_end=1377
+  _globals['_DISCONNECTRESPONSE']._serialized_start=1379
+  _globals['_DISCONNECTRESPONSE']._serialized_end=1504
+  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_start=1506
+  _globals['_GETAUTHORIZATIONSTATUSREQUEST']._serialized_end=1590
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_start=1593
+  _globals['_GETAUTHORIZATIONSTATUSRESPONSE']._serialized_end=1854
+  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_start=2051
+  _globals['_MCPAUTHORIZATIONSERVICE']._serialized_end=3001
 # @@protoc_insertion_point(module_scope)

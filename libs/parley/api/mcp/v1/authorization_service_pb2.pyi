@@ -54,6 +54,85 @@ REVOCATION_OUTCOME_FAILED: RevocationOutcome.ValueType  # 4
 Global___RevocationOutcome: _TypeAlias = RevocationOutcome  # noqa: Y015
 
 @_typing.final
+class ListLoginsRequest(_message.Message):
+    """Asks for the grants of the user."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLoginsRequest: _TypeAlias = ListLoginsRequest  # noqa: Y015
+
+@_typing.final
+class ListLoginsResponse(_message.Message):
+    """The grants of the user."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOGINS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def logins(self) -> _containers.RepeatedCompositeFieldContainer[Global___McpLogin]:
+        """Grants in the order of the slugs of their servers, at most 1000."""
+
+    def __init__(
+        self,
+        *,
+        logins: _abc.Iterable[Global___McpLogin] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["logins", b"logins"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLoginsResponse: _TypeAlias = ListLoginsResponse  # noqa: Y015
+
+@_typing.final
+class McpLogin(_message.Message):
+    """A grant of the user at a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_ID_FIELD_NUMBER: _builtins.int
+    SLUG_FIELD_NUMBER: _builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    IS_USABLE_FIELD_NUMBER: _builtins.int
+    server_id: _builtins.str
+    """The server."""
+    slug: _builtins.str
+    """Its slug."""
+    display_name: _builtins.str
+    """Its name to show."""
+    status: _server_pb2.AuthorizationStatus.ValueType
+    """State of the grant."""
+    is_usable: _builtins.bool
+    """Whether the user may use the server; if not, the grant can only be given up."""
+    def __init__(
+        self,
+        *,
+        server_id: _builtins.str = ...,
+        slug: _builtins.str = ...,
+        display_name: _builtins.str = ...,
+        status: _server_pb2.AuthorizationStatus.ValueType = ...,
+        is_usable: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["display_name", b"display_name", "is_usable", b"is_usable", "server_id", b"server_id", "slug", b"slug", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___McpLogin: _TypeAlias = McpLogin  # noqa: Y015
+
+@_typing.final
 class BeginAuthorizationRequest(_message.Message):
     """Asks to begin a flow."""
 

@@ -55,6 +55,11 @@ class McpAuthorizationServiceStub:
                 request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.GetAuthorizationStatusRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.GetAuthorizationStatusResponse.FromString,
                 _registered_method=True)
+        self.ListLogins = channel.unary_unary(
+                '/parley.api.mcp.v1.McpAuthorizationService/ListLogins',
+                request_serializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.ListLoginsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.ListLoginsResponse.FromString,
+                _registered_method=True)
 
 
 class McpAuthorizationServiceServicer:
@@ -89,6 +94,13 @@ class McpAuthorizationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListLogins(self, request, context):
+        """List the grants of the user, also at servers that they may no longer use; neither refreshes nor contacts anything.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_McpAuthorizationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -111,6 +123,11 @@ def add_McpAuthorizationServiceServicer_to_server(servicer, server):
                     servicer.GetAuthorizationStatus,
                     request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.GetAuthorizationStatusRequest.FromString,
                     response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.GetAuthorizationStatusResponse.SerializeToString,
+            ),
+            'ListLogins': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLogins,
+                    request_deserializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.ListLoginsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.ListLoginsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -222,6 +239,33 @@ class McpAuthorizationService:
             '/parley.api.mcp.v1.McpAuthorizationService/GetAuthorizationStatus',
             parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.GetAuthorizationStatusRequest.SerializeToString,
             parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.GetAuthorizationStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLogins(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.mcp.v1.McpAuthorizationService/ListLogins',
+            parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.ListLoginsRequest.SerializeToString,
+            parley_dot_api_dot_mcp_dot_v1_dot_authorization__service__pb2.ListLoginsResponse.FromString,
             options,
             channel_credentials,
             insecure,

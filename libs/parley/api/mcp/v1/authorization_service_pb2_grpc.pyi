@@ -23,6 +23,8 @@ class McpAuthorizationServiceStub:
     """Delete the grant, cancel its running calls, and ask the authorization server to revoke it. Without a grant nothing happens."""
     GetAuthorizationStatus: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.GetAuthorizationStatusRequest, _authorization_service_pb2.GetAuthorizationStatusResponse]
     """Read the state of the grant from the store; neither refreshes nor contacts anything."""
+    ListLogins: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.ListLoginsRequest, _authorization_service_pb2.ListLoginsResponse]
+    """List the grants of the user, also at servers that they may no longer use; neither refreshes nor contacts anything."""
 
 class McpAuthorizationServiceServicer:
     """Obtains, keeps and gives up the grants of the user whom the caller's token names. Tokens never leave mcpgateway."""
@@ -54,5 +56,12 @@ class McpAuthorizationServiceServicer:
         context: _aio.ServicerContext[_authorization_service_pb2.GetAuthorizationStatusRequest, _abc.Awaitable[_authorization_service_pb2.GetAuthorizationStatusResponse]],
     ) -> _abc.Awaitable[_authorization_service_pb2.GetAuthorizationStatusResponse]:
         """Read the state of the grant from the store; neither refreshes nor contacts anything."""
+
+    def ListLogins(
+        self,
+        request: _authorization_service_pb2.ListLoginsRequest,
+        context: _aio.ServicerContext[_authorization_service_pb2.ListLoginsRequest, _abc.Awaitable[_authorization_service_pb2.ListLoginsResponse]],
+    ) -> _abc.Awaitable[_authorization_service_pb2.ListLoginsResponse]:
+        """List the grants of the user, also at servers that they may no longer use; neither refreshes nor contacts anything."""
 
 def add_McpAuthorizationServiceServicer_to_server(servicer: McpAuthorizationServiceServicer, server: _aio.Server) -> None: ...

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.api.mcp.v1 import tool_service_pb2 as _tool_service_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -295,3 +296,237 @@ class UntrustWorkspaceServerResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UntrustWorkspaceServerResponse: _TypeAlias = UntrustWorkspaceServerResponse  # noqa: Y015
+
+@_typing.final
+class ListWorkspaceServerResourcesRequest(_message.Message):
+    """Asks for the resources of a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    name: _builtins.str
+    """Name of the server."""
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWorkspaceServerResourcesRequest: _TypeAlias = ListWorkspaceServerResourcesRequest  # noqa: Y015
+
+@_typing.final
+class ListWorkspaceServerResourcesResponse(_message.Message):
+    """The resources of a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def resources(self) -> _containers.RepeatedCompositeFieldContainer[_tool_service_pb2.ServerResource]:
+        """Resources in the server's order, at most 1000; templates are not listed."""
+
+    def __init__(
+        self,
+        *,
+        resources: _abc.Iterable[_tool_service_pb2.ServerResource] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["resources", b"resources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWorkspaceServerResourcesResponse: _TypeAlias = ListWorkspaceServerResourcesResponse  # noqa: Y015
+
+@_typing.final
+class ReadWorkspaceServerResourceRequest(_message.Message):
+    """Asks for the content of a resource."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    URI_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    name: _builtins.str
+    """Name of the server."""
+    uri: _builtins.str
+    """Its URI, at most 2048 characters."""
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        uri: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "name", b"name", "uri", b"uri"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadWorkspaceServerResourceRequest: _TypeAlias = ReadWorkspaceServerResourceRequest  # noqa: Y015
+
+@_typing.final
+class ReadWorkspaceServerResourceResponse(_message.Message):
+    """The content of a resource."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_JSON_FIELD_NUMBER: _builtins.int
+    content_json: _builtins.str
+    """Its contents, as a JSON list of parts with their `type`; data as base64."""
+    def __init__(
+        self,
+        *,
+        content_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content_json", b"content_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadWorkspaceServerResourceResponse: _TypeAlias = ReadWorkspaceServerResourceResponse  # noqa: Y015
+
+@_typing.final
+class ListWorkspaceServerPromptsRequest(_message.Message):
+    """Asks for the prompts of a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    name: _builtins.str
+    """Name of the server."""
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWorkspaceServerPromptsRequest: _TypeAlias = ListWorkspaceServerPromptsRequest  # noqa: Y015
+
+@_typing.final
+class ListWorkspaceServerPromptsResponse(_message.Message):
+    """The prompts of a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROMPTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def prompts(self) -> _containers.RepeatedCompositeFieldContainer[_tool_service_pb2.ServerPrompt]:
+        """Prompts in the server's order, at most 1000."""
+
+    def __init__(
+        self,
+        *,
+        prompts: _abc.Iterable[_tool_service_pb2.ServerPrompt] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompts", b"prompts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWorkspaceServerPromptsResponse: _TypeAlias = ListWorkspaceServerPromptsResponse  # noqa: Y015
+
+@_typing.final
+class GetWorkspaceServerPromptRequest(_message.Message):
+    """Asks for a prompt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ArgumentsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    name: _builtins.str
+    """Name of the server."""
+    prompt: _builtins.str
+    """Name of the prompt, at most 128 characters."""
+    @_builtins.property
+    def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Its arguments, at most 32 of 8192 characters."""
+
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        arguments: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "chat_id", b"chat_id", "name", b"name", "prompt", b"prompt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWorkspaceServerPromptRequest: _TypeAlias = GetWorkspaceServerPromptRequest  # noqa: Y015
+
+@_typing.final
+class GetWorkspaceServerPromptResponse(_message.Message):
+    """A prompt with its arguments filled in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    description: _builtins.str
+    """What it is for; may be empty."""
+    text: _builtins.str
+    """Its messages as one text, at most 65536 bytes."""
+    def __init__(
+        self,
+        *,
+        description: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWorkspaceServerPromptResponse: _TypeAlias = GetWorkspaceServerPromptResponse  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class WorkspaceServerServiceStub:
-    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, and trust them.
+    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, trust them, and refer to what they offer.
     """
 
     def __init__(self, channel):
@@ -50,10 +50,30 @@ class WorkspaceServerServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.UntrustWorkspaceServerRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.UntrustWorkspaceServerResponse.FromString,
                 _registered_method=True)
+        self.ListWorkspaceServerResources = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceServerService/ListWorkspaceServerResources',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerResourcesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerResourcesResponse.FromString,
+                _registered_method=True)
+        self.ReadWorkspaceServerResource = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceServerService/ReadWorkspaceServerResource',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ReadWorkspaceServerResourceRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ReadWorkspaceServerResourceResponse.FromString,
+                _registered_method=True)
+        self.ListWorkspaceServerPrompts = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceServerService/ListWorkspaceServerPrompts',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerPromptsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerPromptsResponse.FromString,
+                _registered_method=True)
+        self.GetWorkspaceServerPrompt = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceServerService/GetWorkspaceServerPrompt',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.GetWorkspaceServerPromptRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.GetWorkspaceServerPromptResponse.FromString,
+                _registered_method=True)
 
 
 class WorkspaceServerServiceServicer:
-    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, and trust them.
+    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, trust them, and refer to what they offer.
     """
 
     def ListWorkspaceServers(self, request, context):
@@ -77,6 +97,34 @@ class WorkspaceServerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListWorkspaceServerResources(self, request, context):
+        """List the resources of a trusted server, which is started for that if it does not run.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadWorkspaceServerResource(self, request, context):
+        """Read a resource of a trusted server.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWorkspaceServerPrompts(self, request, context):
+        """List the prompts of a trusted server, which is started for that if it does not run.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetWorkspaceServerPrompt(self, request, context):
+        """Get a prompt of a trusted server with arguments filled in.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkspaceServerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -95,6 +143,26 @@ def add_WorkspaceServerServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.UntrustWorkspaceServerRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.UntrustWorkspaceServerResponse.SerializeToString,
             ),
+            'ListWorkspaceServerResources': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWorkspaceServerResources,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerResourcesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerResourcesResponse.SerializeToString,
+            ),
+            'ReadWorkspaceServerResource': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadWorkspaceServerResource,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ReadWorkspaceServerResourceRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ReadWorkspaceServerResourceResponse.SerializeToString,
+            ),
+            'ListWorkspaceServerPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWorkspaceServerPrompts,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerPromptsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerPromptsResponse.SerializeToString,
+            ),
+            'GetWorkspaceServerPrompt': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWorkspaceServerPrompt,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.GetWorkspaceServerPromptRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.GetWorkspaceServerPromptResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'parley.api.workspace.v1.WorkspaceServerService', rpc_method_handlers)
@@ -104,7 +172,7 @@ def add_WorkspaceServerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class WorkspaceServerService:
-    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, and trust them.
+    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, trust them, and refer to what they offer.
     """
 
     @staticmethod
@@ -178,6 +246,114 @@ class WorkspaceServerService:
             '/parley.api.workspace.v1.WorkspaceServerService/UntrustWorkspaceServer',
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.UntrustWorkspaceServerRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.UntrustWorkspaceServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWorkspaceServerResources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceServerService/ListWorkspaceServerResources',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerResourcesRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerResourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadWorkspaceServerResource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceServerService/ReadWorkspaceServerResource',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ReadWorkspaceServerResourceRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ReadWorkspaceServerResourceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWorkspaceServerPrompts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceServerService/ListWorkspaceServerPrompts',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerPromptsRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.ListWorkspaceServerPromptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWorkspaceServerPrompt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceServerService/GetWorkspaceServerPrompt',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.GetWorkspaceServerPromptRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__server__service__pb2.GetWorkspaceServerPromptResponse.FromString,
             options,
             channel_credentials,
             insecure,

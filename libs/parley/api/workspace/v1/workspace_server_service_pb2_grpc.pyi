@@ -12,7 +12,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class WorkspaceServerServiceStub:
-    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, and trust them."""
+    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, trust them, and refer to what they offer."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListWorkspaceServers: _aio.UnaryUnaryMultiCallable[_workspace_server_service_pb2.ListWorkspaceServersRequest, _workspace_server_service_pb2.ListWorkspaceServersResponse]
@@ -21,9 +21,17 @@ class WorkspaceServerServiceStub:
     """Trust the definition of a server: turns of the workspace's chats start it and offer its tools. Another definition of the same name is not trusted."""
     UntrustWorkspaceServer: _aio.UnaryUnaryMultiCallable[_workspace_server_service_pb2.UntrustWorkspaceServerRequest, _workspace_server_service_pb2.UntrustWorkspaceServerResponse]
     """Trust a server no longer, and stop it."""
+    ListWorkspaceServerResources: _aio.UnaryUnaryMultiCallable[_workspace_server_service_pb2.ListWorkspaceServerResourcesRequest, _workspace_server_service_pb2.ListWorkspaceServerResourcesResponse]
+    """List the resources of a trusted server, which is started for that if it does not run."""
+    ReadWorkspaceServerResource: _aio.UnaryUnaryMultiCallable[_workspace_server_service_pb2.ReadWorkspaceServerResourceRequest, _workspace_server_service_pb2.ReadWorkspaceServerResourceResponse]
+    """Read a resource of a trusted server."""
+    ListWorkspaceServerPrompts: _aio.UnaryUnaryMultiCallable[_workspace_server_service_pb2.ListWorkspaceServerPromptsRequest, _workspace_server_service_pb2.ListWorkspaceServerPromptsResponse]
+    """List the prompts of a trusted server, which is started for that if it does not run."""
+    GetWorkspaceServerPrompt: _aio.UnaryUnaryMultiCallable[_workspace_server_service_pb2.GetWorkspaceServerPromptRequest, _workspace_server_service_pb2.GetWorkspaceServerPromptResponse]
+    """Get a prompt of a trusted server with arguments filled in."""
 
 class WorkspaceServerServiceServicer:
-    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, and trust them."""
+    """Lets the owner of a chat see the MCP servers that the `.mcp.json` of its workspace defines, trust them, and refer to what they offer."""
 
     def ListWorkspaceServers(
         self,
@@ -45,5 +53,33 @@ class WorkspaceServerServiceServicer:
         context: _aio.ServicerContext[_workspace_server_service_pb2.UntrustWorkspaceServerRequest, _abc.Awaitable[_workspace_server_service_pb2.UntrustWorkspaceServerResponse]],
     ) -> _abc.Awaitable[_workspace_server_service_pb2.UntrustWorkspaceServerResponse]:
         """Trust a server no longer, and stop it."""
+
+    def ListWorkspaceServerResources(
+        self,
+        request: _workspace_server_service_pb2.ListWorkspaceServerResourcesRequest,
+        context: _aio.ServicerContext[_workspace_server_service_pb2.ListWorkspaceServerResourcesRequest, _abc.Awaitable[_workspace_server_service_pb2.ListWorkspaceServerResourcesResponse]],
+    ) -> _abc.Awaitable[_workspace_server_service_pb2.ListWorkspaceServerResourcesResponse]:
+        """List the resources of a trusted server, which is started for that if it does not run."""
+
+    def ReadWorkspaceServerResource(
+        self,
+        request: _workspace_server_service_pb2.ReadWorkspaceServerResourceRequest,
+        context: _aio.ServicerContext[_workspace_server_service_pb2.ReadWorkspaceServerResourceRequest, _abc.Awaitable[_workspace_server_service_pb2.ReadWorkspaceServerResourceResponse]],
+    ) -> _abc.Awaitable[_workspace_server_service_pb2.ReadWorkspaceServerResourceResponse]:
+        """Read a resource of a trusted server."""
+
+    def ListWorkspaceServerPrompts(
+        self,
+        request: _workspace_server_service_pb2.ListWorkspaceServerPromptsRequest,
+        context: _aio.ServicerContext[_workspace_server_service_pb2.ListWorkspaceServerPromptsRequest, _abc.Awaitable[_workspace_server_service_pb2.ListWorkspaceServerPromptsResponse]],
+    ) -> _abc.Awaitable[_workspace_server_service_pb2.ListWorkspaceServerPromptsResponse]:
+        """List the prompts of a trusted server, which is started for that if it does not run."""
+
+    def GetWorkspaceServerPrompt(
+        self,
+        request: _workspace_server_service_pb2.GetWorkspaceServerPromptRequest,
+        context: _aio.ServicerContext[_workspace_server_service_pb2.GetWorkspaceServerPromptRequest, _abc.Awaitable[_workspace_server_service_pb2.GetWorkspaceServerPromptResponse]],
+    ) -> _abc.Awaitable[_workspace_server_service_pb2.GetWorkspaceServerPromptResponse]:
+        """Get a prompt of a trusted server with arguments filled in."""
 
 def add_WorkspaceServerServiceServicer_to_server(servicer: WorkspaceServerServiceServicer, server: _aio.Server) -> None: ...

@@ -18,9 +18,16 @@ import { useUploads } from "../uploads/pending.ts";
 import { onReference, type Reference } from "./references.ts";
 import { meaningOfEnter, sendKey } from "./send-key.ts";
 import { useServerReferences } from "./server-references.ts";
+<<<<<<< HEAD
 import { skillsFor, withSkill } from "../skills/mentions.ts";
 import { useSkills } from "../skills/offered.ts";
 import { isLong } from "../uploads/upload.ts";
+=======
+import { skillsFor, withSkill } from "./skill-mentions.ts";
+import { useSkills } from "./skills.ts";
+import { isLong } from "./uploads.ts";
+import { useWorkspaceReferences } from "./workspace-references.ts";
+>>>>>>> b-4
 
 export interface Command {
   name: string;
@@ -74,7 +81,10 @@ export function Composer(props: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const hidden = countHidden(draft.text);
   const sends = useSyncExternalStore(sendKey.subscribe, sendKey.get);
-  const { prompts, resources } = useServerReferences(props.selection, draft.text);
+  const ofServers = useServerReferences(props.selection, draft.text);
+  const ofWorkspace = useWorkspaceReferences(props.chatId, draft.text);
+  const prompts = [...ofServers.prompts, ...ofWorkspace.prompts];
+  const resources = [...ofServers.resources, ...ofWorkspace.resources];
   const { skills, isLoading } = useSkills(props.chatId, draft.text);
   const fitting = skillsFor(draft.text, skills).map((each): Offer => ({
     group: each.isOfWorkspace ? "Skills of the workspace" : "Your skills",

@@ -5,9 +5,9 @@ import { isUsed, type Selection, type Server, stateOf } from "../mcp/selection.t
 import { servers } from "../mcp/servers.ts";
 import { fileName, MENTION, type Prompt, type Resource } from "./mentions.ts";
 
-const READ_AGAIN_MS = 60_000;
+export const READ_AGAIN_MS = 60_000;
 
-interface Content {
+export interface Content {
   type: string;
   text?: string;
   data?: string;
@@ -34,7 +34,7 @@ function promptsOf(server: Server) {
       return items.map((each) => ({
         name: `${server.slug}:${each.name}`,
         hint: each.description || each.title,
-        arguments: each.arguments.toSorted((a, b) => Number(b.is_required) - Number(a.is_required)).map((given) => given.name),
+        arguments: argumentNames(each.arguments),
         fill: async (given) => {
           const body = { name: each.name, arguments: given };
           const filled = await answered(api.POST("/api/v1/mcp/servers/{server_id}/prompts/get", { params: { path }, body }));
@@ -68,8 +68,13 @@ function resourcesOf(server: Server) {
   });
 }
 
+/** The names of a prompt's arguments, those that have to be given first. */
+export function argumentNames(given: readonly { name: string; is_required: boolean }[]): string[] {
+  return given.toSorted((a, b) => Number(b.is_required) - Number(a.is_required)).map((each) => each.name);
+}
+
 /** The contents of a resource as one file; several texts follow each other. */
-function asFile(uri: string, contents: readonly Content[]): File {
+export function asFile(uri: string, contents: readonly Content[]): File {
   const data = contents.find((each) => each.data !== undefined);
   const texts = contents.filter((each) => each.text !== undefined);
   if (texts.length === 0 && data) {

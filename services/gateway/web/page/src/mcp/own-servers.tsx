@@ -9,9 +9,39 @@ import { Loaded } from "../forms/loaded.tsx";
 import { Empty } from "../ui/states.tsx";
 import { ConnectButton } from "./login.tsx";
 import { type Server, stateOf } from "./selection.ts";
-import { refreshServers, servers } from "./servers.ts";
+import { logins, refreshServers, servers } from "./servers.ts";
 
 export default function OwnServersSection() {
+  return (
+    <>
+      <UsableServers />
+      <LostLogins />
+    </>
+  );
+}
+
+/** Logins at servers that are switched off or not for this user any more: they can only be given up. */
+function LostLogins() {
+  const lost = (useQuery(logins).data?.items ?? []).filter((each) => !each.is_usable);
+  if (lost.length === 0) return null;
+  return (
+    <section className="cards" aria-label="Logins at servers that you may no longer use">
+      {lost.map((each) => (
+        <section key={each.server_id} className="card" aria-label={each.display_name}>
+          <header className="card-head">
+            <h3 className="section-part-title">{each.display_name}</h3>
+            <span className="badge is-warn">no longer usable</span>
+          </header>
+          <div className="table-actions">
+            <DisconnectButton id={each.server_id} name={each.display_name} />
+          </div>
+        </section>
+      ))}
+    </section>
+  );
+}
+
+function UsableServers() {
   return (
     <Loaded query={useQuery(servers)} what="list of MCP servers">
       {({ items }) => {
@@ -42,20 +72,24 @@ function OwnServer({ server }: { server: Server }) {
       {server.user_values.length > 0 && <OwnValues server={server} />}
       <div className="table-actions">
         <ConnectButton server={server} />
-        {hasLogin && (
-          <ConfirmButton
-            label="Disconnect"
-            title={`Disconnect ${server.display_name}?`}
-            text="Your login is deleted here and revoked there. Chats can no longer use its tools for you."
-            done="The login is deleted."
-            onConfirm={async () => {
-              await answered(api.DELETE("/api/v1/mcp/servers/{server_id}/login", { params: { path: { server_id: server.id } } }));
-              await refreshServers();
-            }}
-          />
-        )}
+        {hasLogin && <DisconnectButton id={server.id} name={server.display_name} />}
       </div>
     </section>
+  );
+}
+
+function DisconnectButton({ id, name }: { id: string; name: string }) {
+  return (
+    <ConfirmButton
+      label="Disconnect"
+      title={`Disconnect ${name}?`}
+      text="Your login is deleted here and revoked there. Chats can no longer use its tools for you."
+      done="The login is deleted."
+      onConfirm={async () => {
+        await answered(api.DELETE("/api/v1/mcp/servers/{server_id}/login", { params: { path: { server_id: id } } }));
+        await refreshServers();
+      }}
+    />
   );
 }
 

@@ -11,6 +11,12 @@ export const servers = queryOptions({
   queryFn: ({ signal }) => answered(api.GET("/api/v1/mcp/servers", { params: { query: PAGE }, signal })),
 });
 
+/** One's own logins, also at servers that one may no longer use. */
+export const logins = queryOptions({
+  queryKey: ["mcp", "logins"],
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/mcp/logins", { signal })),
+});
+
 export async function refreshServers(): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["mcp"] });
 }

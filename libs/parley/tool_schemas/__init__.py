@@ -1,0 +1,13 @@
+"""Schemas of the arguments of tools, as providers of models accept them."""
+
+from parley.tool_schemas.argument_names import original_arguments
+from parley.tool_schemas.dialects import SchemaDialect, check_schema, normalised
+from parley.tool_schemas.references import SchemaUnusable
+
+__all__ = [
+    "SchemaDialect",
+    "SchemaUnusable",
+    "check_schema",
+    "normalised",
+    "original_arguments",
+]
