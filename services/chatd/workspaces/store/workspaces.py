@@ -9,12 +9,8 @@ from contextlib import suppress
 
 import asyncpg
 
-<<<<<<< HEAD
-from chatd.chats.domain.errors import FenceLost
-from chatd.chats.store.workspace_moves import require_rest
-=======
 from chatd.chats.store.owner_claims import hold_claim
->>>>>>> b-2
+from chatd.chats.store.workspace_moves import require_rest
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId, WorkerId
 from chatd.primitives.store.audit_outbox import record_event

@@ -18,16 +18,10 @@ import { useUploads } from "../uploads/pending.ts";
 import { onReference, type Reference } from "./references.ts";
 import { meaningOfEnter, sendKey } from "./send-key.ts";
 import { useServerReferences } from "./server-references.ts";
-<<<<<<< HEAD
 import { skillsFor, withSkill } from "../skills/mentions.ts";
 import { useSkills } from "../skills/offered.ts";
 import { isLong } from "../uploads/upload.ts";
-=======
-import { skillsFor, withSkill } from "./skill-mentions.ts";
-import { useSkills } from "./skills.ts";
-import { isLong } from "./uploads.ts";
 import { useWorkspaceReferences } from "./workspace-references.ts";
->>>>>>> b-4
 
 export interface Command {
   name: string;
