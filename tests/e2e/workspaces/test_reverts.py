@@ -105,7 +105,7 @@ async def test_an_edit_with_files_is_undone_with_what_its_turn_changed(stack: Lo
 
     third = "printf '\\000three' > binary; echo 3 > third; rm gone"
     edit = {"content": [{"type": "text", "text": f"run: {third}"}], "restore_files": True}
-    edited = await asked(client, 200, "PATCH", f"{path}/messages/{second}", edit)
+    edited = await asked(client, 202, "PATCH", f"{path}/messages/{second}", edit)
     await at_rest(client, path)
     after = await shown(client, path)
     assert "third" in after
