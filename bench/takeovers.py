@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", default=["one", "two", "everything"])
     parser.add_argument("--chats", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--within-s", type=float, default=210.0)
+    parser.add_argument("--within-s", type=float, default=180.0)
     given = parser.parse_args()
     share_s = given.within_s / len(given.cases)
 

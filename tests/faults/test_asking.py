@@ -92,7 +92,7 @@ def variants(*commands: str) -> Iterator[object]:
 
 
 @pytest.mark.row("A37")
-@pytest.mark.parametrize(("kind", "point"), variants("SuspendCall", "EnterRequiresAction"))
+@pytest.mark.parametrize(("kind", "point"), tuple(variants("SuspendCall", "EnterRequiresAction")))
 async def test_a37_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
@@ -113,7 +113,7 @@ async def test_a37_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
 
 
 @pytest.mark.row("A37")
-@pytest.mark.parametrize(("kind", "point"), variants("AnswerAction", "SubmitToolResults"))
+@pytest.mark.parametrize(("kind", "point"), tuple(variants("AnswerAction", "SubmitToolResults")))
 async def test_a37_an_answer_whose_process_is_killed_is_stored_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
