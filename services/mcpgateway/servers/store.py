@@ -126,6 +126,7 @@ class Servers:
             RequestIdReused: The request id came with another body before.
             ServerNotFound: The same request created it, and it was deleted since.
         """
+        change: NewChange | None = None
         try:
             async with self._database.transaction() as connection:
                 earlier = await _remember(connection, request, server_id)
@@ -138,8 +139,8 @@ class Servers:
             if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
                 raise SlugTaken(settings.slug) from error
             raise
-        if earlier is not None:
-            return await self.get(earlier)
+        if change is None:
+            return await self.get(earlier or server_id)
         change.log()
         return change.server
 
