@@ -379,7 +379,6 @@ async def _remember(
     return ServerId(row.server_id)
 
 
-# May run: administrator.
 async def _record(connection: AsyncConnection, action: AuditAction, change: NewChange) -> None:
     event = AuditEvent(action, change.server.id)
     await connection.exec_driver_sql(insert_statement(SCHEMA), arguments_of(event))
