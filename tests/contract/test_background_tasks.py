@@ -13,9 +13,11 @@ NO_SERVICES = (
     "libs/parley/testing/scaletest",
     "libs/parley/cli",
 )
-# Contexts for the length of one call, and the one server of a process, whose failure must end it.
+# Contexts for the length of one call or of one session, whose owner records the failure, and the
+# one server of a process, whose failure must end it.
 ALLOWED = {
     "services/gateway/http/server.py",
+    "services/mcpgateway/client/sse_transport.py",
     "services/toolrunner/egress/relay.py",
 }
 

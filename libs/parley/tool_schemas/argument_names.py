@@ -83,9 +83,9 @@ def _restored(value: Any, schema: Any, root: Any, budget: Budget) -> Any:
     for properties in _objects(schema, root, budget, frozenset()):
         known = {**properties, **known}
         originals = {safe: name for name, safe in safe_names(properties).items()} | originals
-    restored = {}
+    restored: dict[str, Any] = {}
     for name, inner in value.items():
-        original = name if name in known else originals.get(name, name)
+        original = name if name in known else originals.get(str(name), str(name))
         place = name if original in value else original
         restored[place] = _restored(inner, known.get(place), root, budget)
     return restored

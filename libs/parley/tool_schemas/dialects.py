@@ -140,8 +140,9 @@ class _Normaliser:
         self, schema: dict[str, Any], active: frozenset[str], depth: int
     ) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        properties = schema.get("properties")
-        names = safe_names(properties) if isinstance(properties, dict) else {}
+        given = schema.get("properties")
+        properties: dict[str, Any] = given if isinstance(given, dict) else {}
+        names = safe_names(properties)
 
         def inner(value: object) -> dict[str, Any]:
             return self._schema(value, active, depth + 1)

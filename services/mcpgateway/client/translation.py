@@ -53,9 +53,10 @@ logger = logging.getLogger(__name__)
 
 def usable_tool(tool: ProtocolTool) -> Tool | None:
     """Convert a tool; None if its name or schemas cannot be given to models."""
+    schemas: list[bytes] = []
     try:
         schema = {"type": "object", **visible_schema(tool.input_schema)}
-        schemas = [canonical_json(schema)]
+        schemas.append(canonical_json(schema))
         if tool.output_schema is not None:
             schemas.append(canonical_json(visible_schema(tool.output_schema)))
         is_usable = (

@@ -126,6 +126,7 @@ class Servers:
             RequestIdReused: The request id came with another body before.
             ServerNotFound: The same request created it, and it was deleted since.
         """
+        change: NewChange | None = None
         try:
             async with self._database.transaction() as connection:
                 earlier = await _remember(connection, request, server_id)
@@ -138,8 +139,8 @@ class Servers:
             if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
                 raise SlugTaken(settings.slug) from error
             raise
-        if earlier is not None:
-            return await self.get(earlier)
+        if change is None:
+            return await self.get(earlier or server_id)
         change.log()
         return change.server
 
@@ -378,7 +379,6 @@ async def _remember(
     return ServerId(row.server_id)
 
 
-# May run: administrator.
 async def _record(connection: AsyncConnection, action: AuditAction, change: NewChange) -> None:
     event = AuditEvent(action, change.server.id)
     await connection.exec_driver_sql(insert_statement(SCHEMA), arguments_of(event))

@@ -138,8 +138,9 @@ def _message(message: Mapping[str, Any]) -> str:
 
 def _name(entry: Mapping[str, Any]) -> str:
     name = entry.get("name")
-    is_name = isinstance(name, str) and name.isprintable()
-    return name if is_name and len(name) <= NAME_CHARACTERS_MAX else ""
+    if not isinstance(name, str) or not name.isprintable():
+        return ""
+    return name if len(name) <= NAME_CHARACTERS_MAX else ""
 
 
 def _text(content: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Answers of real servers up to the limit of their results, and beyond it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -157,7 +157,7 @@ DISCOVERED = {
 }
 
 
-def _response(request_id: object, result: dict[str, object], kind: str) -> bytes:
+def _response(request_id: object, result: Mapping[str, object], kind: str) -> bytes:
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "result": result})
     if kind == "text/event-stream":
         body = b"event: message\r\ndata: " + body + b"\r\n\r\n"

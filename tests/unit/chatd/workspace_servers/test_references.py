@@ -66,7 +66,8 @@ async def references(processes: EachScripted, *trusted: str) -> AsyncIterator[Se
     async with BackgroundTasks(supervision(clock)) as tasks:
         sessions = ServerSessions(processes, tasks, clock, CountingReducer())
         try:
-            servers = WorkspaceServers(OneDefinition(), store, sessions, clock, [].append)
+            published: list[str] = []
+            servers = WorkspaceServers(OneDefinition(), store, sessions, clock, published.append)
             yield ServerReferences(servers)
         finally:
             sessions.close()
