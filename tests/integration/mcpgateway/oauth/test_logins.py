@@ -101,18 +101,6 @@ async def test_two_users_never_use_each_others_login(lab: LoginLab) -> None:
     assert (await lab.status(ADMIN)).status == server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
 
 
-async def test_calls_with_one_login_do_not_wait_for_each_other(lab: LoginLab) -> None:
-    await lab.log_in()
-    lab.issuer.call_gate.clear()
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
-        calls = [tasks.create_task(lab.call(str(number))) for number in range(5)]
-        # All of them are at the server before the first one is answered.
-        for _ in calls:
-            await lab.issuer.called.acquire()
-        lab.issuer.call_gate.set()
-    assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
-
-
 async def test_a_login_is_completed_once_by_its_user_in_its_browser(lab: LoginLab) -> None:
     stranger = await problem_with(lab.complete(lab.issuer.agree(await lab.begin()), OTHER))
     answer = lab.issuer.agree(await lab.begin(request_id="2"))
@@ -281,3 +269,15 @@ async def test_a_server_that_wants_granted_scopes_for_ever_makes_nobody_connect_
         assert lab.issuer.refusals == before + 1
         assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_CONNECTED
     assert lab.issuer.refreshes == []
+
+
+async def test_calls_with_one_login_do_not_wait_for_each_other(lab: LoginLab) -> None:
+    await lab.log_in()
+    lab.issuer.call_gate.clear()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        calls = [tasks.create_task(lab.call(str(number))) for number in range(5)]
+        # All of them are at the server before the first one is answered.
+        for _ in calls:
+            await lab.issuer.called.acquire()
+        lab.issuer.call_gate.set()
+    assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
