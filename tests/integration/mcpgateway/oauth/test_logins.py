@@ -203,7 +203,7 @@ async def test_a_login_ends_when_what_it_was_made_for_changes_and_not_else(
     oauth |= {"client_id": "one", "revocation_url": f"{issuer}/revoke", "issuer": issuer}
     await update(lab, "begin", "oauth", oauth=oauth)
     kept = {"description": "x", "is_trusted": True, "tool_deny_list": ["secret"]}
-    ended = {
+    ended: dict[str, dict[str, Any]] = {
         "oauth.revocation_url": {"oauth": {"revocation_url": f"{issuer}/other"}},
         "oauth.client_id": {"oauth": {"client_id": "two"}},
         "oauth.token_url": {"oauth": {"token_url": f"{issuer}/token?x=1"}},
