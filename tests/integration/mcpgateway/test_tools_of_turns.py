@@ -15,6 +15,7 @@ from mcpgateway.runtime.catalogues import TTL_S
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.clock import FakeClock
+from parley.postgres import Database
 from parley.rpc import Channels, acting_for
 from support.chatd.tools.kept_files import KeptFiles
 from support.host.ports import free_port
@@ -123,3 +124,24 @@ async def test_a_turn_has_the_tools_of_a_healthy_server_beside_one_refused_and_o
     assert (problems["healthy"], set(problems)) == ("", {"healthy", "refused", "silent"})
     assert "cannot be reached" in problems["refused"]
     assert "did not answer within 2000 ms" in problems["silent"]
+
+
+async def test_a_stored_address_that_cannot_be_read_hides_no_other_server(
+    tmp_path: Path, mcp_database: str, database: Database
+) -> None:
+    async with (
+        everything_server() as every,
+        mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
+    ):
+        await created(gateway, "healthy", every.url)
+        await created(gateway, "unreadable", "https://a.example/mcp")
+        # As one that was stored before addresses were checked like this.
+        await database.pool.execute(
+            "UPDATE mcp.servers SET url = 'https://0177.0.0.1/mcp', version = version + 1 "
+            "WHERE slug = 'unreadable'"
+        )
+        tools = tools_at(gateway)
+        names = {spec.name for spec in await tools.list_tools(CONTEXT)}
+        problems = {report.slug: report.problem for report in await tools.reports(CONTEXT)}
+    assert "healthy__echo" in names
+    assert (problems["healthy"], "its URL cannot be used" in problems["unreadable"]) == ("", True)

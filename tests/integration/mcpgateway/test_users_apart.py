@@ -36,6 +36,7 @@ USERS = {
 #: Who the users are at the authorization server.
 SUBJECTS = {"alice": MEMBER, "bob": OTHER}
 RENEWED_EVERY = 50
+LOGIN_CALLS = 600
 AT_ONCE = 4
 
 
@@ -152,7 +153,7 @@ async def test_two_users_under_load_use_their_own_logins_only(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     caplog.set_level(logging.INFO, logger="grpc")
-    calls = CALLS_FULL_SIZE if request.config.getoption("--full-size") else CALLS
+    calls = CALLS_FULL_SIZE if request.config.getoption("--full-size") else LOGIN_CALLS
     each = calls // (len(SUBJECTS) * AT_ONCE)
     async with (
         fake_authorization_server() as issuer,

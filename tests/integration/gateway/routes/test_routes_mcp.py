@@ -1,6 +1,6 @@
 """MCP servers over HTTP: a real gateway before a real mcpgateway and a real MCP server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -268,8 +268,12 @@ async def test_members_see_neither_clients_nor_endpoints_nor_scopes_nor_headers(
         "revocation_url": "https://hidden-issuer.example/revoke",
         "scopes": ["hidden-scope"],
     }
-    with_oauth = {"slug": "one", "auth_kind": "oauth2", "oauth": oauth}
-    with_key = {"slug": "two", "auth_kind": "api_key", "api_key_header": "X-Hidden-Header"}
+    with_oauth: dict[str, Any] = {"slug": "one", "auth_kind": "oauth2", "oauth": oauth}
+    with_key: dict[str, Any] = {
+        "slug": "two",
+        "auth_kind": "api_key",
+        "api_key_header": "X-Hidden-Header",
+    }
     credentials = [{"oauth_client_secret": SECRET}, {"api_key": SECRET}]
     for settings, secret in zip((with_oauth, with_key), credentials, strict=True):
         body = {
@@ -312,7 +316,7 @@ async def test_a_patch_keeps_secrets_an_empty_text_clears_and_another_kind_clear
     made = (await whole.admin.request("POST", SERVERS, body)).json()
     path = f"{SERVERS}/{made['id']}"
 
-    async def patched(change: dict[str, object]) -> dict[str, Any]:
+    async def patched(change: Mapping[str, object]) -> dict[str, Any]:
         reply = await whole.admin.request("PATCH", path, change)
         assert reply.status == 200, reply.body
         found: dict[str, Any] = reply.json()

@@ -75,8 +75,8 @@ async def test_a_server_that_fails_again_and_again_costs_the_sessions_of_others_
         failing = await enter(failing_server())
         sessions = await enter(Sessions.open(Policy.parse("127.0.0.0/8"), supervision()))
         targets = [
-            a_target(a_server(f"01900000-0000-7000-8000-{number:012}", url=server.url))
-            for number, server in enumerate([*well, failing])
+            a_target(a_server(f"01900000-0000-7000-8000-{number:012}", url=url))
+            for number, url in enumerate([*(server.url for server in well), failing.url])
         ]
         reasons = list[Reason]()
         for _ in range(ROUNDS):

@@ -135,7 +135,9 @@ async def test_no_request_of_any_kind_is_sent_to_an_address_inside(address: str)
                 refused = await send()
                 match kind:
                     case "connection":
-                        assert (kind, refused) == (kind, Reason.ADDRESS_BLOCKED)
+                        # What is no address at all is not even looked up.
+                        blocked = (Reason.ADDRESS_BLOCKED, Reason.MISCONFIGURED)
+                        assert (kind, refused in blocked) == (kind, True)
                     case "revoke":
                         assert (kind, refused) == (kind, Revocation.FAILED)
                     case _:

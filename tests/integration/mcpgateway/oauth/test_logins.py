@@ -101,18 +101,6 @@ async def test_two_users_never_use_each_others_login(lab: LoginLab) -> None:
     assert (await lab.status(ADMIN)).status == server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
 
 
-async def test_calls_with_one_login_do_not_wait_for_each_other(lab: LoginLab) -> None:
-    await lab.log_in()
-    lab.issuer.call_gate.clear()
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
-        calls = [tasks.create_task(lab.call(str(number))) for number in range(5)]
-        # All of them are at the server before the first one is answered.
-        for _ in calls:
-            await lab.issuer.called.acquire()
-        lab.issuer.call_gate.set()
-    assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
-
-
 async def test_a_login_is_listed_and_given_up_after_access_to_the_server_was_lost(
     lab: LoginLab,
 ) -> None:
@@ -240,7 +228,7 @@ async def test_a_login_ends_when_what_it_was_made_for_changes_and_not_else(
     oauth |= {"client_id": "one", "revocation_url": f"{issuer}/revoke", "issuer": issuer}
     await update(lab, "begin", "oauth", oauth=oauth)
     kept = {"description": "x", "is_trusted": True, "tool_deny_list": ["secret"]}
-    ended = {
+    ended: dict[str, dict[str, Any]] = {
         "oauth.revocation_url": {"oauth": {"revocation_url": f"{issuer}/other"}},
         "oauth.client_id": {"oauth": {"client_id": "two"}},
         "oauth.token_url": {"oauth": {"token_url": f"{issuer}/token?x=1"}},
@@ -306,3 +294,15 @@ async def test_a_server_that_wants_granted_scopes_for_ever_makes_nobody_connect_
         assert lab.issuer.refusals == before + 1
         assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_CONNECTED
     assert lab.issuer.refreshes == []
+
+
+async def test_calls_with_one_login_do_not_wait_for_each_other(lab: LoginLab) -> None:
+    await lab.log_in()
+    lab.issuer.call_gate.clear()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        calls = [tasks.create_task(lab.call(str(number))) for number in range(5)]
+        # All of them are at the server before the first one is answered.
+        for _ in calls:
+            await lab.issuer.called.acquire()
+        lab.issuer.call_gate.set()
+    assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
