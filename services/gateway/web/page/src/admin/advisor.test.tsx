@@ -44,7 +44,12 @@ async function open(): Promise<void> {
       </StrictMode>,
     ),
   );
-  await vi.waitFor(() => expect(fields().options).toContain("Large · Maker"));
+  await settled(() => expect(fields().options).toContain("Large · Maker"));
+}
+
+/** Wait until something holds, with all updates of React in between. */
+async function settled(check: () => void): Promise<void> {
+  await act(async () => vi.waitFor(check));
 }
 
 async function close(): Promise<void> {
@@ -82,7 +87,7 @@ test("the settings of the advisor are saved, and read back when the section is o
   await set(tokens!, "900");
   await set(canvas.querySelector("select")!, "m1");
   await act(async () => canvas.querySelector<HTMLButtonElement>("button[type=submit]")!.click());
-  await vi.waitFor(() => expect(stored).toMatchObject({ enabled: true, uses_per_turn_max: 2, output_tokens_max: 900, model_id: "m1" }));
+  await settled(() => expect(stored).toMatchObject({ enabled: true, uses_per_turn_max: 2, output_tokens_max: 900, model_id: "m1" }));
   await close();
   requests = [];
   await open();
