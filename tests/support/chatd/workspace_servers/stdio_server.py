@@ -167,7 +167,7 @@ def main(behaviour: str) -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("method") == "initialize":
-            offered = {"resources": {}, "prompts": {}}
+            offered: dict[str, object] = {"resources": {}, "prompts": {}}
             send(
                 id=message["id"],
                 result={"instructions": "Be\u202e brief.", "capabilities": offered},
