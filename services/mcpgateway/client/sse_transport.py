@@ -48,7 +48,7 @@ async def sse_transport(
         event_bytes_max: How large an event may be.
 
     Raises:
-        httpx2.HTTPError: The stream cannot be opened, or ended.
+        httpx2.HTTPError: The stream cannot be opened.
     """
     async with http, sse_within_origin(http, url, max_event_size=event_bytes_max) as source:
         source.response.raise_for_status()
@@ -83,7 +83,7 @@ async def _receive(
     answers: Answers,
     exchanges: dict[RequestId, Exchange],
 ) -> None:
-    """Pass answers on until the stream ends, which ends the session."""
+    """Pass answers on until the stream ends; then no more can come, and open calls fail at once."""
     try:
         async for event in events:
             if event.event != "message" or not event.data:
@@ -100,8 +100,10 @@ async def _receive(
         # The event does not say in time which request it answers.
         for exchange in exchanges.values():
             exchange.fail(error)
-        raise
-    raise httpx2.RemoteProtocolError("the event stream ended")
+    except httpx2.TransportError as error:
+        await answers.send(error)
+    finally:
+        await answers.aclose()
 
 
 class _Poster:
