@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
+
+from chatd.workspace_servers.domain.state import ServerFailed
 from chatd.workspace_servers.domain.tools import visible
 
 ENTRIES_MAX: Final = 1000
@@ -17,6 +20,8 @@ LINE_CHARACTERS_MAX: Final = 2048
 ARGUMENTS_MAX: Final = 32
 CONTENTS_MAX: Final = 64
 PROMPT_BYTES_MAX: Final = 65536
+#: Below the largest message of gRPC, which has other fields too.
+CONTENT_JSON_BYTES_MAX: Final = 3 * 1024 * 1024
 CUT: Final = " [cut]"
 _LINES: Final = ("uri", "name", "title", "description", "mimeType")
 
@@ -96,6 +101,19 @@ def resource_contents(result: Mapping[str, Any]) -> list[dict[str, str]]:
     contents = result.get("contents")
     found = contents[:CONTENTS_MAX] if isinstance(contents, list) else []
     return [_content(each) for each in found if isinstance(each, dict)]
+
+
+def content_json(contents: Sequence[Mapping[str, str]]) -> str:
+    """Return the contents of a resource as they are sent.
+
+    Raises:
+        ServerFailed: They are too large for that.
+    """
+    encoded = msgspec.json.encode(contents)
+    if len(encoded) > CONTENT_JSON_BYTES_MAX:
+        size = f"{CONTENT_JSON_BYTES_MAX // 1024 // 1024} MiB"
+        raise ServerFailed(f"the resource is larger than {size}; refer to a smaller one")
+    return encoded.decode()
 
 
 def filled_prompt(result: Mapping[str, Any]) -> FilledPrompt:

@@ -1,15 +1,22 @@
 """Resources and prompts of workspace servers, which say what they want."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.profile import ModelChoice
+from chatd.models.store.catalogue import ChatFacts
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.workspace_servers.domain.definition import Definitions, ServerDefinition
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.references import (
     ARGUMENTS_MAX,
+    CONTENT_JSON_BYTES_MAX,
     ENTRIES_MAX,
     LISTING_CHARACTERS_MAX,
     PROMPT_BYTES_MAX,
@@ -27,16 +34,29 @@ from chatd.workspace_servers.domain.state import ServerFailed, WorkspaceServerNo
 from chatd.workspace_servers.engine.references import ServerReferences
 from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspace_servers.engine.sessions import ServerSessions
+from chatd.workspace_servers.rpc.servicer import ServerPorts, WorkspaceServerServicer
 from chatd.workspaces.domain.ports import WorkspaceLocation
+from parley.api.workspace.v1 import workspace_server_service_pb2 as api
+from parley.identity import Caller, Role, ServiceName, User, UserId
+from parley.rpc import Address, Channels
+from parley.rpc.call import SERVED_CALL, ServedCall
 from parley.tasks import BackgroundTasks
 from support.chatd.workspace_servers.counting_reducer import CountingReducer
 from support.chatd.workspace_servers.in_memory_trust import InMemoryTrustedServers
-from support.chatd.workspace_servers.scripted_server import EachScripted
+from support.chatd.workspace_servers.scripted_server import Answers, EachScripted
+from support.chatd.workspaces.fixed_locator import FixedLocator
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
 from support.host.supervised import supervision
 from support.host.virtual_time import LoopClock, in_virtual_time
 
 PLACE = ServerPlace(CHAT, ANN, WorkspaceLocation("node:1", CHAT), is_read_only=False)
+CALLER = Caller(
+    service=ServiceName.GATEWAY,
+    user=User(UserId(ANN.id), Role.MEMBER),
+    scopes=frozenset(),
+    token_id=None,
+    name="gateway",
+)
 OFFERS: dict[str, dict[str, Any]] = {
     "initialize": {"capabilities": {"resources": {}, "prompts": {}}},
     "tools/list": {"tools": []},
@@ -60,6 +80,28 @@ def offers(message: dict[str, Any]) -> dict[str, Any] | None:
         listed = {"resources": [{"uri": f"memo://{page}"}]}
         return listed if page == 2 else {**listed, "nextCursor": str(page + 1)}
     return OFFERS.get(method)
+
+
+def reads(text: str) -> Answers:
+    """Return the answers of a server with one resource."""
+    contents = {"contents": [{"uri": "memo://a", "text": text}]}
+    return lambda message: {**OFFERS, "resources/read": contents}.get(message["method"])
+
+
+def servicer(servers: WorkspaceServers) -> WorkspaceServerServicer:
+    async def require_owner(chat_id: ChatId, owner_id: OwnerId) -> None:
+        assert (chat_id, owner_id) == (CHAT, ANN.id)
+
+    async def is_shared(chat_id: ChatId) -> bool:
+        return False
+
+    async def facts_of(chat_id: ChatId) -> ChatFacts:
+        return ChatFacts(ModelChoice(), ChatMode.ORDINARY)
+
+    node = Channels((Address.parse("unix:/nowhere"),), lambda _: pytest.fail("asks a node"))
+    return WorkspaceServerServicer(
+        ServerPorts(require_owner, is_shared, FixedLocator(node), servers, facts_of)
+    )
 
 
 @asynccontextmanager
@@ -222,3 +264,19 @@ def test_a_prompt_is_cut_before_it_is_cleaned() -> None:
     text = "\u200b" * PROMPT_BYTES_MAX + "behind"
     filled = filled_prompt({"messages": [{"content": {"type": "text", "text": text}}]})
     assert filled.text == " [cut]"
+
+
+@in_virtual_time
+async def test_a_resource_that_no_answer_can_hold_is_refused() -> None:
+    # Each character has six in JSON.
+    fitting, large = ("\1" * (CONTENT_JSON_BYTES_MAX // 6 - less) for less in (100, 0))
+    request = api.ReadWorkspaceServerResourceRequest(chat_id=CHAT, name="plain", uri="memo://a")
+    SERVED_CALL.set(ServedCall(CALLER, 0.0, "WorkspaceServerService/ReadWorkspaceServerResource"))
+    async with trusted_servers(EachScripted(reads(fitting)), "plain") as servers:
+        answer = await servicer(servers).ReadWorkspaceServerResource(request, cast(Any, None))
+    assert json.loads(answer.content_json)[0]["text"] == fitting
+    async with trusted_servers(EachScripted(reads(large)), "plain") as servers:
+        with pytest.raises(InvalidRequest) as refused:
+            await servicer(servers).ReadWorkspaceServerResource(request, cast(Any, None))
+    assert refused.value.field == "uri"
+    assert "the resource is larger than 3 MiB; refer to a smaller one" in refused.value.problem
