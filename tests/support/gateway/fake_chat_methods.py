@@ -9,7 +9,7 @@ from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
 from parley.rpc import Problem, Refusal, current_caller
-from support.gateway.fake_chatd import FakeChatd
+from support.gateway.fake_chatd import EDIT_REVERT_ID, FakeChatd
 
 VERSION_CONFLICT = Problem(
     grpc.StatusCode.ABORTED, "VERSION_CONFLICT", "Somebody changed it meanwhile."
@@ -141,6 +141,7 @@ class FakeChatMethods(ChatServiceServicer):
             chat=chat,
             dropped_queued_messages=self._fake.queues.pop(request.chat_id, []),
             snapshot_version=chat.versions.snapshot,
+            revert_id=EDIT_REVERT_ID,
         )
 
     async def DeleteQueuedMessage(  # noqa: N802

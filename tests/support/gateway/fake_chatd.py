@@ -13,6 +13,7 @@ from parley.rpc import Problem, Refusal, current_caller
 from support.gateway.fake_files import FakeFiles
 
 QUEUED_ID = "00000000-0000-0000-0000-0000000000aa"
+EDIT_REVERT_ID = "00000000-0000-0000-0000-0000000000ab"
 CHAT_NOT_FOUND = Problem(
     grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
 )

@@ -41,6 +41,8 @@ class ServerTool:
 
 def visible(text: str) -> str:
     """Return a text without characters that a person does not see and a model reads."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
     return "".join(
         each for each in text if each in "\n\t" or unicodedata.category(each) not in _INVISIBLE
     )

@@ -1,13 +1,14 @@
 """Asks workspace servers for what people refer to in messages: resources and prompts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from chatd.workspace_servers.domain import messages
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.references import (
-    ENTRIES_MAX,
+    Entry,
     FilledPrompt,
+    Listing,
     PromptEntry,
     ResourceEntry,
     filled_prompt,
@@ -37,7 +38,7 @@ class ServerReferences:
             ChatError: The definitions cannot be read.
         """
         session = await self._servers.trusted_session(place, name)
-        return listed_resources(await _pages(session, "resources", messages.LIST_RESOURCES))
+        return await _listed(session, "resources", messages.LIST_RESOURCES, listed_resources)
 
     async def prompts(self, place: ServerPlace, name: str) -> tuple[PromptEntry, ...]:
         """Return the prompts of a server; none if it has no prompts.
@@ -48,7 +49,7 @@ class ServerReferences:
             ChatError: The definitions cannot be read.
         """
         session = await self._servers.trusted_session(place, name)
-        return listed_prompts(await _pages(session, "prompts", messages.LIST_PROMPTS))
+        return await _listed(session, "prompts", messages.LIST_PROMPTS, listed_prompts)
 
     async def read(self, place: ServerPlace, name: str, uri: str) -> list[dict[str, str]]:
         """Return the contents of a resource.
@@ -76,20 +77,26 @@ class ServerReferences:
         return filled_prompt(await _asked(session, messages.GET_PROMPT, params))
 
 
-async def _pages(session: ServerSession, what: str, method: str) -> list[Any]:
+async def _listed(
+    session: ServerSession,
+    what: str,
+    method: str,
+    listed: Callable[[Sequence[Any], Listing[Entry]], Listing[Entry]],
+) -> tuple[Entry, ...]:
     """Return the entries of all pages; none if the server does not say that it has such."""
-    entries: list[Any] = []
+    listing: Listing[Entry] = Listing()
     params: dict[str, Any] = {}
     if what not in session.capabilities:
-        return entries
+        return ()
     for _ in range(PAGES_MAX):
         page = await _asked(session, method, params)
-        listed, cursor = page.get(what), page.get("nextCursor")
-        entries += listed if isinstance(listed, list) else []
-        if len(entries) >= ENTRIES_MAX or not isinstance(cursor, str) or not cursor:
+        entries, cursor = page.get(what), page.get("nextCursor")
+        # Page by page: what is not read is not kept.
+        listing = listed(entries if isinstance(entries, list) else [], listing)
+        if listing.is_full or not isinstance(cursor, str) or not cursor:
             break
         params = {"cursor": cursor}
-    return entries
+    return listing.entries
 
 
 async def _asked(session: ServerSession, method: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,8 @@ UNASKED_BYTES_MAX: Final = 16 * 1024 * 1024
 LAST_WORDS_CHARACTERS: Final = 500
 EXITED: Final = messages.EXITED.encode()
 LAST_WORDS_S: Final = 1.0
+#: What a server may say that it has and is asked for then; whatever else it says is not kept.
+CAPABILITIES: Final = ("resources", "prompts")
 STOPPED: Final = "it was stopped"
 UNEXPECTED: Final = "an error of the service ended it; its log has more"
 
@@ -79,7 +81,7 @@ class ServerSession:
     Attributes:
         tools: The tools that it listed.
         instructions: What it says about using it.
-        capabilities: What it says that it has, for example `resources`.
+        capabilities: Those of `CAPABILITIES` that it says that it has.
         ready: Set when its tools are known, or when it has failed.
         failure: Why it ended or never began; empty while it runs.
     """
@@ -194,7 +196,8 @@ class ServerSession:
         if isinstance(said, str):
             self.instructions = visible(said[:INSTRUCTIONS_CHARACTERS_MAX])
         offered = answer.get("capabilities")
-        self.capabilities = frozenset(offered) if isinstance(offered, dict) else frozenset()
+        if isinstance(offered, dict):
+            self.capabilities = frozenset(each for each in CAPABILITIES if each in offered)
         self._write(messages.notification_line(messages.INITIALIZED))
         while True:
             self._is_listing_old.clear()

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import grpc
-import msgspec
 
 from chatd.chats.rpc.methods import with_read_only_errors
 from chatd.content.domain.messages import ChatMode
@@ -16,6 +15,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from chatd.workspace_servers.domain.ports import ServerPlace
+from chatd.workspace_servers.domain.references import content_json
 from chatd.workspace_servers.domain.state import (
     DefinitionChanged,
     ServerFailed,
@@ -140,8 +140,8 @@ class WorkspaceServerServicer(WorkspaceServerServiceServicer):
         place = await self._place_of_mode(request.chat_id, request.name)
         with _failures_of(request.name, "uri"):
             contents = await self._references.read(place, request.name, request.uri)
-        content_json = msgspec.json.encode(contents).decode()
-        return api.ReadWorkspaceServerResourceResponse(content_json=content_json)
+            encoded = content_json(contents)
+        return api.ReadWorkspaceServerResourceResponse(content_json=encoded)
 
     @with_read_only_errors
     async def ListWorkspaceServerPrompts(

@@ -7,7 +7,7 @@ from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.rpc import Problem
 from support.gateway.chats import HELLO, chat_json, last_request, new_chat
-from support.gateway.fake_chatd import QUEUED_ID
+from support.gateway.fake_chatd import EDIT_REVERT_ID, QUEUED_ID
 from support.gateway.stack import GatewayStack
 
 KEY = {"Idempotency-Key": "key-1"}
@@ -260,6 +260,7 @@ async def test_an_edit_replaces_a_message_and_tells_what_went(stack: GatewayStac
             "deleted_message_ids": [1, 2],
             "dropped_queued_messages": [QUEUED_JSON],
             "snapshot_version": 1,
+            "revert_id": EDIT_REVERT_ID,
         },
     )
 

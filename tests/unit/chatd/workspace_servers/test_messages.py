@@ -20,6 +20,7 @@ from chatd.workspace_servers.domain.tools import (
     SCHEMAS_BYTES_MAX,
     listed_tools,
     specs_of,
+    visible,
 )
 
 #: No float holds it.
@@ -94,6 +95,19 @@ def test_no_invisible_character_of_a_definition_is_offered() -> None:
     (spec,) = specs_of("ws_s", "id", listed_tools([entry]), "digest", "generation")
     assert (spec.name, spec.description) == ("ws_s__one", "xy")
     assert json.loads(spec.input_schema_json) == {"type": "object", "title": "z"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("", ""),
+        ("Grüße,\n\tdas reicht.", "Grüße,\n\tdas reicht."),
+        ("a\u00a0b\u2028c", "a\u00a0b\u2028c"),
+        ("a\r\n\u200bb\ud800\ue000", "a\nb"),
+    ],
+)
+def test_what_people_see_of_a_text_is_kept(text: str, seen: str) -> None:
+    assert visible(text) == seen
 
 
 def test_the_schemas_of_a_server_are_bounded_together() -> None:

@@ -1,16 +1,27 @@
 """Resources and prompts of workspace servers, which say what they want."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.profile import ModelChoice
+from chatd.models.store.catalogue import ChatFacts
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.workspace_servers.domain.definition import Definitions, ServerDefinition
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.domain.references import (
+    ARGUMENTS_MAX,
+    CONTENT_JSON_BYTES_MAX,
+    ENTRIES_MAX,
+    LISTING_CHARACTERS_MAX,
     PROMPT_BYTES_MAX,
     FilledPrompt,
+    Listing,
     PromptArgument,
     PromptEntry,
     ResourceEntry,
@@ -23,16 +34,29 @@ from chatd.workspace_servers.domain.state import ServerFailed, WorkspaceServerNo
 from chatd.workspace_servers.engine.references import ServerReferences
 from chatd.workspace_servers.engine.servers import WorkspaceServers
 from chatd.workspace_servers.engine.sessions import ServerSessions
+from chatd.workspace_servers.rpc.servicer import ServerPorts, WorkspaceServerServicer
 from chatd.workspaces.domain.ports import WorkspaceLocation
+from parley.api.workspace.v1 import workspace_server_service_pb2 as api
+from parley.identity import Caller, Role, ServiceName, User, UserId
+from parley.rpc import Address, Channels
+from parley.rpc.call import SERVED_CALL, ServedCall
 from parley.tasks import BackgroundTasks
 from support.chatd.workspace_servers.counting_reducer import CountingReducer
 from support.chatd.workspace_servers.in_memory_trust import InMemoryTrustedServers
-from support.chatd.workspace_servers.scripted_server import EachScripted
+from support.chatd.workspace_servers.scripted_server import Answers, EachScripted
+from support.chatd.workspaces.fixed_locator import FixedLocator
 from support.chatd.workspaces.workspace_calls import ANN, CHAT
 from support.host.supervised import supervision
 from support.host.virtual_time import LoopClock, in_virtual_time
 
-PLACE = ServerPlace(CHAT, ANN, WorkspaceLocation("node:1", "workspace"), is_read_only=False)
+PLACE = ServerPlace(CHAT, ANN, WorkspaceLocation("node:1", CHAT), is_read_only=False)
+CALLER = Caller(
+    service=ServiceName.GATEWAY,
+    user=User(UserId(ANN.id), Role.MEMBER),
+    scopes=frozenset(),
+    token_id=None,
+    name="gateway",
+)
 OFFERS: dict[str, dict[str, Any]] = {
     "initialize": {"capabilities": {"resources": {}, "prompts": {}}},
     "tools/list": {"tools": []},
@@ -58,19 +82,48 @@ def offers(message: dict[str, Any]) -> dict[str, Any] | None:
     return OFFERS.get(method)
 
 
+def reads(text: str) -> Answers:
+    """Return the answers of a server with one resource."""
+    contents = {"contents": [{"uri": "memo://a", "text": text}]}
+    return lambda message: {**OFFERS, "resources/read": contents}.get(message["method"])
+
+
+def servicer(servers: WorkspaceServers) -> WorkspaceServerServicer:
+    async def require_owner(chat_id: ChatId, owner_id: OwnerId) -> None:
+        assert (chat_id, owner_id) == (CHAT, ANN.id)
+
+    async def is_shared(chat_id: ChatId) -> bool:
+        return False
+
+    async def facts_of(chat_id: ChatId) -> ChatFacts:
+        return ChatFacts(ModelChoice(), ChatMode.ORDINARY)
+
+    node = Channels((Address.parse("unix:/nowhere"),), lambda _: pytest.fail("asks a node"))
+    return WorkspaceServerServicer(
+        ServerPorts(require_owner, is_shared, FixedLocator(node), servers, facts_of)
+    )
+
+
 @asynccontextmanager
-async def references(processes: EachScripted, *trusted: str) -> AsyncIterator[ServerReferences]:
+async def trusted_servers(
+    processes: EachScripted, *trusted: str
+) -> AsyncIterator[WorkspaceServers]:
     clock, store = LoopClock(), InMemoryTrustedServers()
     for name in trusted:
-        await store.trust("workspace", name, "digest", ANN.id)
+        await store.trust(PLACE.location.workspace_id, name, "digest", ANN.id)
     async with BackgroundTasks(supervision(clock)) as tasks:
         sessions = ServerSessions(processes, tasks, clock, CountingReducer())
         try:
             published: list[str] = []
-            servers = WorkspaceServers(OneDefinition(), store, sessions, clock, published.append)
-            yield ServerReferences(servers)
+            yield WorkspaceServers(OneDefinition(), store, sessions, clock, published.append)
         finally:
             sessions.close()
+
+
+@asynccontextmanager
+async def references(processes: EachScripted, *trusted: str) -> AsyncIterator[ServerReferences]:
+    async with trusted_servers(processes, *trusted) as servers:
+        yield ServerReferences(servers)
 
 
 @in_virtual_time
@@ -127,10 +180,50 @@ def test_entries_that_are_not_well_formed_are_left_out() -> None:
         {"name": "x" * 129},
         None,
     ]
-    assert listed_resources(resources) == (ResourceEntry("memo://a", "a", "", "", "text/plain"),)
-    assert listed_prompts(prompts) == (
+    assert listed_resources(resources, Listing()).entries == (
+        ResourceEntry("memo://a", "a", "", "", "text/plain"),
+    )
+    assert listed_prompts(prompts, Listing()).entries == (
         PromptEntry("greet", "", "", (PromptArgument("who", "", True),)),
     )
+
+
+def test_a_listing_ends_with_the_entry_that_reaches_the_bound_of_characters() -> None:
+    arguments = [{"name": f"a{n}", "description": "x" * 3000} for n in range(ARGUMENTS_MAX)]
+    prompts = [{"name": f"p{n}", "arguments": arguments} for n in range(20)]
+    first = listed_prompts(prompts[:2], Listing())
+    assert not first.is_full
+    whole = listed_prompts(prompts[2:], first)
+    of_one = whole.characters // len(whole.entries)
+    assert whole.is_full
+    assert whole.characters - of_one < LISTING_CHARACTERS_MAX <= whole.characters
+    assert [each.name for each in whole.entries] == [f"p{n}" for n in range(len(whole.entries))]
+    assert listed_prompts(prompts, whole) == whole
+
+
+def test_characters_and_entries_that_are_left_out_count_for_the_bounds_of_a_listing() -> None:
+    invisible = [{"uri": "memo://a", "title": "\u200b" * 3000} for _ in range(ENTRIES_MAX)]
+    found = listed_resources(invisible, Listing())
+    assert found.is_full
+    assert len(found.entries) < ENTRIES_MAX
+    late = listed_resources([*["none"] * ENTRIES_MAX, {"uri": "memo://a"}], Listing())
+    assert late == Listing()
+
+
+@in_virtual_time
+async def test_a_server_is_asked_for_no_page_after_the_bound_of_characters() -> None:
+    entries = [{"uri": f"memo://{n}", "title": "x" * 2000} for n in range(100)]
+
+    def answered(message: dict[str, Any]) -> dict[str, Any] | None:
+        if message["method"] != "resources/list":
+            return OFFERS.get(message["method"])
+        return {"resources": entries, "nextCursor": "more"}
+
+    processes = EachScripted(answered)
+    async with references(processes, "plain") as found:
+        resources = await found.resources(PLACE, "plain")
+    assert 200 < len(resources) < 300
+    assert [server.requests("resources/list") for server in processes.started] == [3]
 
 
 def test_contents_are_text_or_data_that_can_be_read() -> None:
@@ -165,3 +258,25 @@ def test_a_prompt_is_one_text_without_what_people_do_not_see() -> None:
     long = filled_prompt({"messages": [{"content": {"type": "text", "text": "x" * 70_000}}]})
     assert len(long.text.encode()) == PROMPT_BYTES_MAX
     assert long.text.endswith(" [cut]")
+
+
+def test_a_prompt_is_cut_before_it_is_cleaned() -> None:
+    text = "\u200b" * PROMPT_BYTES_MAX + "behind"
+    filled = filled_prompt({"messages": [{"content": {"type": "text", "text": text}}]})
+    assert filled.text == " [cut]"
+
+
+@in_virtual_time
+async def test_a_resource_that_no_answer_can_hold_is_refused() -> None:
+    # Each character has six in JSON.
+    fitting, large = ("\1" * (CONTENT_JSON_BYTES_MAX // 6 - less) for less in (100, 0))
+    request = api.ReadWorkspaceServerResourceRequest(chat_id=CHAT, name="plain", uri="memo://a")
+    SERVED_CALL.set(ServedCall(CALLER, 0.0, "WorkspaceServerService/ReadWorkspaceServerResource"))
+    async with trusted_servers(EachScripted(reads(fitting)), "plain") as servers:
+        answer = await servicer(servers).ReadWorkspaceServerResource(request, cast(Any, None))
+    assert json.loads(answer.content_json)[0]["text"] == fitting
+    async with trusted_servers(EachScripted(reads(large)), "plain") as servers:
+        with pytest.raises(InvalidRequest) as refused:
+            await servicer(servers).ReadWorkspaceServerResource(request, cast(Any, None))
+    assert refused.value.field == "uri"
+    assert "the resource is larger than 3 MiB; refer to a smaller one" in refused.value.problem
