@@ -2,6 +2,8 @@
 
 import uuid
 
+import pytest
+
 from chatd.chats.domain.commands import FailTurn, FinishRevert
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, TurnError
@@ -108,7 +110,7 @@ async def test_the_reverts_of_a_chat_are_listed_with_what_can_be_undone(
 ACCEPT_PLAN = """
     INSERT INTO chat.chat_actions (id, chat_id, message_id, tool_call_id, tool_name, mcp_server_id,
         kind, arguments, reason, mode, created_at, ended_at, outcome, ended_by, answer)
-    VALUES (gen_random_uuid(), $1, 4, 'plan', 'propose_plan', '', 'plan', '{}', '', 'plan', now(),
+    VALUES (gen_random_uuid(), $1, $2, 'plan', 'propose_plan', '', 'plan', '{}', '', 'plan', now(),
         now(), 'answered', 'ann', '{"accepted": true}')
 """
 
@@ -117,7 +119,7 @@ async def test_going_back_before_an_accepted_plan_is_plan_mode_again_until_it_is
     served: ServedChats,
 ) -> None:
     chat = await asked_twice(served)
-    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id))
+    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id), 4)
 
     reverted = await served.ann.ask(revert_of(chat.id, 3))
     assert reverted.chat.mode == chat_pb2.CHAT_MODE_PLAN
@@ -132,7 +134,7 @@ async def test_a_revert_restores_the_mode_also_if_a_queued_message_chooses_anoth
     served: ServedChats,
 ) -> None:
     chat = await asked_twice(served)
-    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id))
+    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id), 4)
     await served.ann.ask(revert_of(chat.id, 3, restore_files=True))
     await served.ann.send(chat.id, reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH)
 
@@ -320,6 +322,30 @@ async def test_an_edit_with_files_is_undone_with_them(served: ServedChats) -> No
     back = FinishRevert(fence_of(state), REPORT.SerializeToString())
     await served.stores.chats.apply(ChatId(chat.id), back)
     assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("accepted_ids", "mode"),
+    [
+        ((6,), chat_pb2.CHAT_MODE_PLAN),
+        ((4,), chat_pb2.CHAT_MODE_UNSPECIFIED),
+        ((4, 6), chat_pb2.CHAT_MODE_UNSPECIFIED),
+        ((2,), chat_pb2.CHAT_MODE_UNSPECIFIED),
+    ],
+)
+async def test_the_undo_of_an_edit_is_plan_mode_again_unless_an_accepted_plan_comes_back(
+    served: ServedChats, accepted_ids: tuple[int, ...], mode: chat_pb2.ChatMode
+) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3))
+    await served.finish(chat.id, "third")
+    for message_id in accepted_ids:
+        await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id), message_id)
+
+    undone = await served.ann.ask(undo_of(chat.id, edited.revert_id))
+
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+    assert undone.chat.mode == mode
 
 
 async def test_an_edit_after_which_the_chat_went_on_is_not_undone(served: ServedChats) -> None:
