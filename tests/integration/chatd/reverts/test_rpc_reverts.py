@@ -324,6 +324,20 @@ async def test_an_edit_with_files_is_undone_with_them(served: ServedChats) -> No
     assert await message_ids(served, chat.id) == [1, 2, 3, 4]
 
 
+async def test_an_edit_whose_files_could_not_be_restored_is_undone(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3, restore_files=True))
+    failure = FailTurn(fence_of(await served.state(chat.id)), TurnError("no", ErrorKind.GENERIC))
+    await served.stores.chats.apply(ChatId(chat.id), failure)
+    assert await message_ids(served, chat.id) == [1, 2, 5]
+
+    undone = await served.ann.ask(undo_of(chat.id, edited.revert_id))
+
+    assert undone.revert.state == revert_pb2.REVERT_STATE_DONE
+    assert undone.chat.status == chat_pb2.CHAT_STATUS_WAITING
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(
     ("accepted_ids", "mode"),
     [
