@@ -6,6 +6,7 @@ import pytest
 
 from chatd.chats.domain.commands import FailTurn, FinishRevert
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.queries import SELECT_REVERT
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, revert_pb2
@@ -246,6 +247,17 @@ async def test_whom_a_chat_is_shared_with_is_told_that_only_its_owner_reverts_it
     ]
     assert reasons == ["CHAT_READ_ONLY"] * 3
     assert await message_ids(served, chat.id) == [1, 2]
+
+
+async def test_what_supersedes_a_revert_is_found_by_index(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    async with served.pool.acquire() as connection, connection.transaction():
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        query = f"EXPLAIN {SELECT_REVERT}"
+        rows = await connection.fetch(query, uuid.UUID(chat.id), uuid.UUID(int=1))
+    conditions = [row[0].strip() for row in rows if "Index Cond" in row[0]]
+    for later in ("revision > done.version", "revision > done.deleted_version"):
+        assert any(later in each for each in conditions), rows
 
 
 async def test_an_edit_can_restore_files_before_it_runs(served: ServedChats) -> None:
