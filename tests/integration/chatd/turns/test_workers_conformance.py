@@ -11,13 +11,11 @@ import pytest
 from chatd.chats.domain.chat import (
     ChatState,
     Claimed,
-    DoneRevert,
     PendingCall,
     Revert,
     RevertKind,
     Status,
 )
-from chatd.chats.store.chats import PostgresChats
 from chatd.content.domain.tools import PendingKind
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -73,7 +71,6 @@ class World:
     workers: Workers
     insert: Callable[[ChatState, Owner, float], Awaitable[None]]
     end_lease: Callable[[WorkerId], Awaitable[object]]
-    done_reverts: Callable[[ChatId], Awaitable[tuple[DoneRevert, ...]]]
     _numbers: "itertools.count[int]"
 
     async def chat(
@@ -120,21 +117,16 @@ async def world(
             "UPDATE chat.workers SET lease_until = clock_timestamp() WHERE id = $1", worker_id
         )
 
-    async def done_reverts(chat_id: ChatId) -> tuple[DoneRevert, ...]:
-        chats = PostgresChats(pool, lambda state: None, FakeClock())
-        return await chats.done_reverts(chat_id, 2)
-
     workers = PostgresWorkers(pool, Session(chat_database, "test lease"))
     try:
-        yield World(workers, insert, end_lease, done_reverts, itertools.count(1))
+        yield World(workers, insert, end_lease, itertools.count(1))
     finally:
         workers.close()
 
 
 def in_memory() -> World:
     clock = FakeClock(start=SystemClock().now())
-    chats = InMemoryChats()
-    workers = InMemoryWorkers(chats, clock)
+    workers = InMemoryWorkers(InMemoryChats(), clock)
 
     async def insert(state: ChatState, owner: Owner, age_s: float) -> None:
         workers.add(state, owner, clock.now() - timedelta(seconds=age_s))
@@ -142,10 +134,7 @@ def in_memory() -> World:
     async def end_lease(worker_id: WorkerId) -> None:
         workers.rows[worker_id] = replace(workers.rows[worker_id], lease_until=clock.now())
 
-    async def done_reverts(chat_id: ChatId) -> tuple[DoneRevert, ...]:
-        return tuple(chats.chats[chat_id].reverts.values())
-
-    return World(workers, insert, end_lease, done_reverts, itertools.count(1))
+    return World(workers, insert, end_lease, itertools.count(1))
 
 
 @pytest.fixture
@@ -451,33 +440,6 @@ async def test_a_parked_chat_does_not_revert_any_more(world: World, workers: Wor
     (parked,) = await workers.park(ME, 10)
 
     assert (parked.chat_id, parked.status, parked.revert) == (doomed.chat_id, Status.ERROR, None)
-    assert await world.done_reverts(doomed.chat_id) == ()
-
-
-@pytest.mark.parametrize("is_ended", [False, True])
-async def test_an_edit_of_a_chat_that_is_parked_can_be_undone(
-    world: World, workers: Workers, is_ended: bool
-) -> None:
-    call = PendingCall("c", "ask", kind=PendingKind.QUESTION, reason="one\0two")
-    edit = Revert(
-        RevertId("00000000-0000-0000-0000-0000000000f2"),
-        RevertKind.EDIT,
-        MessageId(1),
-        restores_files=True,
-        open_calls=(call,),
-        replacement_id=MessageId(2),
-        deleted_version=4,
-    )
-    doomed = await world.chat(worker_id=OTHER, takeovers=PARKING_TAKEOVERS - 1, revert=edit)
-    if not is_ended:
-        await world.end_lease(OTHER)
-
-    (parked,) = await (workers.end(OTHER) if is_ended else workers.park(ME, 10))
-
-    assert (parked.status, parked.revert) == (Status.ERROR, None)
-    (done,) = await world.done_reverts(doomed.chat_id)
-    assert done.revert == replace(edit, restores_files=False)
-    assert (done.version, done.report) == (parked.snapshot_version, b"")
 
 
 async def test_a_released_suspect_is_not_parked(world: World, workers: Workers) -> None:
