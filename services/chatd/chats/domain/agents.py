@@ -126,7 +126,8 @@ async def stop_below(
     was listed, and none after it was stopped. One that was deleted or archived has nothing to stop.
 
     Raises:
-        FenceLost: Another process owns the chat whose tool stops them.
+        AgentsRefused: The chat whose tool stops them was interrupted itself.
+        FenceLost: Another process owns that chat.
     """
     stopped: set[ChatId] = set()
     while new := [each for each in await agents.below(chat_id) if each not in stopped]:

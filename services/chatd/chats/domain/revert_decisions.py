@@ -101,6 +101,16 @@ def completed(
     return done, (*revert_writes(revert, report), *ended)
 
 
+def failed_edit(revert: Revert | None) -> tuple[Write, ...]:
+    """Return the record of an edit whose files could not be restored, if `revert` is one.
+
+    Its messages were replaced before, so it can be undone, without files: its turn did not run.
+    """
+    if revert is None or revert.kind is not RevertKind.EDIT:
+        return ()
+    return revert_writes(replace(revert, restores_files=False), b"")
+
+
 def _requested_revert(command: RevertChat | UndoRevert, facts: Facts) -> Revert:
     if isinstance(command, RevertChat):
         require_editable(command.message_id, facts)

@@ -85,6 +85,7 @@ from chatd.chats.domain.revert_decisions import (
     DURING_REVERT,
     begun_revert,
     completed,
+    failed_edit,
     require_editable,
 )
 from chatd.chats.domain.state_changes import (
@@ -291,7 +292,8 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
         case FinishRevert(_, report):
             return _finish_revert(moved, report)
         case FailTurn(_, error):
-            return Decision(replace(released(moved, Status.ERROR), last_error=error))
+            failed = replace(released(moved, Status.ERROR), last_error=error)
+            return Decision(failed, failed_edit(moved.revert))
         case Release():
             return Decision(replace(moved, worker_id=None))
         case _:

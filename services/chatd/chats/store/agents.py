@@ -17,6 +17,7 @@ from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.codec import error_from_json, parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
+from chatd.chats.store.owner_claims import interrupted_chat
 from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
@@ -132,7 +133,7 @@ class Agents:
                 return None
             if status != Status.RUNNING:
                 # Its agents were listed to be stopped already; one more would not be among them.
-                raise AgentsRefused("this chat was interrupted", "AGENTS_INTERRUPTED")
+                raise interrupted_chat()
             _require(request, limits, tree)
             new = _new_chat(request, claim.chat_id, tuple(map(str, group_ids or ())))
             return await insert_chat(connection, new, claimed_by=None, client_key=None)

@@ -30,12 +30,11 @@ from chatd.chats.domain.commands import (
     UndoRevert,
     WorkerCommand,
 )
-from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import decide
 from chatd.chats.domain.writes import AppendMessages, EnterBill, RecordDispatches, StoreResult
 from chatd.chats.store.codec import choice_from_json
-from chatd.chats.store.owner_claims import hold_claim
+from chatd.chats.store.owner_claims import hold_running_claim, why_refused
 from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import SELECT_KEY, SELECT_STATE, decision_statement
 from chatd.models.domain.profile import ModelChoice
@@ -168,6 +167,7 @@ class Applier:
 
         Raises:
             ChatError: The command is refused; see `domain.errors`.
+            AgentsRefused: The chat of its claim was interrupted.
             StatementEnded: The database aborted the write, which changed nothing.
             DatabaseUnavailable: The database did not recover in time; read before repeating.
         """
@@ -229,7 +229,7 @@ class Applier:
             if written is Unwritten.REFUSED and is_same:
                 # The chat did not change, so it was the claim that was refused.
                 if decision.claim is not None:
-                    raise FenceLost(decision.claim.chat_id)
+                    raise await why_refused(self._pool, decision.claim)
                 command = _without_claim(command)
             seen, is_fresh = fresh, True
         raise AssertionError("unreachable")
@@ -253,7 +253,7 @@ class Applier:
         """Decide under a row lock; for chats with many concurrent writers."""
         async with self._pool.acquire() as connection, connection.transaction():
             if isinstance(command, SendMessage | Interrupt) and command.claim is not None:
-                await hold_claim(connection, command.claim)
+                await hold_running_claim(connection, command.claim)
             seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
             decision = await self._decide(seen, command, is_fresh=True)
             assert decision is not None  # A fresh state gives a decision or an error.

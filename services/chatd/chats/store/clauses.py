@@ -272,9 +272,10 @@ RECORD_REVERT = """
         FROM guard)
 """
 # Accepting a plan ends plan mode. A chat that goes back to before that is in the mode in which the
-# first of the plans was proposed; when it comes back, the plan is accepted again.
+# first of the plans was proposed; when it comes back, the plan is accepted again. The undo of an
+# edit does both: a plan that comes back counts more than one of the turn that it deletes.
 ACCEPTED_PLANS = """
-    SELECT a.mode FROM chat.chat_actions a
+    SELECT a.mode, m.is_deleted FROM chat.chat_actions a
     JOIN chat.chat_messages m ON m.chat_id = a.chat_id AND m.id = a.message_id
     WHERE a.chat_id = guard.chat_id AND a.kind = 'plan' AND a.answer ->> 'accepted' = 'true'
 """
@@ -287,8 +288,11 @@ RECORD_REVERT_OF = {
     {RECORD_REVERT}""",
     RevertKind.UNDO: f"""
     next_mode AS (
-        SELECT ''::text AS mode FROM guard WHERE EXISTS ({ACCEPTED_PLANS}
-            AND m.is_deleted AND m.revision = {{p6}}::bigint)),
+        SELECT CASE WHEN plan.is_deleted THEN '' ELSE plan.mode END AS mode
+        FROM guard, LATERAL ({ACCEPTED_PLANS}
+            AND (m.is_deleted AND m.revision = {{p6}}::bigint
+                OR NOT m.is_deleted AND {{p9}}::bigint > 0 AND m.id >= {{p9}}::bigint)
+            ORDER BY m.is_deleted DESC, m.id LIMIT 1) plan),
     {RECORD_REVERT}""",
 }
 

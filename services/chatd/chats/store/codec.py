@@ -105,12 +105,12 @@ def retry_from_json(text: str | None) -> Retry | None:
 
 def revert_to_json(revert: Revert | None) -> str | None:
     """Return the stored form of a revert that is to be completed."""
-    return None if revert is None else _encoder.encode(revert).decode()
+    return None if revert is None else text_as_stored(_encoder.encode(revert).decode())
 
 
 def revert_from_json(text: str | None) -> Revert | None:
     """Return the revert of a stored form."""
-    return None if text is None else _revert_decoder.decode(text)
+    return None if text is None else _revert_decoder.decode(stored_text(text))
 
 
 def choice_to_json(choice: ModelChoice | None) -> str | None:

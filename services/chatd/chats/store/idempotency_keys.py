@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import asyncpg
 import msgspec
 
+from chatd.chats.domain.agents import AgentsRefused
 from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.views import ChatView
@@ -128,10 +129,11 @@ class Keys:
         Raises:
             RequestIdReused: The key was used for another body.
             ChatError: The command is refused, and was not executed before.
+            AgentsRefused: The same, because the chat of its claim was interrupted.
         """
         try:
             return await self._chats.applied(chat_id, command, key)
-        except ChatError as refusal:
+        except (ChatError, AgentsRefused) as refusal:
             await self.require_used(chat_id, key, refusal)
             return None
         except asyncpg.UniqueViolationError as violation:

@@ -51,11 +51,13 @@ SELECT_MESSAGE = f"""
 REVERT_COLUMNS = """
     id, kind, message_id, restores_files, undone_id, undone_version,
     open_calls::text AS open_calls, version, report, created_at, replacement_id, deleted_version,
-    EXISTS (SELECT 1 FROM chat.chat_messages later
-        WHERE later.chat_id = $1 AND CASE done.kind WHEN 'edit' THEN
-            (later.is_deleted AND later.revision > done.deleted_version)
-            OR (later.role = 'user' AND later.created_by <> '' AND later.id > done.replacement_id)
-        ELSE later.revision > done.version END) AS is_superseded
+    CASE done.kind WHEN 'edit' THEN
+        EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
+            AND later.revision > done.deleted_version AND later.is_deleted)
+        OR EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
+            AND later.id > done.replacement_id AND later.role = 'user' AND later.created_by <> '')
+    ELSE EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
+        AND later.revision > done.version) END AS is_superseded
 """
 
 # A completed revert of a chat.

@@ -51,11 +51,13 @@ _GUARD = """
             deadline_at)
 """
 GUARD = _GUARD.format(held="")
-# The same for what a tool of another chat does, which keeps its owner until the commit.
+# The same for what a tool of another chat does, which keeps its owner and runs until the commit:
+# the agents of a chat that is interrupted were stopped, and a late message would start one again.
 GUARD_UNDER_CLAIM = _GUARD.format(
     held="""
             AND EXISTS (SELECT 1 FROM chat.chat_exec acting
-                WHERE acting.chat_id = $25 AND acting.owner_epoch = $26 FOR SHARE)"""
+                WHERE acting.chat_id = $25 AND acting.owner_epoch = $26
+                    AND acting.status = 'running' FOR SHARE)"""
 )
 
 # The model of a turn is the choice of its message, completed by the chat's last one; the chat

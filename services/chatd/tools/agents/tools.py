@@ -120,7 +120,8 @@ class AgentCommands(Protocol):
         """Execute a command unless its key was used before.
 
         Raises:
-            FenceLost: Another process owns the chat of the command's claim.
+            AgentsRefused: The chat of the command's claim was interrupted.
+            FenceLost: Another process owns that chat.
         """
         ...
 
@@ -303,10 +304,6 @@ class AgentTools:
     async def _message(self, execution: Execution, given: MessageInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
         context, execution_id = execution.context, execution.dispatch.execution_id
-        try:
-            await self._store.require_money(context.root_chat_id, self._limits)
-        except AgentsRefused as refusal:
-            return failed(f"Nothing was sent: {refusal}.", refusal.reason, GO_ON)
         command = SendMessage(
             NewMessage(
                 Role.USER,
@@ -318,15 +315,25 @@ class AgentTools:
             BusyBehavior.INTERRUPT if given.interrupt else BusyBehavior.QUEUE,
             claim=execution.claim,
         )
-        await self._commands.once(agent.chat_id, command, _key(execution))
+        try:
+            await self._store.require_money(context.root_chat_id, self._limits)
+            await self._commands.once(agent.chat_id, command, _key(execution))
+        except AgentsRefused as refusal:
+            return failed(f"Nothing was sent: {refusal}.", refusal.reason, GO_ON)
         return succeeded({"agent_id": agent.chat_id, "name": agent.name, "sent": True})
 
     async def _interrupt(self, execution: Execution, given: InterruptInput) -> Outcome:
         (agent,) = _chosen(await self._own(execution), [given.agent_id])
         commands, key = self._commands, _key(execution)
         stop = replace(STOP_AGENT, claim=execution.claim)
-        await commands.once(agent.chat_id, stop, key)
-        await stop_below(self._store, agent.chat_id, lambda each: commands.once(each, stop, key))
+        try:
+            await commands.once(agent.chat_id, stop, key)
+            await stop_below(
+                self._store, agent.chat_id, lambda each: commands.once(each, stop, key)
+            )
+        except AgentsRefused as refusal:
+            hint = "Call list_agents to see which agents still run."
+            return failed(f"Not all was stopped: {refusal}.", refusal.reason, hint)
         return succeeded({"agent_id": agent.chat_id, "interrupted": not agent.is_done})
 
 

@@ -77,6 +77,19 @@ PARKED = """
         revert = NULL, changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
 """
 
+# An edit whose files were to be restored is recorded without them, so that it can be undone.
+RECORD_EDITS = """
+    recorded AS (
+        INSERT INTO chat.chat_reverts (id, chat_id, kind, message_id, restores_files,
+            undone_version, open_calls, version, report, created_at, replacement_id,
+            deleted_version)
+        SELECT (revert ->> 'revert_id')::uuid, chat_id, 'edit', (revert ->> 'message_id')::bigint,
+            false, 0, revert -> 'open_calls', snapshot_version + 1, '', clock_timestamp(),
+            coalesce((revert ->> 'replacement_id')::bigint, 0),
+            coalesce((revert ->> 'deleted_version')::bigint, 0)
+        FROM doomed WHERE revert ->> 'kind' = 'edit')
+"""
+
 # The row is kept, so that neither a renewal in flight nor a new registration brings the worker
 # back. A claim of the worker that commits after this one is found by sweeps.
 # May run: process.
@@ -86,12 +99,15 @@ END = f"""
             lease_until = least(lease_until, clock_timestamp())
         WHERE id = $1 AND ended_at IS NULL RETURNING id),
     orphaned AS MATERIALIZED (
-        SELECT e.chat_id, e.takeovers + 1 >= {PARKING_TAKEOVERS} AS is_doomed
+        SELECT e.chat_id, e.revert, e.snapshot_version,
+            e.takeovers + 1 >= {PARKING_TAKEOVERS} AS is_doomed
         FROM chat.chat_exec e JOIN ended ON ended.id = e.worker_id
         WHERE e.status IN ('running', 'interrupting') FOR NO KEY UPDATE OF e),
+    doomed AS (SELECT * FROM orphaned WHERE is_doomed),
+    {RECORD_EDITS},
     parked AS (
         UPDATE chat.chat_exec e SET {PARKED.format(error="$2")}
-        FROM orphaned WHERE e.chat_id = orphaned.chat_id AND orphaned.is_doomed
+        FROM doomed WHERE e.chat_id = doomed.chat_id
         RETURNING {STATE_COLUMNS}),
     released AS (
         UPDATE chat.chat_exec e SET
@@ -167,12 +183,13 @@ USER_LOAD = """
 # May run: process.
 PARK = f"""
     WITH doomed AS (
-        SELECT e.chat_id
+        SELECT e.chat_id, e.revert, e.snapshot_version
         FROM chat.chat_exec e
         LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
         WHERE e.status IN ('running', 'interrupting') AND e.worker_id IS NOT NULL AND w.id IS NULL
             AND e.takeovers + 1 >= {PARKING_TAKEOVERS} AND EXISTS ({MAY_CLAIM})
-        ORDER BY e.changed_at LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED)
+        ORDER BY e.changed_at LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED),
+    {RECORD_EDITS}
     UPDATE chat.chat_exec e SET {PARKED.format(error="$3")}
     FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
 """

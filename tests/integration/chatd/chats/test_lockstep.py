@@ -29,7 +29,7 @@ from parley.clock import FakeClock
 from parley.postgres import Database, Pool
 from support.chatd.chats.call_machine import CHAT, WORKER
 from support.chatd.chats.chat_machine import ChatMachine
-from support.chatd.chats.in_memory_chats import StoredAction
+from support.chatd.chats.in_memory_chats import StoredAction, supersedes
 
 OWNER = "00000000-0000-0000-0000-00000000000a"
 NUMBERS = itertools.count(1)
@@ -148,7 +148,7 @@ class Lockstep(ChatMachine):
 
     def is_superseded(self, done: DoneRevert) -> bool:
         """Return whether a revert can no longer be undone."""
-        return any(message.revision > done.version for message in self.chat.messages)
+        return any(supersedes(message, done) for message in self.chat.messages)
 
     def billed(self) -> Iterator[tuple[object, ...]]:
         """Return the ledger as the database should have it."""

@@ -2,8 +2,11 @@
 
 import uuid
 
+import pytest
+
 from chatd.chats.domain.commands import FailTurn, FinishRevert
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.queries import SELECT_REVERT
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, revert_pb2
@@ -108,7 +111,7 @@ async def test_the_reverts_of_a_chat_are_listed_with_what_can_be_undone(
 ACCEPT_PLAN = """
     INSERT INTO chat.chat_actions (id, chat_id, message_id, tool_call_id, tool_name, mcp_server_id,
         kind, arguments, reason, mode, created_at, ended_at, outcome, ended_by, answer)
-    VALUES (gen_random_uuid(), $1, 4, 'plan', 'propose_plan', '', 'plan', '{}', '', 'plan', now(),
+    VALUES (gen_random_uuid(), $1, $2, 'plan', 'propose_plan', '', 'plan', '{}', '', 'plan', now(),
         now(), 'answered', 'ann', '{"accepted": true}')
 """
 
@@ -117,7 +120,7 @@ async def test_going_back_before_an_accepted_plan_is_plan_mode_again_until_it_is
     served: ServedChats,
 ) -> None:
     chat = await asked_twice(served)
-    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id))
+    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id), 4)
 
     reverted = await served.ann.ask(revert_of(chat.id, 3))
     assert reverted.chat.mode == chat_pb2.CHAT_MODE_PLAN
@@ -132,7 +135,7 @@ async def test_a_revert_restores_the_mode_also_if_a_queued_message_chooses_anoth
     served: ServedChats,
 ) -> None:
     chat = await asked_twice(served)
-    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id))
+    await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id), 4)
     await served.ann.ask(revert_of(chat.id, 3, restore_files=True))
     await served.ann.send(chat.id, reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH)
 
@@ -246,6 +249,17 @@ async def test_whom_a_chat_is_shared_with_is_told_that_only_its_owner_reverts_it
     assert await message_ids(served, chat.id) == [1, 2]
 
 
+async def test_what_supersedes_a_revert_is_found_by_index(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    async with served.pool.acquire() as connection, connection.transaction():
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        query = f"EXPLAIN {SELECT_REVERT}"
+        rows = await connection.fetch(query, uuid.UUID(chat.id), uuid.UUID(int=1))
+    conditions = [row[0].strip() for row in rows if "Index Cond" in row[0]]
+    for later in ("revision > done.version", "revision > done.deleted_version"):
+        assert any(later in each for each in conditions), rows
+
+
 async def test_an_edit_can_restore_files_before_it_runs(served: ServedChats) -> None:
     chat = await asked_twice(served)
     request = chats_api.EditMessageRequest(
@@ -320,6 +334,44 @@ async def test_an_edit_with_files_is_undone_with_them(served: ServedChats) -> No
     back = FinishRevert(fence_of(state), REPORT.SerializeToString())
     await served.stores.chats.apply(ChatId(chat.id), back)
     assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+
+
+async def test_an_edit_whose_files_could_not_be_restored_is_undone(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3, restore_files=True))
+    failure = FailTurn(fence_of(await served.state(chat.id)), TurnError("no", ErrorKind.GENERIC))
+    await served.stores.chats.apply(ChatId(chat.id), failure)
+    assert await message_ids(served, chat.id) == [1, 2, 5]
+
+    undone = await served.ann.ask(undo_of(chat.id, edited.revert_id))
+
+    assert undone.revert.state == revert_pb2.REVERT_STATE_DONE
+    assert undone.chat.status == chat_pb2.CHAT_STATUS_WAITING
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("accepted_ids", "mode"),
+    [
+        ((6,), chat_pb2.CHAT_MODE_PLAN),
+        ((4,), chat_pb2.CHAT_MODE_UNSPECIFIED),
+        ((4, 6), chat_pb2.CHAT_MODE_UNSPECIFIED),
+        ((2,), chat_pb2.CHAT_MODE_UNSPECIFIED),
+    ],
+)
+async def test_the_undo_of_an_edit_is_plan_mode_again_unless_an_accepted_plan_comes_back(
+    served: ServedChats, accepted_ids: tuple[int, ...], mode: chat_pb2.ChatMode
+) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3))
+    await served.finish(chat.id, "third")
+    for message_id in accepted_ids:
+        await served.pool.execute(ACCEPT_PLAN, uuid.UUID(chat.id), message_id)
+
+    undone = await served.ann.ask(undo_of(chat.id, edited.revert_id))
+
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+    assert undone.chat.mode == mode
 
 
 async def test_an_edit_after_which_the_chat_went_on_is_not_undone(served: ServedChats) -> None:

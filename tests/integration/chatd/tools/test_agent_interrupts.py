@@ -1,5 +1,6 @@
 """An interrupt of a chat stops every agent below it, also those with queued messages."""
 
+import asyncio
 import json
 import uuid
 from collections.abc import Awaitable, Callable
@@ -8,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from chatd.chats.domain.agents import STOP_AGENT, AgentLimits, AgentsRefused, SpawnRequest
-from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Status
+from chatd.chats.domain.chat import NO_FACTS, ChatState, Facts, NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import (
     AskedCall,
+    Command,
     CommitStep,
     EnterRequiresAction,
     FinishInterruption,
@@ -20,6 +22,7 @@ from chatd.chats.domain.commands import (
 )
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.applying import Applier
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text, ToolCall
 from chatd.content.domain.tools import (
@@ -47,6 +50,8 @@ from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.clock import FakeClock
+from parley.postgres import Pool
 from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
 
@@ -56,6 +61,9 @@ REPLACE_OWNER = """
     UPDATE chat.chat_exec SET owner_epoch = owner_epoch + 1,
         snapshot_version = snapshot_version + 1 WHERE chat_id = $1
 """
+INTERRUPT = "UPDATE chat.chat_exec SET status = 'interrupting' WHERE chat_id = $1"
+CHANGE = "UPDATE chat.chat_exec SET snapshot_version = snapshot_version + 1 WHERE chat_id = $1"
+LATE_ID = QueuedMessageId("00000000-0000-0000-0000-0000000000bb")
 COUNT_KEYS = "SELECT count(*) FROM chat.client_keys WHERE chat_id = ANY ($1::uuid[])"
 Stop = Callable[[ServedChats, ChatId, ChatId], Awaitable[None]]
 
@@ -237,6 +245,94 @@ async def test_an_owner_that_was_replaced_does_nothing_to_agents(
     assert await served.pool.fetchval(COUNT_KEYS, list(agents)) == 0
     await called(served, root_id, epoch + 1, name, agent_id=child_id, **given)
     assert await served.state(child_id) != before[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("message_agent", {"message": "And this."}),
+        ("message_agent", {"message": "Now this.", "interrupt": True}),
+        ("interrupt_agent", {}),
+    ],
+)
+async def test_a_chat_that_was_interrupted_does_nothing_to_agents_that_it_did_not_do_before(
+    served: ServedChats, name: str, given: dict[str, object]
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    other_id = await spawned(served, root_id, request_of(root_id, "other"))
+    epoch = (await served.state(root_id)).owner_epoch
+    done = await called(served, root_id, epoch, name, agent_id=child_id, **given)
+    await stop_root(served, root_id, child_id)
+    stopped = [await served.state(each) for each in (child_id, other_id)]
+    refused = await called(served, root_id, epoch, name, agent_id=other_id, **given)
+    # What is stopped already stays so; anything else would start it again.
+    assert name == "interrupt_agent" or refused["reason"] == "AGENTS_INTERRUPTED"
+    assert await called(served, root_id, epoch, name, agent_id=child_id, **given) == done
+    assert [await served.state(each) for each in (child_id, other_id)] == stopped
+
+
+async def test_a_message_that_waits_for_the_interrupt_of_its_chat_does_not_start_the_agent_again(
+    served: ServedChats,
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    before = await served.state(child_id)
+    claim = OwnerClaim(root_id, (await served.state(root_id)).owner_epoch)
+    message = NewMessage(Role.USER, (Text("Late."),), created_by=ANN.id)
+    late = SendMessage(message, LATE_ID, None, claim=claim)
+    async with (
+        asyncio.TaskGroup() as group,
+        served.pool.acquire() as connection,
+        connection.transaction(),
+    ):
+        await connection.execute(INTERRUPT, root_id)
+        sent = group.create_task(_refusal(served.stores.chats.apply(child_id, late)))
+        await until_waiting(served.pool)
+    assert sent.result() == "AGENTS_INTERRUPTED"
+    assert await served.state(child_id) == before
+
+
+async def test_a_message_to_an_agent_that_others_change_is_refused_after_an_interrupt(
+    served: ServedChats,
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    claim = OwnerClaim(root_id, (await served.state(root_id)).owner_epoch)
+    await served.pool.execute(INTERRUPT, root_id)
+    message = NewMessage(Role.USER, (Text("Late."),), created_by=ANN.id)
+    late = SendMessage(message, LATE_ID, None, claim=claim)
+
+    async def changed_meanwhile(chat_id: ChatId, command: Command) -> Facts:
+        await served.pool.execute(CHANGE, chat_id)
+        return NO_FACTS
+
+    async with Applier(
+        served.pool,
+        facts_of=changed_meanwhile,
+        state_changed=lambda state: None,
+        appended=lambda seen, state, messages, at: None,
+        clock=FakeClock(),
+    ) as applier:
+        assert await _refusal(applier.apply(child_id, late)) == "AGENTS_INTERRUPTED"
+    assert (await served.state(child_id)).queue_length == 0
+
+
+async def _refusal(sent: Awaitable[object]) -> str:
+    """Return why something was refused to a chat; empty if it was not."""
+    try:
+        await sent
+    except AgentsRefused as refused:
+        return refused.reason
+    return ""
+
+
+async def until_waiting(pool: Pool) -> None:
+    """Wait until a session waits for a lock."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    async with asyncio.timeout(5):
+        while await pool.fetchval(waiting) == 0:
+            await pool.execute("SELECT pg_sleep(0.005)")
 
 
 async def test_an_owner_that_is_replaced_between_two_agents_stops_only_the_first(

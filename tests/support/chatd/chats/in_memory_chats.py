@@ -365,19 +365,20 @@ class _Writer:
         self._append(NewMessage(Role.TOOL, (result,), action.ended_by if action else ""))
 
     def _restore_mode(self, kind: RevertKind) -> None:
-        """Go back to the mode of the first plan that is no longer accepted, or leave it again."""
+        """Leave the mode of a plan that is accepted again, or go back to that of the first one.
+
+        An edit changes no mode.
+        """
         version = self._decided.snapshot_version
-        is_deleted = kind is RevertKind.HISTORY
-        moved = {
-            message.id
-            for message in self._chat.messages
-            if message.revision == version and message.is_deleted == is_deleted
-        }
-        plans = [each for each in self._chat.actions.values() if each.is_accepted_plan]
-        plans = [each for each in plans if each.message_id in moved]
-        if plans and kind is not RevertKind.EDIT:
-            first = min(plans, key=lambda each: each.message_id)
-            self._chat.mode = first.asked.mode if is_deleted else ChatMode.ORDINARY
+        moved = {each.id: each for each in self._chat.messages if each.revision == version}
+        actions = self._chat.actions.values()
+        plans = [each for each in actions if each.is_accepted_plan and each.message_id in moved]
+        if not plans or kind is RevertKind.EDIT:
+            return
+        if any(not moved[each.message_id].is_deleted for each in plans):
+            self._chat.mode = ChatMode.ORDINARY
+        else:
+            self._chat.mode = min(plans, key=lambda each: each.message_id).asked.mode
 
     def _open_actions(self) -> list[tuple[ExecutionId, "StoredAction"]]:
         found = self._chat.actions.items()

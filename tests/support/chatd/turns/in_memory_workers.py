@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from chatd.chats.domain.action_answers import next_to_expire
-from chatd.chats.domain.chat import ChatState, Claimed, Retry, Status
+from chatd.chats.domain.chat import ChatState, Claimed, DoneRevert, Retry, Status
+from chatd.chats.domain.revert_decisions import failed_edit
+from chatd.chats.domain.writes import RecordRevert
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workers.domain import (
     CRASH_LOOP,
@@ -218,7 +220,13 @@ class InMemoryWorkers:
         return Claimed(self._store(claimed), self._owners[state.chat_id])
 
     def _store(self, state: ChatState) -> ChatState:
-        self._chats.chats[state.chat_id].state = state
+        chat = self._chats.chats[state.chat_id]
+        if state.status is Status.ERROR and chat.state.revert is not None:
+            for write in failed_edit(chat.state.revert):
+                assert isinstance(write, RecordRevert)
+                done = DoneRevert(write.revert, state.snapshot_version, write.report)
+                chat.reverts[write.revert.revert_id] = done
+        chat.state = state
         return state
 
     def _states(self) -> list[ChatState]:

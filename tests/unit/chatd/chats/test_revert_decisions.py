@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from chatd.chats.domain.chat import DoneRevert, Facts, Revert, RevertKind, Status
-from chatd.chats.domain.commands import EditMessage, FinishRevert, RevertChat, UndoRevert
+from chatd.chats.domain.commands import EditMessage, FailTurn, FinishRevert, RevertChat, UndoRevert
 from chatd.chats.domain.errors import RevertNotFound, RevertSuperseded
 from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import decide, fence_of
@@ -25,6 +25,7 @@ from support.chatd.chats.transition_states import (
     FACTS,
     HELLO,
     LOCAL,
+    OOPS,
     OTHER_REVERT,
     REVERT,
     STATES,
@@ -108,6 +109,18 @@ def test_an_edit_that_restores_files_runs_after_that() -> None:
         edited.turn_id,
         None,
     )
+
+
+def test_an_edit_whose_files_could_not_be_restored_is_recorded_without_them() -> None:
+    edit = EditMessage(TARGET.id, HELLO, WORKER, REVERT.revert_id, restores_files=True)
+    edited = decide(AT_REST, edit, FACTS).state
+    reverting = decide(AT_REST, RevertChat(REVERT.revert_id, TARGET.id, True, WORKER), FACTS).state
+
+    failed = decide(edited, FailTurn(fence_of(edited), OOPS))
+
+    assert failed.writes == (RecordRevert(replace(EDIT, restores_files=False), b""),)
+    assert (failed.state.status, failed.state.revert) == (Status.ERROR, None)
+    assert decide(reverting, FailTurn(fence_of(reverting), OOPS)).writes == ()
 
 
 def test_an_edit_is_recorded_with_what_its_undo_needs() -> None:

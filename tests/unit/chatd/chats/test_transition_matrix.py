@@ -90,7 +90,7 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "send as program": lambda _: SendMessage(HELLO, QUEUED, OTHER, may_answer=False),
     "send urgently": lambda _: SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT),
     "edit": lambda _: EditMessage(TARGET.id, HELLO, OTHER),
-    "edit with files": lambda _: EditMessage(TARGET.id, HELLO, OTHER, OTHER_REVERT),
+    "edit with files": lambda _: EditMessage(TARGET.id, HELLO, OTHER, OTHER_REVERT, True),
     "revert": lambda _: RevertChat(OTHER_REVERT, TARGET.id, False, OTHER),
     "revert with files": lambda _: RevertChat(OTHER_REVERT, TARGET.id, True, OTHER),
     "undo revert": lambda _: UndoRevert(OTHER_REVERT, REVERT.revert_id, OTHER),
