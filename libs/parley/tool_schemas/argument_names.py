@@ -74,7 +74,7 @@ def _restored(value: Any, schema: Any, root: Any, budget: Budget) -> Any:
     if not isinstance(schema, dict):
         return value
     if isinstance(value, list):
-        items = dereferenced(schema, root)[0].get("items")
+        items = dereferenced(schema, root, budget)[0].get("items")
         return [_restored(each, items, root, budget) for each in value]
     if not isinstance(value, dict):
         return value
@@ -95,7 +95,7 @@ def _objects(
     schema: Mapping[str, Any], root: Any, budget: Budget, active: frozenset[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the properties of an object and of its alternatives."""
-    schema, active = dereferenced(dict(schema), root, active)
+    schema, active = dereferenced(dict(schema), root, budget, active)
     budget.spend(schema)
     properties = schema.get("properties")
     if isinstance(properties, dict):

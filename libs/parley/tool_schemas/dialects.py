@@ -110,11 +110,15 @@ class _Normaliser:
             return {"not": {}} if value is False and not self._rules.is_plain else {}
         reference = value.get("$ref")
         if isinstance(reference, str):
-            target = target_of(self._root, reference)
             if reference in active:
-                return self._completed(_stub(target))
-            if not self._keeps(reference):
-                value, active = dereferenced(value, self._root, active)
+                self._budget.spend(value)
+                stub = _stub(target_of(self._root, reference))
+                self._budget.spend(stub)
+                return self._completed(stub)
+            if self._keeps(reference):
+                target_of(self._root, reference)
+            else:
+                value, active = dereferenced(value, self._root, self._budget, active)
         self._budget.spend(value)
         value = modernised(value)
         if depth > self._rules.depth_max:

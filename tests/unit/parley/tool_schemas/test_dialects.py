@@ -262,7 +262,7 @@ def test_a_property_with_many_forms_may_have_any() -> None:
     assert sent(schema, SchemaDialect.ANTHROPIC) == an_object(a={})
 
 
-def test_definitions_that_multiply_are_cut() -> None:
+def test_definitions_that_multiply_are_refused_where_references_cannot_stay() -> None:
     parts = {
         f"d{number}": an_object(
             x={"$ref": f"#/$defs/d{number + 1}"}, y={"$ref": f"#/$defs/d{number + 1}"}
@@ -271,5 +271,57 @@ def test_definitions_that_multiply_are_cut() -> None:
     }
     schema = {**an_object(a={"$ref": "#/$defs/d0"}), "$defs": {**parts, "d40": {}}}
 
-    for dialect in SchemaDialect:
-        assert len(json.dumps(sent(schema, dialect))) < 256 * 1024
+    assert sent(schema, SchemaDialect.ANTHROPIC) == schema
+    with pytest.raises(SchemaUnusable, match=TOO_LARGE):
+        sent(schema, SchemaDialect.COMPATIBLE)
+
+
+def times(reference: str, number: int) -> dict[str, Any]:
+    return {"anyOf": [{"$ref": reference}] * number}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        an_object(a={"anyOf": [1] * 6000}),
+        an_object(
+            a={"anyOf": [1] * 1000}, b=times("#/properties/a", 65), c=times("#/properties/b", 65)
+        ),
+        an_object(a={"prefixItems": [True] * 1000}, b=times("#/properties/a", 6)),
+        an_object(a={"x" * 60_000: 1}, b=times("#/properties/a", 10)),
+        an_object(a={"properties": {"x" * 60_000: 1}}, b=times("#/properties/a", 10)),
+        an_object(a={"description": "x" * 60_000, **times("#/properties/a", 20)}),
+        {
+            **an_object(**{f"a{number}": {"$ref": "#/allOf/0"} for number in range(60)}),
+            "allOf": [{"$ref": f"#/allOf/{number + 1}"} for number in range(100)] + [{}],
+        },
+        {"anyOf": [{"$ref": "#/$defs/a"}] * 100, "$defs": {"a": an_object(a=1, b=2)}}
+        | {"allOf": [{"properties": {f"p{number}": 1 for number in range(2000)}}] * 2},
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("dialect", SchemaDialect)
+def test_everything_that_is_read_counts(schema: dict[str, Any], dialect: SchemaDialect) -> None:
+    with pytest.raises(SchemaUnusable, match=TOO_LARGE):
+        sent(schema, dialect)
+
+
+def test_a_long_chain_of_references_is_refused() -> None:
+    chain: dict[str, Any] = {
+        f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(1500)
+    }
+    schema = {**an_object(a={"$ref": "#/$defs/d0"}), "$defs": {**chain, "d1500": TEXT}}
+
+    with pytest.raises(SchemaUnusable, match="^has too many references that lead to one another$"):
+        check_schema(schema)
+
+
+def test_required_is_what_every_alternative_requires_in_the_order_of_the_first() -> None:
+    names = [f"a{number}" for number in range(50)]
+    alternatives = [{"required": [*names[:40], "x"]}, {"required": ["y", *reversed(names)]}]
+    schema = {**an_object(**dict.fromkeys(names, TEXT)), "anyOf": alternatives}
+
+    assert sent(schema, SchemaDialect.ANTHROPIC)["required"] == names[:40]
+    assert "required" not in sent({"anyOf": [*alternatives, {}]}, SchemaDialect.ANTHROPIC)
+    every = {"allOf": [{"required": ["a", "b"]}, {"required": ["b", "c"]}]}
+    assert sent(every, SchemaDialect.ANTHROPIC)["required"] == ["a", "b", "c"]
