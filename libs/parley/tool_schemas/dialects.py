@@ -74,10 +74,7 @@ def normalised(input_schema_json: str, dialect: SchemaDialect) -> dict[str, Any]
         raise SchemaUnusable("is not JSON") from None
     if not isinstance(schema, dict):
         raise SchemaUnusable("is not an object")
-    try:
-        return _Normaliser(schema, _RULES[dialect]).top()
-    except RecursionError:
-        raise SchemaUnusable("is nested too deeply") from None
+    return _made(schema, dialect)
 
 
 def check_schema(schema: dict[str, Any]) -> None:
@@ -86,10 +83,19 @@ def check_schema(schema: dict[str, Any]) -> None:
     Raises:
         SchemaUnusable: It cannot.
     """
+    _made(schema, SchemaDialect.COMPATIBLE)
+
+
+def _made(schema: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
     try:
-        _Normaliser(schema, _RULES[SchemaDialect.COMPATIBLE]).top()
+        return _Normaliser(schema, _RULES[dialect]).top()
+    except SchemaUnusable:
+        raise
     except RecursionError:
         raise SchemaUnusable("is nested too deeply") from None
+    except (TypeError, ArithmeticError, ValueError):
+        # Strangers write schemas: none may end the work on others.
+        raise SchemaUnusable("has a value that cannot be used") from None
 
 
 class _Normaliser:

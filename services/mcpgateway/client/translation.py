@@ -32,7 +32,7 @@ from mcpgateway.client.content import (
 )
 from mcpgateway.client.tool_names import ORIGINAL_NAME_MAX, canonical_json, definition_digest
 from mcpgateway.servers.domain import Tool, ToolHints
-from parley.tool_schemas import SchemaUnusable, check_schema
+from parley.tool_schemas import check_schema
 
 DESCRIPTION_BYTES_MAX: Final = 2048
 SCHEMA_BYTES_MAX: Final = 65536
@@ -66,7 +66,8 @@ def usable_tool(tool: ProtocolTool) -> Tool | None:
         )
         if is_usable:
             check_schema(schema)
-    except (RecursionError, SchemaUnusable):
+    except (RecursionError, ArithmeticError, ValueError):
+        # ArithmeticError: a number that JSON of ours cannot have; SchemaUnusable is a ValueError.
         is_usable = False
     if not is_usable:
         logger.info("a tool was left out: its name or its schema cannot be used")
