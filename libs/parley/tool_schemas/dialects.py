@@ -61,34 +61,54 @@ _RULES: Final = {
 }
 
 
-@lru_cache(maxsize=1024)
 def normalised(input_schema_json: str, dialect: SchemaDialect) -> dict[str, Any]:
     """Return the schema of a tool's arguments as a provider accepts it; never change the result.
 
     Raises:
         SchemaUnusable: It cannot be made valid.
     """
+    made = outcome_of(input_schema_json, dialect)
+    if isinstance(made, str):
+        raise SchemaUnusable(made)
+    return made
+
+
+@lru_cache(maxsize=1024)
+def outcome_of(input_schema_json: str, dialect: SchemaDialect) -> dict[str, Any] | str:
+    """Return a schema as a provider accepts it, or why it cannot be made valid.
+
+    The reason is kept as well: an unusable schema takes the longest to read.
+    """
     try:
         schema = msgspec.json.decode(input_schema_json)
     except (ValueError, RecursionError):
-        raise SchemaUnusable("is not JSON") from None
+        return "is not JSON"
     if not isinstance(schema, dict):
-        raise SchemaUnusable("is not an object")
-    return _made(schema, dialect)
+        return "is not an object"
+    try:
+        return _made(schema, dialect)
+    except SchemaUnusable as unusable:
+        return str(unusable)
 
 
-def check_schema(schema: dict[str, Any]) -> None:
+def check_schema(schema: dict[str, Any], whole: Budget | None = None) -> None:
     """Check that a schema can be made valid for every provider.
+
+    Args:
+        schema: The schema of a tool's arguments.
+        whole: The budget of all schemas that are checked together.
 
     Raises:
         SchemaUnusable: It cannot.
     """
-    _made(schema, SchemaDialect.COMPATIBLE)
+    _made(schema, SchemaDialect.COMPATIBLE, whole)
 
 
-def _made(schema: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+def _made(
+    schema: dict[str, Any], dialect: SchemaDialect, whole: Budget | None = None
+) -> dict[str, Any]:
     try:
-        return _Normaliser(schema, _RULES[dialect]).top()
+        return _Normaliser(schema, _RULES[dialect], Budget(whole=whole)).top()
     except SchemaUnusable:
         raise
     except RecursionError:
@@ -99,10 +119,10 @@ def _made(schema: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
 
 
 class _Normaliser:
-    def __init__(self, root: dict[str, Any], rules: _Rules) -> None:
+    def __init__(self, root: dict[str, Any], rules: _Rules, budget: Budget) -> None:
         self._root = root
         self._rules = rules
-        self._budget = Budget()
+        self._budget = budget
 
     def top(self) -> dict[str, Any]:
         """Return the whole schema, as an object without alternatives."""

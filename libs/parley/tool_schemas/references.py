@@ -10,7 +10,7 @@ from parley.tool_schemas.keywords import DEFINITIONS, WITH_SCHEMAS
 
 #: What may be read of one schema after its references are resolved: schemas, their entries,
 #: references that are followed, and each 100 bytes of other values.
-NODES_MAX: Final = 5000
+NODES_MAX: Final = 3000
 NODE_BYTES: Final = 100
 #: References that lead to one another.
 REFERENCES_MAX: Final = 256
@@ -21,10 +21,21 @@ class SchemaUnusable(ValueError):
 
 
 class Budget:
-    """How much of a schema is read: references could multiply it without end."""
+    """How much of a schema is read: references could multiply it without end.
 
-    def __init__(self) -> None:
-        self._left = NODES_MAX
+    Args:
+        nodes_max: How much may be read.
+        whole: The budget of all schemas that are read together, which this one is a part of.
+    """
+
+    def __init__(self, nodes_max: int = NODES_MAX, whole: "Budget | None" = None) -> None:
+        self._left = nodes_max
+        self._whole = whole
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self._left <= 0
 
     def spend(self, schema: Mapping[str, Any]) -> None:
         """Count a schema and the number of those inside of it, each of which is counted itself.
@@ -49,6 +60,8 @@ class Budget:
             SchemaUnusable: It is too much.
         """
         self._left -= nodes
+        if self._whole is not None:
+            self._whole._left -= nodes
         if self._left < 0:
             raise SchemaUnusable("is too large when its references are resolved")
 

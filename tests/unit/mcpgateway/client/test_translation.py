@@ -140,3 +140,25 @@ def test_a_catalogue_of_exactly_as_many_tools_as_fit_is_not_full() -> None:
     kept.add([a_tool("more")])
 
     assert (len(kept.tools), kept.dropped, was_full, kept.is_full) == (TOOLS_MAX, 1, False, True)
+
+
+def test_a_listing_ends_when_too_much_of_its_schemas_was_read() -> None:
+    twice = {
+        f"d{number}": {"anyOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 2} for number in range(12)
+    }
+    costly = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**twice, "d12": {}}}
+    kept = KeptTools(nodes_max=10_000)
+
+    kept.add([a_tool(f"t{number}", inputSchema=costly) for number in range(20)])
+    kept.add([a_tool("more")])
+
+    assert (kept.tools, kept.dropped, kept.is_full) == ({}, 21, True)
+
+
+def test_tools_are_kept_until_a_listing_is_read() -> None:
+    kept = KeptTools(nodes_max=100)
+
+    kept.add([a_tool(f"t{number}") for number in range(1000)])
+
+    assert 10 < len(kept.tools) < 100
+    assert (len(kept.tools) + kept.dropped, kept.is_full) == (1000, True)

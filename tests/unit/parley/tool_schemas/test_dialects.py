@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from parley.tool_schemas import SchemaDialect, SchemaUnusable, check_schema, normalised
+from parley.tool_schemas import Budget, SchemaDialect, SchemaUnusable, check_schema, normalised
+from parley.tool_schemas.dialects import outcome_of
 
 TEXT = {"type": "string"}
 TOO_LARGE = "is too large when its references are resolved"
@@ -309,9 +310,9 @@ def test_everything_that_is_read_counts(schema: dict[str, Any], dialect: SchemaD
 
 def test_a_long_chain_of_references_is_refused() -> None:
     chain: dict[str, Any] = {
-        f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(1500)
+        f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(300)
     }
-    schema = {**an_object(a={"$ref": "#/$defs/d0"}), "$defs": {**chain, "d1500": TEXT}}
+    schema = {**an_object(a={"$ref": "#/$defs/d0"}), "$defs": {**chain, "d300": TEXT}}
 
     with pytest.raises(SchemaUnusable, match="has too many references that lead"):
         check_schema(schema)
@@ -369,3 +370,27 @@ def test_hostile_values_are_refused_as_any_other_schema(
 ) -> None:
     with pytest.raises(SchemaUnusable, match=f"^{reason}$"):
         check_schema(schema)
+
+
+def test_a_schema_that_cannot_be_used_is_read_once() -> None:
+    schema = an_object(only_in_this_test={"$ref": "https://schemas.example/a"})
+
+    misses = []
+    for _ in range(2):
+        with pytest.raises(SchemaUnusable, match="refers to another document"):
+            sent(schema, SchemaDialect.ANTHROPIC)
+        misses.append(outcome_of.cache_info().misses)
+
+    assert misses[0] == misses[1]
+
+
+def test_schemas_that_are_checked_together_have_one_budget() -> None:
+    whole, broken = Budget(100), an_object(a={"$ref": "#/$defs/absent"})
+
+    check_schema(an_object(a=TEXT), whole)
+    was_spent = whole.is_spent
+    for _ in range(100):
+        with pytest.raises(SchemaUnusable, match="refers to a part that it does not have"):
+            check_schema(broken, whole)
+
+    assert (was_spent, whole.is_spent) == (False, True)
