@@ -26,7 +26,17 @@ from parley.tool_schemas.keywords import (
     types_of,
 )
 from parley.tool_schemas.merging import flattened
-from parley.tool_schemas.references import Budget, SchemaUnusable, dereferenced, target_of
+from parley.tool_schemas.references import (
+    TOO_LARGE,
+    Budget,
+    ReferenceUnusable,
+    SchemaUnusable,
+    dereferenced,
+    target_of,
+)
+
+#: Of a schema as a provider gets it, which its model reads for each answer.
+SCHEMA_BYTES_MAX: Final = 128 * 1024
 
 
 class SchemaDialect(StrEnum):
@@ -101,14 +111,17 @@ def check_schema(schema: dict[str, Any], whole: Budget | None = None) -> None:
     Raises:
         SchemaUnusable: It cannot.
     """
+    # One of these without references and one with definitions: others need less than they do.
     _made(schema, SchemaDialect.COMPATIBLE, whole)
+    _made(schema, SchemaDialect.OPENAI, whole)
 
 
 def _made(
     schema: dict[str, Any], dialect: SchemaDialect, whole: Budget | None = None
 ) -> dict[str, Any]:
     try:
-        return _Normaliser(schema, _RULES[dialect], Budget(whole=whole)).top()
+        made = _Normaliser(schema, _RULES[dialect], Budget(whole=whole)).top()
+        size_bytes = len(msgspec.json.encode(made))
     except SchemaUnusable:
         raise
     except RecursionError:
@@ -116,6 +129,9 @@ def _made(
     except (TypeError, ArithmeticError, ValueError):
         # Strangers write schemas: none may end the work on others.
         raise SchemaUnusable("has a value that cannot be used") from None
+    if size_bytes > SCHEMA_BYTES_MAX:
+        raise SchemaUnusable(TOO_LARGE)
+    return made
 
 
 class _Normaliser:
@@ -152,6 +168,13 @@ class _Normaliser:
         made = self._keywords(value, active, depth)
         return self._completed(plain(made) if self._rules.is_plain else made)
 
+    def _definition(self, value: object, active: frozenset[str], depth: int) -> dict[str, Any]:
+        """Return a definition; anything fits one that cannot be resolved, if it is used at all."""
+        try:
+            return self._schema(value, active, depth)
+        except ReferenceUnusable:
+            return {}
+
     def _completed(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema with what the dialect needs in objects and arrays."""
         types = types_of(schema.get("type")) if self._rules.is_complete else ()
@@ -185,7 +208,10 @@ class _Normaliser:
                     made[name] = required
             elif name in DEFINITIONS:
                 if self._rules.keeps_references and isinstance(value, dict):
-                    made[name] = {each: inner(found) for each, found in value.items()}
+                    made[name] = {
+                        each: self._definition(found, active, depth + 1)
+                        for each, found in value.items()
+                    }
             elif name in BY_NAME and isinstance(value, dict):
                 made[name] = {each: inner(found) for each, found in value.items()}
             elif name in ONE and isinstance(value, dict | bool):

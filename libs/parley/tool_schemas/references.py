@@ -14,10 +14,15 @@ NODES_MAX: Final = 3000
 NODE_BYTES: Final = 100
 #: References that lead to one another.
 REFERENCES_MAX: Final = 256
+TOO_LARGE: Final = "is too large when its references are resolved"
 
 
 class SchemaUnusable(ValueError):
     """No provider can be given this schema; the text completes the sentence `It ...`."""
+
+
+class ReferenceUnusable(SchemaUnusable):
+    """A reference names nothing that the schema has."""
 
 
 class Budget:
@@ -63,7 +68,7 @@ class Budget:
         if self._whole is not None:
             self._whole._left -= nodes
         if self._left < 0:
-            raise SchemaUnusable("is too large when its references are resolved")
+            raise SchemaUnusable(TOO_LARGE)
 
 
 NOT_COUNTED: Final = WITH_SCHEMAS | DEFINITIONS
@@ -73,10 +78,10 @@ def target_of(root: object, reference: str) -> Any:
     """Return what a reference names inside of a schema.
 
     Raises:
-        SchemaUnusable: It names something elsewhere, or nothing.
+        ReferenceUnusable: It names something elsewhere, or nothing.
     """
     if not reference.startswith("#"):
-        raise SchemaUnusable("refers to another document")
+        raise ReferenceUnusable("refers to another document")
     found = root
     for step in reference[1:].split("/")[1:]:
         name = unquote(step).replace("~1", "/").replace("~0", "~")
@@ -85,9 +90,9 @@ def target_of(root: object, reference: str) -> Any:
         elif isinstance(found, list) and _is_place(name, found):
             found = found[int(name)]
         else:
-            raise SchemaUnusable("refers to a part that it does not have")
+            raise ReferenceUnusable("refers to a part that it does not have")
     if reference != "#" and found is root:
-        raise SchemaUnusable("refers to a part by a name, which is not supported")
+        raise ReferenceUnusable("refers to a part by a name, which is not supported")
     return found
 
 

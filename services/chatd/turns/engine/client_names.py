@@ -25,7 +25,7 @@ def named_by_client(call: ToolCall, specs: Mapping[str, ToolSpec]) -> ToolCall:
     message, in its events and in the actions of the chat, so the message itself has its names.
     """
     spec = specs.get(call.tool_name)
-    if spec is None or spec.executor is not Executor.CLIENT:
+    if spec is None or spec.executor is not Executor.CLIENT or call.provider_executed:
         return call
     try:
         # Arguments that are refused later stay as they are, so that the refusal fits them.

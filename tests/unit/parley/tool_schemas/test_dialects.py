@@ -394,3 +394,40 @@ def test_schemas_that_are_checked_together_have_one_budget() -> None:
             check_schema(broken, whole)
 
     assert (was_spent, whole.is_spent) == (False, True)
+
+
+@pytest.mark.parametrize("reference", ["https://schemas.example/a", "#/$defs/absent", "#name"])
+def test_a_definition_that_nothing_uses_and_cannot_be_resolved_loses_no_arguments(
+    reference: str,
+) -> None:
+    unused = an_object(x={"$ref": reference})
+    schema = {**an_object(a={"$ref": "#/$defs/A"}), "$defs": {"A": TEXT, "B": unused}}
+
+    check_schema(schema)
+
+    kept = {**schema, "$defs": {"A": TEXT, "B": {}}}
+    assert sent(schema, SchemaDialect.ANTHROPIC) == kept
+    assert sent(schema, SchemaDialect.OPENAI) == kept
+    assert sent(schema, SchemaDialect.COMPATIBLE) == an_object(a=TEXT)
+
+
+@pytest.mark.parametrize("dialect", SchemaDialect)
+def test_a_schema_that_is_larger_than_a_model_should_read_is_refused(
+    dialect: SchemaDialect,
+) -> None:
+    # Within the budget: this counts what a provider gets.
+    schema = {"description": "x" * 90_000, **an_object(a={"description": "x" * 50_000})}
+
+    with pytest.raises(SchemaUnusable, match=TOO_LARGE):
+        sent(schema, dialect)
+    with pytest.raises(SchemaUnusable, match=TOO_LARGE):
+        check_schema(schema)
+
+
+def test_definitions_that_only_some_providers_get_count_in_the_check() -> None:
+    unused = {f"d{number}": {"description": "x" * 1000} for number in range(1000)}
+    schema = {**an_object(a=TEXT), "$defs": unused}
+
+    assert sent(schema, SchemaDialect.COMPATIBLE) == an_object(a=TEXT)
+    with pytest.raises(SchemaUnusable, match=TOO_LARGE):
+        check_schema(schema)
