@@ -104,7 +104,9 @@ def test_names_inside_of_objects_are_put_back(place: dict[str, Any]) -> None:
 
 
 def test_names_of_alternatives_at_the_top_are_those_that_the_model_got() -> None:
-    schema = {"anyOf": [{"properties": {"a b": {}}}, {"properties": {"a_b": {}, "a$b": {}}}]}
+    schema: dict[str, Any] = {
+        "anyOf": [{"properties": {"a b": {}}}, {"properties": {"a_b": {}, "a$b": {}}}]
+    }
 
     sent = list(normalised(json.dumps(schema), SchemaDialect.ANTHROPIC)["properties"])
     back = restored({name: number for number, name in enumerate(sent)}, schema)
@@ -123,7 +125,7 @@ def test_names_of_alternatives_at_the_top_are_those_that_the_model_got() -> None
 def test_of_alternatives_deeper_down_the_one_with_most_names_is_meant(
     given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    first = {"properties": {"a b": {"properties": {"c d": {}}}, "x": {}}}
+    first: dict[str, Any] = {"properties": {"a b": {"properties": {"c d": {}}}, "x": {}}}
     place = {"anyOf": [first, {"properties": {"a_b": {}, "y": {}}}]}
 
     assert restored({"p": given}, {"properties": {"p": place}}) == {"p": expected}
@@ -146,7 +148,9 @@ def test_many_arguments_get_their_names() -> None:
 
 
 def test_arguments_that_cost_too_much_stay_as_they_are() -> None:
-    forms = {"anyOf": [{"properties": {"a b": {}, f"x{number}": {}}} for number in range(500)]}
+    forms: dict[str, Any] = {
+        "anyOf": [{"properties": {"a b": {}, f"x{number}": {}}} for number in range(500)]
+    }
     schema = {"properties": {"x": {"items": forms}}}
     few, many = {"x": [{"a_b": 1}] * 10}, {"x": [{"a_b": 1}] * 1000}
 
