@@ -37,8 +37,7 @@ def plain(schema: dict[str, Any]) -> dict[str, Any]:
     It accepts what the whole one does, and more: the tool itself still checks its arguments.
     """
     made = {name: value for name, value in schema.items() if name in _KEPT}
-    for part in schema.get("allOf", ()):
-        made = _both(made, part)
+    made = _all_of([made, *schema.get("allOf", ())])
     if isinstance(schema.get("additionalProperties"), bool):
         made["additionalProperties"] = schema["additionalProperties"]
     _choose(made, schema)
@@ -59,14 +58,18 @@ def plain(schema: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return one schema for what fits both, as far as that can be said."""
-    made = {**other, **one}
-    if "properties" in one or "properties" in other:
-        made["properties"] = {**other.get("properties", {}), **one.get("properties", {})}
-    required = [*one.get("required", ()), *other.get("required", ())]
+def _all_of(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one schema for what fits all parts, as far as that can be said; the first decides."""
+    made: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    for part in reversed(parts):
+        made.update(part)
+        properties.update(part.get("properties", {}))
+    required = dict.fromkeys(name for part in parts for name in part.get("required", ()))
+    if "properties" in made:
+        made["properties"] = properties
     if required:
-        made["required"] = list(dict.fromkeys(required))
+        made["required"] = list(required)
     return made
 
 

@@ -26,7 +26,17 @@ from parley.tool_schemas.keywords import (
     types_of,
 )
 from parley.tool_schemas.merging import flattened
-from parley.tool_schemas.references import Budget, SchemaUnusable, dereferenced, target_of
+from parley.tool_schemas.references import (
+    TOO_LARGE,
+    Budget,
+    ReferenceUnusable,
+    SchemaUnusable,
+    dereferenced,
+    target_of,
+)
+
+#: Of a schema as a provider gets it, which its model reads for each answer.
+SCHEMA_BYTES_MAX: Final = 128 * 1024
 
 
 class SchemaDialect(StrEnum):
@@ -61,42 +71,74 @@ _RULES: Final = {
 }
 
 
-@lru_cache(maxsize=1024)
 def normalised(input_schema_json: str, dialect: SchemaDialect) -> dict[str, Any]:
     """Return the schema of a tool's arguments as a provider accepts it; never change the result.
 
     Raises:
         SchemaUnusable: It cannot be made valid.
     """
+    made = outcome_of(input_schema_json, dialect)
+    if isinstance(made, str):
+        raise SchemaUnusable(made)
+    return made
+
+
+@lru_cache(maxsize=1024)
+def outcome_of(input_schema_json: str, dialect: SchemaDialect) -> dict[str, Any] | str:
+    """Return a schema as a provider accepts it, or why it cannot be made valid.
+
+    The reason is kept as well: an unusable schema takes the longest to read.
+    """
     try:
         schema = msgspec.json.decode(input_schema_json)
     except (ValueError, RecursionError):
-        raise SchemaUnusable("is not JSON") from None
+        return "is not JSON"
     if not isinstance(schema, dict):
-        raise SchemaUnusable("is not an object")
+        return "is not an object"
     try:
-        return _Normaliser(schema, _RULES[dialect]).top()
-    except RecursionError:
-        raise SchemaUnusable("is nested too deeply") from None
+        return _made(schema, dialect)
+    except SchemaUnusable as unusable:
+        return str(unusable)
 
 
-def check_schema(schema: dict[str, Any]) -> None:
+def check_schema(schema: dict[str, Any], whole: Budget | None = None) -> None:
     """Check that a schema can be made valid for every provider.
+
+    Args:
+        schema: The schema of a tool's arguments.
+        whole: The budget of all schemas that are checked together.
 
     Raises:
         SchemaUnusable: It cannot.
     """
+    # One of these without references and one with definitions: others need less than they do.
+    _made(schema, SchemaDialect.COMPATIBLE, whole)
+    _made(schema, SchemaDialect.OPENAI, whole)
+
+
+def _made(
+    schema: dict[str, Any], dialect: SchemaDialect, whole: Budget | None = None
+) -> dict[str, Any]:
     try:
-        _Normaliser(schema, _RULES[SchemaDialect.COMPATIBLE]).top()
+        made = _Normaliser(schema, _RULES[dialect], Budget(whole=whole)).top()
+        size_bytes = len(msgspec.json.encode(made))
+    except SchemaUnusable:
+        raise
     except RecursionError:
         raise SchemaUnusable("is nested too deeply") from None
+    except (TypeError, ArithmeticError, ValueError):
+        # Strangers write schemas: none may end the work on others.
+        raise SchemaUnusable("has a value that cannot be used") from None
+    if size_bytes > SCHEMA_BYTES_MAX:
+        raise SchemaUnusable(TOO_LARGE)
+    return made
 
 
 class _Normaliser:
-    def __init__(self, root: dict[str, Any], rules: _Rules) -> None:
+    def __init__(self, root: dict[str, Any], rules: _Rules, budget: Budget) -> None:
         self._root = root
         self._rules = rules
-        self._budget = Budget()
+        self._budget = budget
 
     def top(self) -> dict[str, Any]:
         """Return the whole schema, as an object without alternatives."""
@@ -110,17 +152,28 @@ class _Normaliser:
             return {"not": {}} if value is False and not self._rules.is_plain else {}
         reference = value.get("$ref")
         if isinstance(reference, str):
-            target = target_of(self._root, reference)
             if reference in active:
-                return self._completed(_stub(target))
-            if not self._keeps(reference):
-                value, active = dereferenced(value, self._root, active)
+                self._budget.spend(value)
+                stub = _stub(target_of(self._root, reference))
+                self._budget.spend(stub)
+                return self._completed(stub)
+            if self._keeps(reference):
+                target_of(self._root, reference)
+            else:
+                value, active = dereferenced(value, self._root, self._budget, active)
         self._budget.spend(value)
         value = modernised(value)
         if depth > self._rules.depth_max:
             return self._completed(_stub(value))
         made = self._keywords(value, active, depth)
         return self._completed(plain(made) if self._rules.is_plain else made)
+
+    def _definition(self, value: object, active: frozenset[str], depth: int) -> dict[str, Any]:
+        """Return a definition; anything fits one that cannot be resolved, if it is used at all."""
+        try:
+            return self._schema(value, active, depth)
+        except ReferenceUnusable:
+            return {}
 
     def _completed(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema with what the dialect needs in objects and arrays."""
@@ -155,7 +208,10 @@ class _Normaliser:
                     made[name] = required
             elif name in DEFINITIONS:
                 if self._rules.keeps_references and isinstance(value, dict):
-                    made[name] = {each: inner(found) for each, found in value.items()}
+                    made[name] = {
+                        each: self._definition(found, active, depth + 1)
+                        for each, found in value.items()
+                    }
             elif name in BY_NAME and isinstance(value, dict):
                 made[name] = {each: inner(found) for each, found in value.items()}
             elif name in ONE and isinstance(value, dict | bool):

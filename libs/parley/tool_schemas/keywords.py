@@ -23,14 +23,19 @@ ONE: Final = frozenset(
 )
 MANY: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 WITH_SCHEMAS: Final = BY_NAME | ONE | MANY
+#: Larger numbers are left out: not every program can read them.
+NUMBER_MAX: Final = 2**63 - 1
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Return whether a value is a number that every provider can read."""
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_one and abs(value) <= NUMBER_MAX
 
 
 def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0 and float(value).is_integer()
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return _is_number(value) and is_whole and value >= 0
 
 
 def _is_text(value: Any) -> bool:

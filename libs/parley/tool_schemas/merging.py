@@ -2,7 +2,9 @@
 
 from typing import Any, Final
 
-from parley.tool_schemas.references import Budget, dereferenced
+import msgspec
+
+from parley.tool_schemas.references import NODE_BYTES, Budget, dereferenced
 
 #: Different schemas of one property in alternatives.
 EITHER_MAX: Final = 16
@@ -20,7 +22,7 @@ def flattened(
     Raises:
         SchemaUnusable: A reference cannot be resolved, or the alternatives are too many.
     """
-    schema, active = dereferenced(schema, root, active)
+    schema, active = dereferenced(schema, root, budget, active)
     budget.spend(schema)
     made = {name: value for name, value in schema.items() if name not in _REFUSED_AT_TOP}
     parts = {
@@ -30,11 +32,13 @@ def flattened(
         for name in _ALTERNATIVES
         if isinstance(schema.get(name), list)
     }
-    every = [schema, *(part for several in parts.values() for part in several)]
-    properties: dict[str, Any] = {}
-    for part in every:
+    properties = dict(_properties(schema))
+    for part in (part for several in parts.values() for part in several):
+        budget.take(len(_properties(part)))
         for name, found in _properties(part).items():
-            properties[name] = _either(properties[name], found) if name in properties else found
+            properties[name] = (
+                _either(properties[name], found, budget) if name in properties else found
+            )
     required = [*_required(schema)]
     for name, several in parts.items():
         required += _required_of(several, is_all=name == "allOf")
@@ -48,8 +52,9 @@ def flattened(
 def _required_of(parts: list[dict[str, Any]], *, is_all: bool) -> list[str]:
     lists = [_required(part) for part in parts]
     if is_all:
-        return [name for each in lists for name in each]
-    return [name for name in lists[0] if all(name in each for each in lists)] if lists else []
+        return list(dict.fromkeys(name for each in lists for name in each))
+    common = set.intersection(*map(set, lists)) if lists else set()
+    return [name for name in lists[0] if name in common] if common else []
 
 
 def _properties(schema: dict[str, Any]) -> dict[str, Any]:
@@ -62,11 +67,15 @@ def _required(schema: dict[str, Any]) -> list[str]:
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
-def _either(one: Any, other: Any) -> Any:
+def _either(one: Any, other: Any, budget: Budget) -> Any:
     """Return a schema of what fits one or the other; of too many, one that anything fits."""
-    if one == other or one == {}:
+    if one is other or one == {}:
         return one
-    known = one["anyOf"] if isinstance(one, dict) and set(one) == {"anyOf"} else [one]
+    budget.take(len(msgspec.json.encode(other)) // NODE_BYTES)
+    if one == other:
+        return one
+    several = one.get("anyOf") if isinstance(one, dict) and set(one) == {"anyOf"} else None
+    known = several if isinstance(several, list) else [one]
     if len(known) >= EITHER_MAX:
         return {}
     return {"anyOf": known if other in known else [*known, other]}

@@ -5,6 +5,7 @@ in the callback that receives it, or with others at the next flush if the proces
 calling task sleeps until the answer is complete.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -37,14 +38,18 @@ from chatd.providers.wire import (
     Decoder,
     Failure,
     Framing,
+    HttpRequest,
     ProviderFailed,
     Wire,
 )
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.http import Connections, FlushTimer, HttpError, HttpOptions, Response
 
 BODY_BYTES_MAX = 256 * 1024 * 1024
 HEARTBEAT_S = 1.0
+# Schemas of tools that were converted for a provider before, and are remembered in its form.
+SCHEMAS_MAX = 1024
 # How long to wait for the end of the body after a complete answer, to reuse the connection.
 REUSE_S = 0.2
 
@@ -118,6 +123,7 @@ class HttpModels:
         self._clock = clock
         self._calls = calls or UnwatchedCalls()
         self._connections = Connections(options, flush_timer)
+        self._schemas: BoundedCache[int, bool] = BoundedCache(SCHEMAS_MAX)
 
     async def __aenter__(self) -> Self:
         """Start to make connections."""
@@ -144,7 +150,7 @@ class HttpModels:
             ModelError: The call failed, before or during the answer.
         """
         with self._calls.watching(request, target) as call:
-            sent = wire.request(request, target)
+            sent = await self._request(wire, request, target)
             try:
                 response = await self._connections.post(
                     sent.url, sent.headers, sent.body, lambda: on_event(_REQUEST_SENT)
@@ -160,6 +166,20 @@ class HttpModels:
                 raise self._judged(failure_of_error(error, is_begun=True), target) from None
             finally:
                 response.close(REUSE_S if body.is_finished else 0.0)
+
+    async def _request(self, wire: Wire, request: ModelRequest, target: Target) -> HttpRequest:
+        """Return the HTTP request, from a thread if it has schemas of tools that are new.
+
+        Clients and MCP servers write them, and to convert many large ones takes long.
+        """
+        kind = target.provider_type
+        schemas = [hash((spec.input_schema_json, kind)) for spec in request.tools]
+        if all(self._schemas.get(each) for each in schemas):
+            return wire.request(request, target)
+        sent = await asyncio.to_thread(wire.request, request, target)
+        for each in schemas:
+            self._schemas.put(each, True)
+        return sent
 
     async def _read(self, response: Response, body: "_Body") -> None:
         if not 200 <= response.status < 300:

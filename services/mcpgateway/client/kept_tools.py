@@ -7,10 +7,13 @@ from mcp_types import Tool as ProtocolTool
 
 from mcpgateway.client.translation import usable_tool
 from mcpgateway.servers.domain import Tool
+from parley.tool_schemas import Budget
 
 TOOLS_MAX: Final = 2000
 #: Of names, descriptions and schemas of all tools of a server, as they are kept.
 CATALOGUE_BYTES_MAX: Final = 8 * 1024 * 1024
+#: Of the schemas of all tools of a server with their references resolved, also of dropped ones.
+CATALOGUE_NODES_MAX: Final = 500_000
 
 
 class KeptTools:
@@ -22,11 +25,14 @@ class KeptTools:
         is_full: Whether a limit is reached: of further tools none would be kept.
     """
 
-    def __init__(self, bytes_max: int = CATALOGUE_BYTES_MAX) -> None:
+    def __init__(
+        self, bytes_max: int = CATALOGUE_BYTES_MAX, nodes_max: int = CATALOGUE_NODES_MAX
+    ) -> None:
         self.tools: dict[str, Tool] = {}
         self.dropped = 0
         self.is_full = False
         self._room = bytes_max
+        self._budget = Budget(nodes_max)
 
     def add(self, listed: Iterable[ProtocolTool]) -> None:
         """Keep the tools of a page that can be offered, up to the first beyond a limit."""
@@ -40,10 +46,10 @@ class KeptTools:
 
     def _fitting(self, listed: ProtocolTool) -> Tool | None:
         """Return a tool that can be offered and is not beyond a limit."""
-        if len(self.tools) + self.dropped >= TOOLS_MAX:
+        if len(self.tools) + self.dropped >= TOOLS_MAX or self._budget.is_spent:
             self.is_full = True
             return None
-        tool = usable_tool(listed)
+        tool = usable_tool(listed, self._budget)
         if tool is None or tool.name in self.tools:
             return None
         if tool.size_bytes > self._room:

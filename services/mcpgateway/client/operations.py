@@ -1,5 +1,6 @@
 """Operations on a connected MCP server: list its tools, call a tool."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,7 +50,10 @@ async def list_tools(client: Client) -> Catalogue:
             if error.code == METHOD_NOT_FOUND and client.server_capabilities.tools is None:
                 break
             raise
-        kept.add(page.tools)
+        for tool in page.tools:
+            kept.add((tool,))
+            if not kept.is_full:
+                await asyncio.sleep(0)  # noqa: TID251 (no time passes; others run)
         ttl_ms = page.ttl_ms if ttl_ms is None else ttl_ms
         cursor = page.next_cursor
         if cursor is None or kept.is_full:

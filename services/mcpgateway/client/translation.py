@@ -32,7 +32,7 @@ from mcpgateway.client.content import (
 )
 from mcpgateway.client.tool_names import ORIGINAL_NAME_MAX, canonical_json, definition_digest
 from mcpgateway.servers.domain import Tool, ToolHints
-from parley.tool_schemas import SchemaUnusable, check_schema
+from parley.tool_schemas import Budget, check_schema
 
 DESCRIPTION_BYTES_MAX: Final = 2048
 SCHEMA_BYTES_MAX: Final = 65536
@@ -51,8 +51,13 @@ MAGIC: Final = (
 logger = logging.getLogger(__name__)
 
 
-def usable_tool(tool: ProtocolTool) -> Tool | None:
-    """Convert a tool; None if its name or schemas cannot be given to models."""
+def usable_tool(tool: ProtocolTool, budget: Budget) -> Tool | None:
+    """Convert a tool; None if its name or schemas cannot be given to models.
+
+    Args:
+        tool: The tool as its server lists it.
+        budget: How much of the schemas of a whole listing is read.
+    """
     schemas: list[bytes] = []
     try:
         schema = {"type": "object", **visible_schema(tool.input_schema)}
@@ -65,8 +70,9 @@ def usable_tool(tool: ProtocolTool) -> Tool | None:
             and all(len(each) <= SCHEMA_BYTES_MAX for each in schemas)
         )
         if is_usable:
-            check_schema(schema)
-    except (RecursionError, SchemaUnusable):
+            check_schema(schema, budget)
+    except (RecursionError, ArithmeticError, ValueError):
+        # ArithmeticError: a number that JSON of ours cannot have; SchemaUnusable is a ValueError.
         is_usable = False
     if not is_usable:
         logger.info("a tool was left out: its name or its schema cannot be used")

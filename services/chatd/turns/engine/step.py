@@ -35,6 +35,7 @@ from chatd.turns.domain.report_checks import returned_report
 from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action, steps_of_turn
 from chatd.turns.engine.answer import Answer, Show
 from chatd.turns.engine.calls import derived_id, dispatches_for
+from chatd.turns.engine.client_names import named_by_client, named_by_clients
 from chatd.turns.engine.preparation import PreparedTurn
 from chatd.turns.engine.session import InterruptedContent, Session
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
@@ -124,6 +125,8 @@ class ModelStep:
     ) -> StepEnd:
         """Commit an answer with its calls; refused calls get their result with it."""
         specs, fence = self.prepared.specs, session.fence
+        calls = tuple(named_by_client(call, specs) for call in calls)
+        message = replace(message, content=named_by_clients(message.content, specs))
         judged = callable_calls(calls, specs, self.prepared.withheld)
         judging = self.hooks.judge(self.prepared.context, fence.history_version, judged)
         try:

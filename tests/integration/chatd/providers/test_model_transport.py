@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from email.utils import format_datetime
@@ -10,6 +11,7 @@ from functools import partial
 import pytest
 
 from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
@@ -296,3 +298,27 @@ async def test_what_a_wire_refuses_is_not_sent(models: HttpModels) -> None:
     async with model_server(whole(BODY)) as server:
         assert await ask(models, server.url, Refusing()) == ([], refusal)
     assert server.asked == []
+
+
+class ThreadWire(PlainWire):
+    """Notes in which threads its requests are made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_main: list[bool] = []
+
+    def request(self, request: ModelRequest, target: Target) -> HttpRequest:
+        self.is_main.append(threading.current_thread() is threading.main_thread())
+        return super().request(request, target)
+
+
+async def test_schemas_of_tools_that_are_new_are_converted_in_a_thread(models: HttpModels) -> None:
+    tools = [ToolSpec(f"t{number}", "", str(number), Executor.CLIENT) for number in range(3)]
+    wire = ThreadWire()
+    events: list[ModelEvent] = []
+    for offered in ([], tools[:2], tools[:2], tools[1:], tools):
+        async with model_server((head(), chunk(BODY), LAST_CHUNK)) as server:
+            request = ModelRequest("m", (), tuple(offered))
+            await models.answer(wire, request, target(server.url), answered(events.append))
+
+    assert wire.is_main == [True, False, True, False, True]

@@ -1,3 +1,4 @@
+import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
@@ -196,6 +197,39 @@ async def test_client_tools_wait_for_the_client_and_go_on_with_its_results() -> 
     await stage.run()
     assert stage.texts[-1] == ("assistant", "done")
     assert stage.status == Status.WAITING
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ('{"_filter": "x", "user_name": "é", "c": 1}', '{"$filter":"x","user name":"é","c":1}'),
+        ('{ "c" : 1.50 }', '{ "c" : 1.50 }'),
+        ("", "{}"),
+    ],
+)
+async def test_a_client_gets_the_names_of_arguments_that_it_declared(
+    given: str, named: str
+) -> None:
+    schema = json.dumps({"properties": {"$filter": {}, "user name": {}, "c": {}}})
+    find = replace(client_tool("find"), input_schema_json=schema)
+    call = ToolCall("a", "find", given)
+    stage = Stage(calling(call), SHELL, setup=replace(SETUP, client_tools=(find,)))
+
+    await stage.ask()
+
+    (action,) = stage.chats.chats[CHAT].actions.values()
+    (part,) = [each for each in stage.messages[-1].content if isinstance(each, ToolCall)]
+    assert (action.asked.call.args_json, part.args_json) == (named, named)
+
+
+async def test_arguments_of_a_client_tool_that_are_given_twice_are_still_refused() -> None:
+    find = replace(client_tool("find"), input_schema_json='{"properties": {"$filter": {}}}')
+    call = ToolCall("a", "find", '{"_filter": 1, "_filter": 2}')
+    stage = Stage(calling(call), SHELL, setup=replace(SETUP, client_tools=(find,)))
+
+    await stage.ask()
+
+    assert (stage.chats.chats[CHAT].actions, stage.status) == ({}, Status.WAITING)
 
 
 async def test_a_client_tool_never_takes_the_name_of_another() -> None:

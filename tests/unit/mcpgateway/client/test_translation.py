@@ -92,11 +92,12 @@ def test_tools_that_no_model_can_be_given_are_dropped_alone() -> None:
             a_tool(""),
             a_tool("array", inputSchema={"type": "array"}),
             a_tool("large", inputSchema=large),
+            a_tool("number", inputSchema={"maximum": 10**5000}),
             a_tool("good", description="again"),
         ]
     )
 
-    assert (list(tools), dropped) == (["good"], 5)
+    assert (list(tools), dropped) == (["good"], 6)
 
 
 def test_a_digest_changes_with_the_definition_and_only_with_it() -> None:
@@ -139,3 +140,25 @@ def test_a_catalogue_of_exactly_as_many_tools_as_fit_is_not_full() -> None:
     kept.add([a_tool("more")])
 
     assert (len(kept.tools), kept.dropped, was_full, kept.is_full) == (TOOLS_MAX, 1, False, True)
+
+
+def test_a_listing_ends_when_too_much_of_its_schemas_was_read() -> None:
+    twice = {
+        f"d{number}": {"anyOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 2} for number in range(12)
+    }
+    costly = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**twice, "d12": {}}}
+    kept = KeptTools(nodes_max=10_000)
+
+    kept.add([a_tool(f"t{number}", inputSchema=costly) for number in range(20)])
+    kept.add([a_tool("more")])
+
+    assert (kept.tools, kept.dropped, kept.is_full) == ({}, 21, True)
+
+
+def test_tools_are_kept_until_a_listing_is_read() -> None:
+    kept = KeptTools(nodes_max=100)
+
+    kept.add([a_tool(f"t{number}") for number in range(1000)])
+
+    assert 10 < len(kept.tools) < 100
+    assert (len(kept.tools) + kept.dropped, kept.is_full) == (1000, True)
