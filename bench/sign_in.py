@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from bench.chats import quantile, stack_of
-from bench.fairness import CHATS, SETTLE_S, Talk, compared, paced_model, window
+from bench.fairness import CHATS, SETTLE_S, Talk, paced_model, window
 from bench.machine import print_figures
 from starlette.requests import Request
 
@@ -44,6 +44,7 @@ from parley.identity import Guard, InMemoryRevocations, ServiceName, Trust
 from parley.postgres import Database
 from parley.testing.scaletest import Target
 from support.net.http_client import HttpClient
+from support.stack.fairness import compared
 from support.stack.faulty_stack import FaultyStack
 
 HERE = Path(__file__).resolve()

@@ -54,6 +54,25 @@ def violations_of(message: Message) -> tuple[RuleViolation, ...]:
     return tuple(found[:VIOLATIONS_MAX])
 
 
+def value_check_of(field: FieldDescriptor, rules: Rules) -> ValueCheck | None:
+    """Return the check of a value that was given for a field, or as an item of it; None for any."""
+    if field.GetOptions().Extensions[options_pb2.json].not_found_reason:
+        return None
+    check_value, has_presence = _value_check(field, rules), field.has_presence
+    if check_value is None and not rules.is_required:
+        return None
+
+    def check(value: Any) -> str | None:
+        if not value and not has_presence:
+            if rules.is_required:
+                return MUST_BE_GIVEN
+            if rules.ignores_zero:
+                return None
+        return None if check_value is None else check_value(value)
+
+    return check
+
+
 @cache
 def _checks(message: Descriptor) -> list[MessageCheck]:
     found: list[MessageCheck] = []

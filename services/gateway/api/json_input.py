@@ -5,6 +5,7 @@ that decoding and checking are one pass. In a request that creates, null is the 
 field. In a patch an absent field is not changed, and null clears a field that may be empty.
 """
 
+from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,8 +21,10 @@ from msgspec import UNSET, UnsetType
 
 from buf.validate import validate_pb2
 from gateway.api.json_output import TIMESTAMP, TYPE
+from gateway.http.problems.rule_errors import PROBLEM_OF, ProblemOf
 from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
 from parley.contract.rules import JSON_INTEGERS, UUID_PATTERN, Rules
+from parley.contract.validation import value_check_of
 
 #: A JSON object whose members are not decoded.
 JsonObject = dict[str, msgspec.Raw]
@@ -281,6 +284,28 @@ def _kind_type(field: JsonField) -> type[msgspec.Struct]:
 
 
 def _scalar_type(descriptor: FieldDescriptor, rules: Rules, field: JsonField) -> Any:
+    """Return the type of one value, with the check of rules that a type cannot express."""
+    kind = _plain_type(descriptor, rules, field)
+    if descriptor.enum_type is not None or field.options.decimal_max:
+        return kind
+    check = value_check_of(descriptor, rules)
+    if check is None:
+        return kind
+    return Annotated[kind, msgspec.Meta(extra={PROBLEM_OF: _of_json(descriptor, field, check)})]
+
+
+def _of_json(descriptor: FieldDescriptor, field: JsonField, check: ProblemOf) -> ProblemOf:
+    """Return the check of a field's value for the JSON that it is given as."""
+    if field.options.embedded_json:
+        return lambda document: check(msgspec.json.encode(document).decode())
+    if descriptor.type != FieldDescriptor.TYPE_BYTES:
+        return check
+    if field.options.utf8_text:
+        return lambda text: check(text.encode())
+    return lambda text: check(a2b_base64(text))
+
+
+def _plain_type(descriptor: FieldDescriptor, rules: Rules, field: JsonField) -> Any:
     options = field.options
     if options.embedded_json:
         return msgspec.Raw if options.any_json else JsonObject

@@ -37,6 +37,7 @@ from gateway.http.preconditions import (
     tagged_response,
     version_in,
 )
+from gateway.http.problems.errors import HttpProblem, invalid_request
 from gateway.http.request_body import (
     idempotency_key,
     read_json,
@@ -120,7 +121,10 @@ class TranscodedRoute:
     async def __call__(self, request: Request, principal: Principal) -> Response:
         """Answer one request."""
         message = self._request_type()
-        read_query_into(message, request, self.query)
+        try:
+            read_query_into(message, request, self.query)
+        except HttpProblem as problem:
+            raise await self._with_errors_of_body(problem, request) from None
         routing_key = self._identify(message, request, principal)
         tag = self._condition(message, request)
         await self._read_body(message, request)
@@ -182,6 +186,15 @@ class TranscodedRoute:
             return
         read = read_optional_json if self._binding.options.body_optional else read_json
         self.body.fill(target, await read(request, self.body.type))
+
+    async def _with_errors_of_body(self, problem: HttpProblem, request: Request) -> HttpProblem:
+        """Return the errors of a query together with those that the body has, too."""
+        try:
+            await self._read_body(self._request_type(), request)
+        except HttpProblem as of_body:
+            if of_body.code == problem.code:
+                return invalid_request(*problem.errors, *of_body.errors)
+        return problem
 
     def _respond(self, request: Request, response: Any) -> Response:
         options = self._binding.options

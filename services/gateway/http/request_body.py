@@ -21,6 +21,7 @@ from starlette.types import Receive
 from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of, field_names, nearest
 from gateway.http.problems.errors import FieldError, HttpProblem, invalid_request
 from gateway.http.problems.field_paths import escaped, pointer_of
+from gateway.http.problems.rule_errors import rule_errors_of
 from gateway.http.sse import ENDING_EVENTS
 
 BODY_BYTES_MAX = 256 * 1024
@@ -162,6 +163,7 @@ def _unacceptable(body: bytes, body_type: Any, refusal: str) -> HttpProblem:
     """Return all errors of a body that the decoder rejected."""
     value = _parsed(body)
     faults = (*field_errors_of(value, body_type), *_nul_faults(value))[:FIELD_ERRORS_MAX]
+    faults += rule_errors_of(value, body_type, faults, FIELD_ERRORS_MAX - len(faults))
     if not faults:
         at = _AT.search(refusal)
         pointer = pointer_of(at[1]) if at else ""

@@ -336,6 +336,11 @@ def _field_error(violation: Violation, asked: RouteInputs) -> FieldError:
     return FieldError("INVALID", detail, pointer=place.pointer, parameter=place.parameter)
 
 
+def violated_rule(description: str, pointer: str) -> FieldError:
+    """Return the error for a rule of a field, in the words in which services report it."""
+    return FieldError("INVALID", _sentence(description), pointer=pointer)
+
+
 def _sentence(phrase: str) -> str:
     """Convert "is blank" to "It is blank."; other phrases are kept."""
     if phrase.partition(" ")[0] in PREDICATES:

@@ -1,7 +1,6 @@
 """Edits of schedules over gRPC, beside runs that are claimed or sent."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -80,7 +79,7 @@ async def test_no_run_is_sent_with_a_definition_that_changed(served: ServedChats
     assert claimed is not None
     await served.ann.ask(edit(served, before.id, text="Listen."))
     assert not await runs.begin(claimed)
-    again = await runs.claim(timedelta(seconds=1))
+    again = await runs.claim(CLAIM_FOR)
     assert again is not None
     assert (again.schedule.task.text, again.planned_at) == ("Listen.", claimed.planned_at)
     assert await runs.begin(again)

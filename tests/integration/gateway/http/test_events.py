@@ -371,14 +371,15 @@ async def test_what_a_client_has_taken_is_confirmed(stack: GatewayStack) -> None
 async def test_a_stopping_gateway_says_bye_and_is_not_ready(
     tmp_path: Path, identity_database: str
 ) -> None:
-    async with asyncio.timeout(20):
-        async with gateway_stack(tmp_path, identity_database) as stack:
-            chat_id = await new_chat(stack)
-            async with stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
-                await stack.chatd.subscriptions.get()
-                stack.gateway.stop()
-                ready = await stack.anonymous.request("GET", "/readyz")
-                last, end = await stream.event(), await stream.event()
+    # The start and the end of a gateway take long beside other tests, and have bounds of their own.
+    async with gateway_stack(tmp_path, identity_database) as stack:
+        chat_id = await new_chat(stack)
+        path = f"/api/v1/chats/{chat_id}/events"
+        async with asyncio.timeout(20), stack.owner.stream(path) as stream:
+            await stack.chatd.subscriptions.get()
+            stack.gateway.stop()
+            ready = await stack.anonymous.request("GET", "/readyz")
+            last, end = await stream.event(), await stream.event()
 
     assert (ready.status, ready.json()["checks"]) == (503, {"process": "draining"})
     assert (last, end) == (SentEvent("bye", {"type": "bye", "chat_id": chat_id}), None)
