@@ -6,12 +6,16 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import psutil
 import pytest
 
 from parley.testing.faultpoints import Action
+from support.faults.delegating_server import calling, delegating
 from support.faults.lab import ONCE, FaultLab
+from support.faults.marked_calls import MarkedCalls
+from support.faults.recording_clients import Records, recording
 from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
@@ -21,6 +25,8 @@ KILL_EVERY_S = 2.5
 KILLS_S = 150.0
 ANSWERED_S_MAX = 240.0
 KILLS_SHORT_S = 15.0
+SERVICES = ("chatd", "toolrunner", "mcpgateway", "gateway")
+RUNNING = "run: echo @ >> runs; sleep 1; seq 1 9"
 VERSIONS = """
     SELECT e.chat_id::text, e.snapshot_version, e.owner_epoch, count(m.id)
     FROM chat.chat_exec e LEFT JOIN chat.chat_messages m ON m.chat_id = e.chat_id
@@ -100,7 +106,7 @@ async def test_a19_everything_is_stopped_in_turn_and_no_message_is_lost(lab: Fau
     async for fault in faults(lab, chats=4 * lab.chats_per_fault):
         async with asyncio.TaskGroup() as tasks:
             loading = tasks.create_task(load_for_ever(fault))
-            for service in ("chatd", "toolrunner", "mcpgateway", "gateway"):
+            for service in SERVICES:
                 for process in lab.processes(service):
                     await lab.sleep(0.5)
                     owned = await owned_by(fault, process.address)
@@ -122,26 +128,30 @@ async def test_a20_chats_that_run_tools_survive_kills_of_random_services(lab: Fa
     count = 40 if lab.is_full else 2 * lab.trials_wanted
     rng = random.Random(lab.row.row)
     async for fault in faults(lab):
-        async with asyncio.TaskGroup() as tasks:
-            loading = [tasks.create_task(talk_for_ever(fault)) for _ in range(count)]
-            until_s = time.monotonic() + kills_s
-            while time.monotonic() < until_s:
-                await lab.sleep(KILL_EVERY_S)
-                service = rng.choice(("chatd", "toolrunner", "mcpgateway", "gateway"))
-                victim = rng.choice(lab.processes(service))
-                with suppress(ProcessLookupError):
-                    victim.kill()
-                    lab.row.counts[f"killed_{service}"] += 1
-            for each in loading:
-                each.cancel()
-        await lab.until_whole()
-        killed_s = time.monotonic()
-        states = await fault.at_rest(180)
-        lab.row.figures["rest_after_s"].append(time.monotonic() - killed_s)
-        fault.trial(len(fault.chat_ids))
-        lab.row.counts["innocents_parked"] += sum(
-            state.status == "error" for state in states.values()
-        )
+        calls = MarkedCalls(fault)
+        async with delegating(lab, calls.mark), recording(fault) as records:
+            async with asyncio.TaskGroup() as tasks:
+                loading = [
+                    tasks.create_task(TALKS[place % len(TALKS)](fault, records))
+                    for place in range(count)
+                ]
+                await kill_at_random(lab, rng, kills_s)
+                for each in loading:
+                    each.cancel()
+            killed_s = time.monotonic()
+            await lab.until(partial(all_accept, lab), "every process")
+            await lab.until_whole()
+            states = await fault.at_rest(180)
+            lab.row.figures["rest_after_s"].append(time.monotonic() - killed_s)
+            fault.trial(len(fault.chat_ids))
+            lab.row.counts["innocents_parked"] += sum(
+                state.status == "error" for state in states.values()
+            )
+        await calls.check()
+    counts = lab.row.counts
+    assert counts["mcp_done"] > 0
+    assert counts["stream_openings"] > 0
+    assert (counts["stream_gaps"], counts["stream_repeats"]) == (0, 0)
 
 
 @pytest.mark.row("B4")
@@ -247,18 +257,67 @@ async def until_marked(fault: Fault, chat_ids: list[str]) -> None:
     await fault.lab.until(all_run, "a run of every command", 30)
 
 
-async def talk_for_ever(fault: Fault) -> None:
+async def kill_at_random(lab: FaultLab, rng: random.Random, seconds: float) -> None:
+    """Kill a process of a random service again and again."""
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        await lab.sleep(KILL_EVERY_S)
+        service = rng.choice(SERVICES)
+        victim = rng.choice(lab.processes(service))
+        with suppress(ProcessLookupError):
+            victim.kill()
+            lab.row.counts[f"killed_{service}"] += 1
+
+
+async def all_accept(lab: FaultLab) -> bool:
+    """Return whether every process of every service takes connections."""
+    return all(each.accepts() for service in SERVICES for each in lab.processes(service))
+
+
+async def run_for_ever(fault: Fault, records: Records) -> None:
     """Create chats that run a command and wait for the end of each, until cancelled."""
     client = await fault.lab.client()
     while True:
-        (text,) = fault.texts("run: echo @ >> runs; sleep 1; seq 1 9", 1)
-        chat_id = await fault.create(client, text)
+        (text,) = fault.texts(RUNNING, 1)
+        await until_answered(fault, await fault.create(client, text))
+
+
+async def call_for_ever(fault: Fault, records: Records) -> None:
+    """Do the same with chats that call an MCP tool; the first of them has a reader."""
+    client, followed_id = await fault.lab.client(), None
+    while True:
+        chat_id = await fault.create(client, calling(fault.lab.unique()))
+        if chat_id is not None and followed_id is None:
+            followed_id = chat_id
+            records.follow(chat_id)
+        await until_answered(fault, chat_id)
+
+
+async def converse_for_ever(fault: Fault, records: Records) -> None:
+    """Run commands in one chat, turn after turn, while a reader follows it."""
+    client, chat_id = await fault.lab.client(), None
+    while True:
+        (text,) = fault.texts(RUNNING, 1)
         if chat_id is None:
-            await fault.lab.sleep(0.3)
-            continue
-        began_s = time.monotonic()
-        await fault.until_all(lambda state: state.is_at_rest, "rest", ANSWERED_S_MAX, [chat_id])
-        fault.row.figures["answered_s"].append(time.monotonic() - began_s)
+            chat_id = await fault.create(client, text)
+            if chat_id is not None:
+                records.follow(chat_id)
+        else:
+            await fault.send(client, chat_id, text)
+        await until_answered(fault, chat_id)
+
+
+async def until_answered(fault: Fault, chat_id: str | None) -> None:
+    """Wait until a chat is at rest, or a moment if there is none."""
+    if chat_id is None:
+        await fault.lab.sleep(0.3)
+        return
+    began_s = time.monotonic()
+    await fault.until_all(lambda state: state.is_at_rest, "rest", ANSWERED_S_MAX, [chat_id])
+    fault.row.figures["answered_s"].append(time.monotonic() - began_s)
+
+
+TALKS = (run_for_ever, call_for_ever, converse_for_ever)
 
 
 async def load_for_ever(fault: Fault) -> None:

@@ -17,6 +17,7 @@ from gateway.http.server import serve_http
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceStub
+from parley.client import Parley
 from support.faults.lab import FaultLab, issue_token
 
 SLUG = "chats"
@@ -59,15 +60,15 @@ async def delegating(lab: FaultLab, delegate: Delegate) -> AsyncIterator[None]:
             public_url=f"http://{address}",
             open_connections=OpenConnections(CONNECTIONS_MAX, address_max=CONNECTIONS_MAX),
         ),
-        _registered(lab, f"http://{address}/mcp"),
+        registered(lab, f"http://{address}/mcp"),
     ):
-        for chatd in lab.addresses:
-            await _until_offered(lab, chatd)
+        await until_offered(lab, calling(READY), READY)
         yield
 
 
 @asynccontextmanager
-async def _registered(lab: FaultLab, url: str) -> AsyncIterator[None]:
+async def registered(lab: FaultLab, url: str) -> AsyncIterator[None]:
+    """Offer the tools of a server to all chats of a stack, until the end."""
     token = issue_token(lab.stack, "mcp:admin")
     metadata = (("authorization", f"Bearer {token}"),)
     settings = server_pb2.McpServerSettings(
@@ -99,10 +100,12 @@ async def _registered(lab: FaultLab, url: str) -> AsyncIterator[None]:
             await servers.DeleteServer(request, timeout=ASK_S_MAX, metadata=metadata)
 
 
-async def _until_offered(lab: FaultLab, address: str) -> None:
-    client = await lab.client(address)
+async def until_offered(lab: FaultLab, call: str, answer: str) -> None:
+    """Wait until a call of a tool has its answer in chats of every chatd."""
+    for address in lab.addresses:
+        client = await lab.client(address)
 
-    async def is_offered() -> bool:
-        return f'"text": "{READY}"' in await client.ask(calling(READY))
+        async def is_offered(client: Parley = client) -> bool:
+            return f'"text": "{answer}"' in await client.ask(call)
 
-    await lab.until(is_offered, f"an offer of the tool by {address}")
+        await lab.until(is_offered, f"an offer of the tool by {address}")

@@ -232,7 +232,8 @@ class FaultLab:
             "Idempotency-Key": key,
         }
         url = f"http://{self.stack.http}/api/v1{path}"
-        request = urllib.request.Request(url, json.dumps(body).encode(), headers, method=method)
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.headers, json.loads(answer.read() or b"{}")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from parley.client import (
     CallFailed,
+    ChatOptions,
     Invalid,
     Message,
     NotFound,
@@ -39,12 +40,14 @@ class Fault:
         """Count what was in the row's phase when the fault hit."""
         self.row.trials += count
 
-    async def create(self, client: Parley, text: str, *, key: str = "") -> str | None:
+    async def create(
+        self, client: Parley, text: str, *, key: str = "", options: ChatOptions | None = None
+    ) -> str | None:
         """Create a chat; return its id if the client was told one."""
         key = key or self.lab.unique()
         operation = self.history.invoke("", key, text)
         try:
-            chat = await client.create_chat(text, request_id=key)
+            chat = await client.create_chat(text, options=options, request_id=key)
         except CallFailed as error:
             self._failed(operation.key, error)
             return None
@@ -70,10 +73,12 @@ class Fault:
             self.chat_ids.append(chat_id)
         return chat_id
 
-    async def create_all(self, client: Parley, texts: Sequence[str]) -> list[str]:
+    async def create_all(
+        self, client: Parley, texts: Sequence[str], options: ChatOptions | None = None
+    ) -> list[str]:
         """Create chats side by side; all must be accepted."""
         async with asyncio.TaskGroup() as tasks:
-            made = [tasks.create_task(self.create(client, text)) for text in texts]
+            made = [tasks.create_task(self.create(client, text, options=options)) for text in texts]
         return [chat_id for task in made if (chat_id := task.result()) is not None]
 
     async def send(self, client: Parley, chat_id: str, text: str, *, key: str = "") -> bool:

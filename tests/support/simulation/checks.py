@@ -1,5 +1,6 @@
 """What must be true of everything that is stored when a simulation is over."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,11 +14,10 @@ from chatd.content.domain.parts import ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch
 from chatd.primitives.domain.ids import ExecutionId, MessageId
 from support.chatd.chats.chat_machine import text_of
-from support.chatd.chats.in_memory_chats import StoredChat
+from support.chatd.chats.in_memory_chats import StoredAction, StoredChat
 from support.simulation.database import SimulatedDatabase
 from support.simulation.users import Request
 
-ALLOWED = '{"accepted": true}'
 OWNED = (Status.RUNNING, Status.INTERRUPTING)
 
 
@@ -61,6 +61,7 @@ def violations(
         yield from _of_ledger(chat)
     for request in requests:
         yield from _of_request(request, database)
+        yield from _of_answer(request, database)
 
 
 def _of_history(chat: StoredChat) -> Iterator[str]:
@@ -141,9 +142,15 @@ def _of_actions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[str]
     for action_id, action in chat.actions.items():
         if action.outcome is None:
             yield f"{action} is open and its chat rests: {chat.state}"
-        is_allowed = action.outcome is ActionOutcome.ANSWERED and action.answer_json == ALLOWED
-        if starts[action_id] and not is_allowed:
+        if starts[action_id] and not _is_allowed(action):
             yield f"{action} ran without permission"
+
+
+def _is_allowed(action: StoredAction) -> bool:
+    if action.outcome is not ActionOutcome.ANSWERED:
+        return False
+    said = json.loads(action.answer_json)
+    return isinstance(said, dict) and said.get("accepted") is True
 
 
 def _of_messages(chat: StoredChat, database: SimulatedDatabase) -> Iterator[str]:
@@ -177,6 +184,19 @@ def _of_request(request: Request, database: SimulatedDatabase) -> Iterator[str]:
         yield f"{request} was acknowledged and is lost"
     if request.is_refused and not request.was_unanswered and times:
         yield f"{request} was refused and happened"
+
+
+def _of_answer(request: Request, database: SimulatedDatabase) -> Iterator[str]:
+    """Find answers that were acknowledged and are not stored, or were refused and are."""
+    if request.answered is None:
+        return
+    action = database.chat(request.chat_id).actions[request.answered]
+    answer = (ActionOutcome.ANSWERED, request.person, request.answer_json)
+    is_stored = (action.outcome, action.ended_by, action.answer_json) == answer
+    if request.is_acknowledged and not is_stored:
+        yield f"{request} was acknowledged and another answer is stored: {action}"
+    if request.is_refused and not request.was_unanswered and is_stored:
+        yield f"{request} was refused and is stored: {action}"
 
 
 def _told(live: list[Message]) -> list[tuple[int, str, tuple[object, ...]]]:

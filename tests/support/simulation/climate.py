@@ -13,6 +13,10 @@ TOO_LONG_S = (16.0, 18.0, 25.0)
 # What a run costs grows with its chats, and most of what can go wrong needs only one.
 CHATS = {1: 270, 2: 50, 3: 9, 5: 4, 30: 1}
 WAITS = 0.125
+REVERTS = 0.125
+REVERTS_WEIGHT = 8
+RUSHES = 0.0625
+RUSHING_PEOPLE = 8
 WAITS_WEIGHT = 8
 WAITING_CHATS_MAX = 5
 
@@ -40,6 +44,11 @@ class Climate:
         wishes: How much users like each thing they can do, the sending of messages aside.
         people: How often a model asks people, compared with other tools; 0 for never.
         waits: How often a model waits for other chats, compared with other tools; 0 for never.
+        reverts: How much users like to go back and to return, compared with other things; 0 for
+            never.
+        rushes: Whether all users of a chat act at the moment at which it asks something.
+        deadlines_s: How long clients, people who are asked, and people who may allow something
+            are waited for.
     """
 
     hindered_writes: float
@@ -60,6 +69,9 @@ class Climate:
     wishes: tuple[int, ...]
     people: int
     waits: int = 0
+    reverts: int = 0
+    rushes: bool = False
+    deadlines_s: tuple[float, float, float] = (5.0, 5.0, 5.0)  # Some are late in every run.
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Self:
@@ -94,3 +106,17 @@ class Climate:
         if self.chats > WAITING_CHATS_MAX or rng.random() >= WAITS:
             return self
         return replace(self, waits=WAITS_WEIGHT, chats=max(2, self.chats))
+
+    def with_reverts(self, rng: random.Random) -> Self:
+        """Return this climate, in some runs with users who revert; `rng` is not that of the run."""
+        return replace(self, reverts=REVERTS_WEIGHT) if rng.random() < REVERTS else self
+
+    def with_rushes(self, rng: random.Random) -> Self:
+        """Return this climate, in some runs with people who answer at once, and late ones.
+
+        `rng` is not that of the run.
+        """
+        if rng.random() >= RUSHES:
+            return self
+        deadlines_s = (rng.choice((2.0, 6.0)), rng.choice((3.0, 9.0)), rng.choice((1.0, 5.0)))
+        return replace(self, rushes=True, people=RUSHING_PEOPLE, deadlines_s=deadlines_s)

@@ -28,6 +28,8 @@ PAUSE_MEAN_S = 2.5
 STEPS_MAX = 60
 OLD_NEWS_MAX = 40
 HUNT_S = 100.0
+REVERTING_DEATHS = 0.3
+REVERTING_S = 0.05
 
 
 class Cluster:
@@ -300,7 +302,10 @@ class Cluster:
         """Hold an owner up that is to stop its turn, and let it go on when it is too late."""
         if after.chat_id == self._hunted and after.worker_id not in (None, before.worker_id):
             self._kill_soon(after.worker_id)
+        self._kill_who_reverts(before, after)
         is_asking = after.status is Status.REQUIRES_ACTION is not before.status
+        if is_asking and self._climate.rushes:
+            self._rush(after.chat_id)
         if is_asking:
             self._awaited.discard(after.chat_id)
         if is_asking and (late := self._late.pop(after.chat_id, None)) is not None:
@@ -353,7 +358,20 @@ class Cluster:
         self._tell(f"{node.name} may go on")
         self._world.network.later(self._rng.uniform(0, 0.5), node.go_on)
 
-    def _kill_soon(self, worker_id: WorkerId) -> None:
+    def _kill_who_reverts(self, before: ChatState, after: ChatState) -> None:
+        """Let the owner of a chat die between two phases of a revert."""
+        is_begun = after.revert is not None and before.owner_epoch != after.owner_epoch
+        if not is_begun or after.worker_id is None or not self._is_troubled:
+            return
+        if self._rng.random() < REVERTING_DEATHS:
+            self._kill_soon(after.worker_id, REVERTING_S)
+
+    def _rush(self, chat_id: ChatId) -> None:
+        """Let all users of a chat do something at the same moment."""
+        for patience in self.waiting.get(chat_id, ()):
+            self._world.network.later(0.0, patience.set)
+
+    def _kill_soon(self, worker_id: WorkerId, within_s: float = 0.3) -> None:
         def kill() -> None:
             node = self._of(worker_id)
             if node is not None and not node.host.is_dead and not node.is_over:
@@ -363,7 +381,7 @@ class Cluster:
                 if node in self.nodes:
                     self._renew_later(self.nodes.index(node))
 
-        self._world.network.later(self._rng.uniform(0, 0.3), kill)
+        self._world.network.later(self._rng.uniform(0, within_s), kill)
 
     def _lose_answer(self, victim: Victim, chat_id: ChatId | None) -> Twist:
         return Twist(lambda: self._provoke(chat_id))

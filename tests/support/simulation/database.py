@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from chatd.chats.domain.agents import AgentWait
 from chatd.chats.domain.chat import ChatState, Claimed, Facts, NewMessage, Status
-from chatd.chats.domain.commands import Command
+from chatd.chats.domain.commands import Command, FinishRevert
 from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import decide
@@ -21,6 +21,7 @@ from chatd.chats.domain.writes import (
     EnqueueMessage,
     MoveToHead,
     PromoteHead,
+    RestoreMessages,
 )
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.tools import PendingKind
@@ -31,6 +32,7 @@ from parley.postgres import DatabaseUnavailable
 from support.chatd.chats.chat_machine import text_of
 from support.chatd.chats.in_memory_chats import InMemoryChats, StoredChat, facts_for
 from support.chatd.turns.in_memory_workers import InMemoryWorkers
+from support.simulation.files import SimulatedFiles
 from support.simulation.model import basis_of
 from support.simulation.rules import Author
 from support.simulation.witness import Witness
@@ -39,7 +41,6 @@ T = TypeVar("T")
 
 LONG_OUTAGE_S = 7.5  # Longer than the silence after which a worker trusts its contact no more.
 AT_REST = (Status.WAITING, Status.ERROR)
-ACTION_TIMEOUT_S = 5.0  # Shorter than in life, so that some clients are late in every run.
 
 
 class KeyUsed(Exception):
@@ -63,6 +64,8 @@ class SimulatedDatabase:
         up_since_s: When it was last down.
         long_outage_ended_s: When it was last down for so long that every worker lost contact.
         is_whole: Whether nothing is lost or broken any more, and nothing under way from before.
+        files: The files of the chats, which no database has: commits of reverts are held against
+            them.
     """
 
     clock: Clock
@@ -75,6 +78,7 @@ class SimulatedDatabase:
     chats: InMemoryChats = field(default_factory=InMemoryChats)
     workers: InMemoryWorkers = field(init=False)
     keys: set[tuple[ChatId, str]] = field(default_factory=set)
+    files: SimulatedFiles = field(default_factory=SimulatedFiles)
     partials: dict[tuple[ChatId, int, int], dict[int, tuple[Piece, ...]]] = field(
         default_factory=dict
     )
@@ -160,13 +164,16 @@ class SimulatedDatabase:
                 raise KeyUsed
             self.keys.add((seen.chat_id, key))
         if decision.deadline_s is not None:
-            deadline = self.clock.now() + timedelta(seconds=ACTION_TIMEOUT_S)
+            deadline = self.clock.now() + timedelta(seconds=decision.deadline_s)
             decision = replace(decision, state=replace(decision.state, deadline_at=deadline))
         self._account(chat, decision)
+        if isinstance(author.command, FinishRevert) and seen.revert is not None:
+            problem = self.files.problem_of(seen.chat_id, seen.revert)
+            self.witness.require(problem is None, str(problem), seen)
         try:
             written = self.chats.keep(seen.chat_id, decision)
-        except AssertionError as problem:
-            self.witness.require(False, str(problem), decision)
+        except AssertionError as impossible:
+            self.witness.require(False, str(impossible), decision)
             raise
         self.witness.saw(chat, author)
         return written
@@ -272,6 +279,10 @@ class SimulatedDatabase:
                 case DeleteMessagesFrom(message_id):
                     gone = [m for m in chat.live() if m.id >= message_id and m.role is Role.USER]
                     self.witness.withdrew(chat_id, *(text_of(each.content) for each in gone))
+                case RestoreMessages(version):
+                    back = [m for m in chat.messages if m.is_deleted and m.revision == version]
+                    said = [m for m in back if m.role is Role.USER and not m.is_compressed]
+                    self.witness.brought_back(chat_id, *(text_of(m.content) for m in said))
                 case _:
                     pass
 

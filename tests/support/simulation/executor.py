@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from chatd.chats.domain.chat import Revert
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
@@ -21,9 +22,10 @@ from chatd.content.domain.tools import (
     ToolSpec,
 )
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, ExecutionId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, OwnerClaim
 from support.chatd.turns.journaling_tools import Entry, JournalingTools, StaleOwner, ran
 from support.simulation.database import SimulatedDatabase
+from support.simulation.files import Change, UnknownRestore
 from support.simulation.loop import Host
 from support.simulation.model import ASKING, GUARDED, WAITING
 from support.simulation.network import ERROR_S, NOWHERE, Network, fail_reply, settle_reply
@@ -105,6 +107,24 @@ class SimulatedExecutor(JournalingTools):
         if execution.dispatch.execution_id not in self._journal:
             self._never.add(execution.dispatch.execution_id)
 
+    async def restore(self, claim: OwnerClaim, revert: Revert) -> bytes | None:
+        """Restore files by the id of a revert; None if the owner was replaced.
+
+        Raises:
+            ExecutorUnreachable: It cannot be reached, or its answer was lost.
+            UnknownRestore: What is to be undone is not known.
+        """
+        if not self.is_reachable:
+            raise UNREACHABLE
+        highest = max(self._epochs.get(claim.chat_id, 0), claim.owner_epoch)
+        self._epochs[claim.chat_id] = highest
+        if claim.owner_epoch < highest:
+            return None
+        report = self._database.files.restore(claim.chat_id, revert)
+        if self.loses_answers:
+            raise UNREACHABLE
+        return report
+
     def would_start(self, execution: Execution) -> bool:
         """Return whether a call that arrives now begins, rather than being attached to."""
         dispatch = execution.dispatch
@@ -120,11 +140,17 @@ class SimulatedExecutor(JournalingTools):
                 entry.outcome.exception()  # Nobody may be waiting.
         self._never.clear()
         super().forget_journal()
+        self._database.files.forget()
         self._losses += 1
         self._generation = f"journal {self._losses}"
 
     def _start(self, execution: Execution) -> Entry:
-        stored = self._database.chat(execution.chat_id).dispatches
+        chat = self._database.chat(execution.chat_id)
+        stored, called = chat.dispatches, execution.dispatch.call
+        found = (each.id for each in chat.messages if called in each.content)
+        message_id = next(found, chat.state.next_message_id)
+        change = Change(execution.dispatch.execution_id, message_id)
+        self._database.files.change(execution.chat_id, change)
         is_dispatched = execution.dispatch.execution_id in stored
         self._database.witness.require(is_dispatched, "it began before it was stored", execution)
         self.questions[WAITING] = (self._wait_of(execution.chat_id),)
@@ -168,7 +194,7 @@ class ConnectedTools:
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools, none if nobody answers."""
         try:
-            return await self._asked(lambda: self._executor.list_tools(context))
+            return await self.ask(lambda: self._executor.list_tools(context))
         except ExecutorUnreachable:
             return ()
 
@@ -176,17 +202,22 @@ class ConnectedTools:
         """Have a call executed; what was sent arrives even if nobody waits any more."""
         if self._executor.would_start(execution):
             self._require_lease(execution)
-        return await self._asked(lambda: self._executor.execute(execution))
+        return await self.ask(lambda: self._executor.execute(execution))
 
     async def find(self, execution: Execution) -> Found:
         """Ask for a call."""
-        return await self._asked(lambda: self._executor.find(execution))
+        return await self.ask(lambda: self._executor.find(execution))
 
     async def cancel(self, execution: Execution) -> None:
         """Have a call stopped."""
-        await self._asked(lambda: self._executor.cancel(execution))
+        await self.ask(lambda: self._executor.cancel(execution))
 
-    async def _asked(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def ask(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Have the executor do something.
+
+        Raises:
+            ExecutorUnreachable: It did not answer; it may have done it.
+        """
         self._host.require_life()
         network = self._network
         reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -194,7 +225,7 @@ class ConnectedTools:
         async def carried() -> None:
             try:
                 answer = await work()
-            except ExecutorUnreachable as error:
+            except (ExecutorUnreachable, UnknownRestore) as error:
                 refusal = error
                 network.later(network.delay_s(), lambda: fail_reply(reply, refusal))
                 return

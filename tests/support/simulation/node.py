@@ -42,8 +42,9 @@ from support.chatd.approvals.in_memory_rules import Rules, judge_of
 from support.chatd.turns.absent_ports import turn_ports
 from support.host.supervised import no_supervision
 from support.simulation.bus import ConnectedBus, SimulatedBus
-from support.simulation.database import ACTION_TIMEOUT_S, SimulatedDatabase
+from support.simulation.database import SimulatedDatabase
 from support.simulation.executor import ConnectedTools, SimulatedExecutor
+from support.simulation.files import ConnectedRestores
 from support.simulation.loop import HOST, Host, VirtualClock, VirtualLoop
 from support.simulation.mischief import Mischief
 from support.simulation.model import CLIENT_TOOLS, GUARDED, Mood
@@ -65,7 +66,6 @@ LIMITS = TurnLimits(
     calls=CallLimits(unreachable_s=10.0),
     retries=RetryPolicy(attempts_max=6, backoff_max_s=4.0),
     steps_max=12,
-    deadlines=ActionDeadlines(ACTION_TIMEOUT_S, ACTION_TIMEOUT_S, ACTION_TIMEOUT_S),
 )
 RULES = (Rule("1", INSTALLATION, Effect.ASK, tool=GUARDED),)
 SKEWS_S = (0.0, 0.0, -3600.0, 40.0, 3600.0)
@@ -349,13 +349,16 @@ class Node:
             self._require_lease("the model is asked")
             return world.mood.play(clock, request)
 
+        tools = ConnectedTools(
+            world.executor, world.network, self.host, world.group, self._require_lease
+        )
+        deadlines = ActionDeadlines(*world.mood.climate.deadlines_s)
         return world.parts.turns(
             turn_ports(
                 chats=self._chats,
                 model=ScriptedModel(play),
-                tools=ConnectedTools(
-                    world.executor, world.network, self.host, world.group, self._require_lease
-                ),
+                tools=tools,
+                restores=ConnectedRestores(world.executor, tools.ask, clock, self._require_lease),
                 setups=UnluckySetups(
                     world.mood,
                     world.rng,
@@ -368,7 +371,7 @@ class Node:
                 clock=clock,
                 jitter=world.rng.random,
                 may_act=lambda: self.worker.may_act(),
-                limits=LIMITS,
+                limits=replace(LIMITS, deadlines=deadlines),
             )
         )
 

@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from chatd.chats.domain.action_answers import expires_at
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import (
     Command,
     ExpireAction,
+    FinishRevert,
     Interrupt,
     RecordRetry,
     WorkerCommand,
 )
 from chatd.chats.domain.transitions import impossibility
-from chatd.primitives.domain.ids import WorkerId
+from chatd.primitives.domain.ids import ExecutionId, WorkerId
 from support.chatd.turns.in_memory_workers import CLAIM_MARGIN, WorkerRow
 
 OWNED = (Status.RUNNING, Status.INTERRUPTING)
@@ -94,8 +96,8 @@ def broken_by(author: Author, before: ChatState, now: datetime) -> Iterator[str]
     match author.command:
         case Interrupt(turn_id) if turn_id not in (0, before.turn_id):
             yield "an interrupt stopped another turn than it named"
-        case ExpireAction() if before.deadline_at is None or before.deadline_at > now:
-            yield "a client was given up before its time was over"
+        case ExpireAction(action_id) if not _is_due(before, action_id, now):
+            yield "an action was given up before its time was over"
         case RecordRetry(_, retry) if retry.attempt != before.generation_attempt:
             yield "a failure was counted twice"
         case _:
@@ -103,6 +105,20 @@ def broken_by(author: Author, before: ChatState, now: datetime) -> Iterator[str]
     is_of_another = before.worker_id not in (None, author.worker_id)
     if isinstance(author.command, WorkerCommand) and is_of_another:
         yield f"{author.worker_id} wrote for a chat that is not its own"
+
+
+def dropped_revert(before: ChatState, after: ChatState, author: Author | None) -> Iterator[str]:
+    """Find a revert that was neither completed nor ended with an error."""
+    is_dropped = before.revert is not None and after.revert != before.revert
+    is_done = author is not None and isinstance(author.command, FinishRevert)
+    if is_dropped and not is_done and after.status is not Status.ERROR:
+        yield "a revert was forgotten"
+
+
+def _is_due(state: ChatState, action_id: ExecutionId | None, now: datetime) -> bool:
+    named = (each for each in state.pending if each.is_asked and each.action_id == action_id)
+    ends_at = next((expires_at(state, each) for each in named), None)
+    return ends_at is not None and ends_at <= now
 
 
 def _asking(state: ChatState) -> int:

@@ -85,7 +85,12 @@ class _Simulation:
         self._clock = VirtualClock(loop, Host())
         self._network = Network(loop, rng)
         self._database = parts.database(self._clock)
-        self._climate = Climate.drawn(rng).with_waits(random.Random(f"waits of {seed}"))
+        self._climate = (
+            Climate.drawn(rng)
+            .with_waits(random.Random(f"waits of {seed}"))
+            .with_reverts(random.Random(f"reverts of {seed}"))
+            .with_rushes(random.Random(f"rushes of {seed}"))
+        )
         self._executor = SimulatedExecutor(
             self._network, rng, self._database, has_waits=bool(self._climate.waits)
         )
@@ -182,8 +187,9 @@ class _Simulation:
                     numbers,
                     self._climate,
                     self._executor,
+                    f"person {person} of {chat_id}",
                 )
-                for _ in range(USERS_PER_CHAT)
+                for person in range(USERS_PER_CHAT)
             ]
         return users
 

@@ -12,6 +12,8 @@ from chatd.chats.domain.commands import (
     EditMessage,
     PromoteQueuedMessage,
     RequestCompaction,
+    RevertChat,
+    UndoRevert,
 )
 from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.domain.state_changes import Decision
@@ -39,6 +41,8 @@ NEEDS_FACTS = (
     PromoteQueuedMessage,
     EditMessage,
     RequestCompaction,
+    RevertChat,
+    UndoRevert,
 )
 
 

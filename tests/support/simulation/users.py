@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from chatd.chats.domain.chat import NewMessage, PendingCall, Status
+from chatd.chats.domain.chat import NewMessage, PendingCall, RevertKind, Status
 from chatd.chats.domain.commands import (
     AnswerAction,
     Approved,
@@ -22,10 +22,12 @@ from chatd.chats.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
     Resolved,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
     Supplied,
+    UndoRevert,
 )
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
@@ -43,6 +45,7 @@ from chatd.primitives.domain.ids import (
     MessageId,
     Owner,
     QueuedMessageId,
+    RevertId,
     WorkerId,
 )
 from parley.clock import Clock
@@ -56,6 +59,10 @@ from support.simulation.node import Gone
 
 ATTEMPTS_MAX = 12
 ACCEPTED = 0.6
+WITH_FILES = 0.7
+DROPS_QUEUE = 0.3
+ARCHIVED_S_MAX = 2.0
+AT_REST = (Status.WAITING, Status.ERROR)
 NOT_THERE = QueuedMessageId("00000000-0000-0000-0000-000000000000")
 
 CommandFor = Callable[[WorkerId | None], Command]
@@ -68,6 +75,9 @@ class Request:
     chat_id: ChatId
     key: str
     text: str  # Empty unless it brings a message.
+    answered: ExecutionId | None = None  # The action that it answers.
+    answer_json: str = ""
+    person: str = ""
     is_acknowledged: bool = False
     is_refused: bool = False
     is_phantom: bool = False  # Passed for done although nothing was stored.
@@ -88,7 +98,9 @@ class User:
         numbers: "count[int]",
         climate: Climate,
         executor: SimulatedExecutor,
+        person: str,
     ) -> None:
+        self._person = person
         self._climate = climate
         self._executor = executor
         self._database = database
@@ -134,8 +146,11 @@ class User:
         liked = zip(usual, self._climate.wishes, strict=True)
         weights = [weight * liking for (_, weight), liking in liked]
         deciding = 3 * self._climate.people if self._asked() else 0
-        wishes = [self._send, *(wish for wish, _ in usual), self._decide]
-        (wish,) = self._rng.choices(wishes, [8, *weights, deciding])
+        wishes = [self._send, *(wish for wish, _ in usual), self._decide, self._revert, self._undo]
+        is_resting = self._chat.state.status in AT_REST
+        reverting = self._climate.reverts if is_resting else self._climate.reverts // 4
+        undoing = self._climate.reverts if self._chat.reverts else 0
+        (wish,) = self._rng.choices(wishes, [8, *weights, deciding, reverting, undoing])
         await wish()
 
     def _new_request(self, is_message: bool) -> Request:
@@ -161,17 +176,49 @@ class User:
             target = self._rng.choice(said)
             request = self._new_request(is_message=True)
             message = self._message(request)
+            revert_id = self._revert_id(request) if self._may(WITH_FILES) else None
             await self._request(
-                request, lambda claimed_by: EditMessage(target, message, claimed_by)
+                request, lambda claimed_by: EditMessage(target, message, claimed_by, revert_id)
             )
+
+    async def _revert(self) -> None:
+        """Go back to before a message, mostly with the files."""
+        said = [message.id for message in self._chat.live() if message.role is Role.USER]
+        if said:
+            target, restores_files = self._rng.choice(said), self._may(WITH_FILES)
+            request = self._new_request(is_message=False)
+            revert_id = self._revert_id(request)
+            await self._request(
+                request,
+                lambda claimed_by: RevertChat(revert_id, target, restores_files, claimed_by),
+            )
+
+    async def _undo(self) -> None:
+        """Return to where the chat was before its newest revert."""
+        done = self._chat.reverts
+        undoable = [key for key, each in done.items() if each.revert.kind is RevertKind.HISTORY]
+        undone_id = (undoable or list(done))[-1]
+        request = self._new_request(is_message=False)
+        revert_id = self._revert_id(request)
+        await self._request(
+            request, lambda claimed_by: UndoRevert(revert_id, undone_id, claimed_by)
+        )
+
+    def _may(self, likely: float) -> bool:
+        """Return whether something happens that happens only in runs with reverts."""
+        return bool(self._climate.reverts) and self._rng.random() < likely
+
+    def _revert_id(self, request: Request) -> RevertId:
+        return RevertId(str(uuid.uuid5(uuid.UUID(self.chat_id), f"revert {request.key}")))
 
     async def _interrupt(self) -> None:
         state = self._chat.state
         turn_id = self._rng.choice((MessageId(0), state.turn_id))
         may_claim = state.status is Status.REQUIRES_ACTION
+        drops_queue = self._may(DROPS_QUEUE)
         await self._request(
             self._new_request(is_message=False),
-            lambda claimed_by: Interrupt(turn_id, claimed_by),
+            lambda claimed_by: Interrupt(turn_id, claimed_by, drops_queue),
             may_claim=may_claim,
         )
 
@@ -220,10 +267,12 @@ class User:
         assert action_id is not None
         is_accepted = self._rng.random() < ACCEPTED
         answer = self._answer_to(action_id, pending.kind, is_accepted=is_accepted)
-        said = json.dumps({"accepted": is_accepted})
+        request = self._new_request(is_message=False)
+        said = json.dumps({"accepted": is_accepted, "request": request.key})
+        request.answered, request.answer_json, request.person = action_id, said, self._person
         await self._request(
-            self._new_request(is_message=False),
-            lambda claimed_by: AnswerAction(action_id, answer, said, self._owner.id, claimed_by),
+            request,
+            lambda claimed_by: AnswerAction(action_id, answer, said, self._person, claimed_by),
         )
 
     def _answer_to(
@@ -249,6 +298,8 @@ class User:
     async def _archive(self) -> None:
         """Put the chat away for a moment."""
         for command in (SetArchived(True), SetArchived(False)):
+            if command.archived is False and self._climate.rushes:
+                await self._clock.sleep(self._rng.uniform(0, ARCHIVED_S_MAX))
             await self._request(
                 self._new_request(is_message=False), self._always(command), may_claim=False
             )

@@ -9,7 +9,13 @@ from chatd.primitives.domain.ids import ChatId, WorkerId
 from parley.clock import Clock
 from support.chatd.chats.in_memory_chats import StoredChat
 from support.chatd.turns.in_memory_workers import WorkerRow
-from support.simulation.rules import Author, broken_between, broken_by, broken_claim
+from support.simulation.rules import (
+    Author,
+    broken_between,
+    broken_by,
+    broken_claim,
+    dropped_revert,
+)
 
 
 class Violation(AssertionError):
@@ -57,6 +63,10 @@ class Witness:
         """Note that a user took messages back."""
         self.withdrawn |= {(chat_id, text) for text in texts}
 
+    def brought_back(self, chat_id: ChatId, *texts: str) -> None:
+        """Note that messages that were taken back are there again."""
+        self.withdrawn -= {(chat_id, text) for text in texts}
+
     def saw(self, chat: StoredChat, author: Author | None = None) -> None:
         """Compare what is stored now with what was before."""
         state, now = chat.state, self.clock.now()
@@ -73,6 +83,7 @@ class Witness:
         self.newest[state.chat_id] = Commit(state, author, self.clock.monotonic())
         row = None if state.worker_id is None else self.rows.get(state.worker_id)
         problems = [*broken_between(before, state), *broken_claim(before, state, row, now)]
+        problems += dropped_revert(before, state, author)
         if author is not None:
             problems += broken_by(author, before, now)
         for problem in problems:

@@ -39,7 +39,8 @@ from parley.clock import FakeClock
 from parley.postgres import Database, Pool, migrate
 from parley.secrets import Keyring
 from support.chatd.chats.audited_chats import EMPTY, OWNER, fill, made_id
-from support.chatd.chats.chat_machine import WORKER, ChatMachine
+from support.chatd.chats.call_machine import WORKER
+from support.chatd.chats.chat_machine import ChatMachine
 from support.chatd.chats.chat_rows import insert_chat
 from support.chatd.chats.planted_violations import PLANTED, Planted
 from support.database.postgres import TestPostgres
@@ -204,6 +205,7 @@ class AuditedMachine(ChatMachine):
         number = next(NUMBERS)
         self.calls = number * 1000  # Executions of all chats are in one table.
         self.chat_id = ChatId(str(uuid.uuid5(uuid.NAMESPACE_OID, f"audited {number}")))
+        self.root_id = self.chat_id
         self.stored = PostgresChats(self.pool, lambda state: None, FakeClock())
         self.run(self.stored.__aenter__())
         fresh = ChatState(self.chat_id, Status.WAITING, 1, 0, 0, MessageId(1))

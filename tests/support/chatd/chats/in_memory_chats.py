@@ -1,5 +1,6 @@
 """Chats without a database: the same rules, kept in dictionaries."""
 
+import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
@@ -13,6 +14,7 @@ from chatd.chats.domain.chat import (
     NewMessage,
     PendingCall,
     QueuedMessage,
+    RevertKind,
 )
 from chatd.chats.domain.commands import (
     AskedCall,
@@ -56,7 +58,7 @@ from chatd.chats.domain.writes import (
 )
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import ToolResult
-from chatd.content.domain.tools import Dispatch, Executor, StoredExecution
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, RevertId
@@ -68,14 +70,24 @@ CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class StoredAction:
-    """An action, and how it ended."""
+    """An action of a message, and how it ended."""
 
     asked: AskedCall
+    message_id: MessageId
     is_asked: bool = False
     outcome: ActionOutcome | None = None
     ended_by: str = ""
     answer_json: str = ""
     result: ToolResult | None = None
+
+    @property
+    def is_accepted_plan(self) -> bool:
+        """Return whether it is a plan that a person accepted."""
+        is_answered = self.outcome is ActionOutcome.ANSWERED
+        if self.asked.pending.kind is not PendingKind.PLAN or not is_answered:
+            return False
+        said = json.loads(self.answer_json)
+        return isinstance(said, dict) and said.get("accepted") is True
 
 
 @dataclass(slots=True)
@@ -217,12 +229,12 @@ class _Writer:
                 if call.execution_id is None or call.execution_id in self._chat.results:
                     raise AssertionError("a result was stored twice or for a client's call")
                 self._chat.results[call.execution_id] = result
-            case OpenActions(_, asked):
+            case OpenActions(message_id, asked):
                 for each in asked:
                     action_id = each.pending.action_id
                     if action_id is None or action_id in self._chat.actions:
                         raise AssertionError("an action was opened twice or without an id")
-                    self._chat.actions[action_id] = StoredAction(each)
+                    self._chat.actions[action_id] = StoredAction(each, message_id)
             case StartDeadlines():
                 for action_id, action in self._open_actions():
                     self._chat.actions[action_id] = replace(action, is_asked=True)
@@ -253,7 +265,9 @@ class _Writer:
                     if self._chat.dispatches[execution_id].executor is not Executor.CHATD
                 )
             case RememberCall(remembered):
-                self._chat.remembered[remembered.rule_id] = remembered
+                others = self._chat.remembered.keys() - {remembered.rule_id}
+                if len(others) < remembered.rules_max:
+                    self._chat.remembered[remembered.rule_id] = remembered
             case SetMode(mode):
                 self._chat.mode = mode
             case EnqueueMessage(queued_message_id, message):
@@ -309,6 +323,7 @@ class _Writer:
                     raise AssertionError("a revert was completed twice")
                 version = self._decided.snapshot_version
                 self._chat.reverts[revert.revert_id] = DoneRevert(revert, version, report)
+                self._restore_mode(revert.kind)
             case EnterBill(entry):
                 place = (entry.history_version, entry.generation_attempt, entry.bill.purpose)
                 if place in self._chat.ledger:
@@ -335,6 +350,21 @@ class _Writer:
         recorded = self._chat.results.get(execution_id) or (action and action.result)
         result = recorded or synthetic_result(call, write.reason)
         self._append(NewMessage(Role.TOOL, (result,), action.ended_by if action else ""))
+
+    def _restore_mode(self, kind: RevertKind) -> None:
+        """Go back to the mode of the first plan that is no longer accepted, or leave it again."""
+        version = self._decided.snapshot_version
+        is_deleted = kind is RevertKind.HISTORY
+        moved = {
+            message.id
+            for message in self._chat.messages
+            if message.revision == version and message.is_deleted == is_deleted
+        }
+        plans = [each for each in self._chat.actions.values() if each.is_accepted_plan]
+        plans = [each for each in plans if each.message_id in moved]
+        if plans and kind is not RevertKind.EDIT:
+            first = min(plans, key=lambda each: each.message_id)
+            self._chat.mode = first.asked.mode if is_deleted else ChatMode.ORDINARY
 
     def _open_actions(self) -> list[tuple[ExecutionId, "StoredAction"]]:
         found = self._chat.actions.items()

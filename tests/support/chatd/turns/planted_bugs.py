@@ -12,8 +12,14 @@ from typing import Any
 import pytest
 
 from chatd.chats.domain import action_answers, state_changes, transitions
-from chatd.chats.domain.chat import ChatState, Claimed, Facts, PendingCall, Slot
-from chatd.chats.domain.commands import Command, ExpireAction, Interrupt, WorkerCommand
+from chatd.chats.domain.chat import ChatState, Claimed, Facts, PendingCall, Revert, Slot
+from chatd.chats.domain.commands import (
+    Command,
+    ExpireAction,
+    FinishRevert,
+    Interrupt,
+    WorkerCommand,
+)
 from chatd.chats.domain.errors import ActionNotOpen, QueuedMessageNotFound
 from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.writes import EndActions
@@ -35,6 +41,7 @@ from chatd.primitives.domain.ids import (
 from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.waits import AgentWaits
 from chatd.turns.engine.calls import OpenCall, ToolCaller
+from chatd.turns.engine.chat_run import ChatRun
 from chatd.turns.engine.history import History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.reconciliation import Reconciler
@@ -217,6 +224,11 @@ class ClaimsWithoutMargin(InMemoryWorkers):
         return row is not None and not row.is_draining and row.lease_until > self._clock.now()
 
 
+class ForgetsReverts(InMemoryWorkers):
+    def _claim(self, state: ChatState, worker_id: WorkerId) -> Claimed:
+        return super()._claim(replace(state, revert=None), worker_id)
+
+
 class ForgetsTakeovers(InMemoryWorkers):
     def _claim(self, state: ChatState, worker_id: WorkerId) -> Claimed:
         stored = self._chats.chats[state.chat_id].state
@@ -355,6 +367,10 @@ async def _sweep_as_known(self: Sweeper) -> None:
     await self._claim_waiting()
 
 
+async def _revert_history_only(self: ChatRun, revert: Revert) -> None:
+    await self._session.apply(FinishRevert(self._session.fence, b""))
+
+
 async def _look_for_no_wait(self: AgentWaits) -> None:
     return
 
@@ -438,6 +454,10 @@ BUGS = {
     ),
     "an answer that leaves its action open": Bug(
         SOUND, action_answers, "with_results", _results_without_an_end
+    ),
+    "a revert that its next owner forgets": Bug(over(ForgetsReverts)),
+    "a revert that leaves the files as they are": Bug(
+        SOUND, ChatRun, "_revert", _revert_history_only
     ),
     "waits for agents that nobody ends": Bug(SOUND, AgentWaits, "_round", _look_for_no_wait),
     "calls that ask and are left at their executors": Bug(

@@ -1,57 +1,36 @@
-"""The whole matrix: every command in every state, allowed with its outcome or refused by name."""
+"""What commands write, and what they require beside the state."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
-    ChatState,
     Facts,
     Retry,
     Status,
 )
 from chatd.chats.domain.commands import (
-    AnswerAction,
-    BusyBehavior,
-    ChangeQueuedMessage,
-    Command,
     CommitCompaction,
-    CommitResults,
     CommitStep,
-    DeleteQueuedMessage,
     EditMessage,
     EnterRequiresAction,
-    ExpireAction,
-    FailTurn,
     FinishInterruption,
-    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
-    Reconcile,
     RecordRetry,
     Release,
     RequestCompaction,
-    Resolved,
-    RevertChat,
     SendMessage,
-    SetArchived,
     SubmitToolResults,
-    Supplied,
-    UndoRevert,
 )
 from chatd.chats.domain.errors import (
-    ActionNotOpen,
     BadToolResult,
-    ChatArchived,
     FenceLost,
-    InvalidState,
     MessageNotFound,
     NotEditable,
     NothingToCompact,
-    QueuedMessageNotFound,
     QueueFull,
     ResultProblem,
     TransitionNotAllowed,
@@ -60,7 +39,6 @@ from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import (
     decide,
     fence_of,
-    impossibility,
 )
 from chatd.chats.domain.writes import (
     AnswerPending,
@@ -75,14 +53,11 @@ from chatd.chats.domain.writes import (
 )
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolOutcome, ToolResult
-from chatd.content.domain.tools import InputAction
-from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
     Fence,
     MessageId,
 )
 from support.chatd.chats.transition_states import (
-    ACTION,
     ANSWER,
     ANSWERED,
     AT_REST,
@@ -94,172 +69,11 @@ from support.chatd.chats.transition_states import (
     LOCAL,
     NOW,
     OOPS,
-    OTHER,
-    OTHER_REVERT,
     QUEUED,
-    REVERT,
     STATES,
     TARGET,
     WORKER,
 )
-
-# What each command is, built for a state, because a worker's carries that state's fence.
-COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
-    "send": lambda _: SendMessage(HELLO, QUEUED, OTHER),
-    "send urgently": lambda _: SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT),
-    "edit": lambda _: EditMessage(TARGET.id, HELLO, OTHER),
-    "revert": lambda _: RevertChat(OTHER_REVERT, TARGET.id, False, OTHER),
-    "revert with files": lambda _: RevertChat(OTHER_REVERT, TARGET.id, True, OTHER),
-    "undo revert": lambda _: UndoRevert(OTHER_REVERT, REVERT.revert_id, OTHER),
-    "drop queued": lambda _: DeleteQueuedMessage(QUEUED),
-    "change queued": lambda _: ChangeQueuedMessage(QUEUED, HELLO.content, None, 2),
-    "promote": lambda _: PromoteQueuedMessage(QUEUED, OTHER),
-    "interrupt": lambda _: Interrupt(MessageId(0), OTHER),
-    "answer": lambda _: SubmitToolResults((ANSWERED,), "ann", OTHER),
-    "compact": lambda _: RequestCompaction(OTHER),
-    "archive": lambda _: SetArchived(archived=True),
-    "unarchive": lambda _: SetArchived(archived=False),
-    "answer as person": lambda _: AnswerAction(ACTION, Resolved(ANSWERED), "{}", "ann", OTHER),
-    "answer what is over": lambda _: AnswerAction(
-        EXECUTION, Resolved(ANSWERED), "{}", "ann", OTHER
-    ),
-    "answer a call": lambda _: AnswerAction(
-        ACTION, Supplied(InputAction.ACCEPT), "{}", "ann", OTHER
-    ),
-    "expire": lambda _: ExpireAction(ACTION, OTHER),
-    "expire what is over": lambda _: ExpireAction(EXECUTION, OTHER),
-    "reconcile": lambda _: Reconcile(),
-    "step": lambda state: CommitStep(fence_of(state), (ANSWER,)),
-    "commit results": lambda state: CommitResults(fence_of(state)),
-    "commit compaction": lambda state: CommitCompaction(fence_of(state), (HELLO,)),
-    "retry": lambda state: RecordRetry(fence_of(state), Retry(1, 1000, NOW, OOPS)),
-    "finish": lambda state: FinishTurn(fence_of(state), (ANSWER,)),
-    "finish interruption": lambda state: FinishInterruption(fence_of(state), (ANSWER,)),
-    "finish revert": lambda state: FinishRevert(fence_of(state), b"report"),
-    "fail": lambda state: FailTurn(fence_of(state), OOPS),
-    "release": lambda state: Release(fence_of(state)),
-}
-
-# The states a command leads to, from the specification's matrix and our deviations from it. A state
-# that is missing refuses the command; "=" leaves it as it is.
-OUTCOMES: Mapping[str, Mapping[str, str]] = {
-    "send": {
-        "W": "R0", "E0": "R0", "E1": "R1", "R0": "R1", "R1": "R1",
-        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
-        "Q0": "Q1", "Q1": "Q1",
-    },
-    "send urgently": {
-        "W": "R0", "E0": "R0", "E1": "R1", "R0": "I1", "R1": "I1",
-        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
-        "Q0": "I1", "Q1": "I1",
-    },
-    "edit": dict.fromkeys(
-        ("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1", "Q0", "Q1"), "R0"
-    ),
-    "revert": dict.fromkeys(("W", "E0", "E1"), "W"),
-    "revert with files": dict.fromkeys(("W", "E0", "E1"), "V0"),
-    "undo revert": dict.fromkeys(("W", "E0", "E1"), "W"),
-    "drop queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1", "Q1")},
-    "change queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1", "Q1")},
-    "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1", "Q1": "I1"},
-    "interrupt": {
-        "W": "=", "E0": "=", "E1": "=", "R0": "I0", "R1": "I1", "I0": "=", "I1": "=",
-        "V0": "=", "V1": "=",
-        "A0": "W", "A1": "R1", "Q0": "I0", "Q1": "I1",
-    },
-    "answer": {"A0": "R0", "A1": "R1"},
-    "compact": {"W": "R0", "E0": "R0", "E1": "R1"},
-    "archive": {
-        "W": "XW", "E0": "XE0", "E1": "XE1", "A0": "XW", "A1": "XE1", "Q0": "XW", "Q1": "XE1",
-        "XW": "=", "XE0": "=", "XE1": "=",
-    },
-    "unarchive": {
-        "W": "=", "E0": "=", "E1": "=", "A0": "=", "A1": "=", "Q0": "=", "Q1": "=",
-        "XW": "W", "XE0": "E0", "XE1": "E1",
-    },
-    "answer as person": {"A0": "R0", "A1": "R1"},
-    "answer what is over": {},
-    "answer a call": {"Q0": "R0", "Q1": "R1"},
-    "expire": {"A0": "R0", "A1": "R1", "Q0": "R0", "Q1": "R1"},
-    "expire what is over": dict.fromkeys(("A0", "A1", "Q0", "Q1"), "="),
-    "reconcile": {},
-    "step": {"R0": "R0", "R1": "R1"},
-    "commit results": {"R0": "R0", "R1": "R1"},
-    "commit compaction": {"R0": "R0", "R1": "R1"},
-    "retry": {name: name for name in ("R0", "R1", "V0", "V1")},
-    "finish": {"R0": "W", "R1": "R1"},
-    "finish interruption": {"I0": "W", "I1": "R1"},
-    "finish revert": {"V0": "W", "V1": "R1"},
-    "fail": {"R0": "E0", "R1": "E1", "V0": "E0", "V1": "E1"},
-    "release": {name: name for name in ("R0", "R1", "V0", "V1", "I0", "I1")},
-}  # fmt: skip
-
-
-def label(state: ChatState) -> str:
-    letter = {
-        Status.WAITING: "W",
-        Status.ERROR: "E",
-        Status.RUNNING: "R",
-        Status.INTERRUPTING: "I",
-        Status.REQUIRES_ACTION: "A",
-    }[state.status]
-    letter = letter if state.revert is None else "V"
-    is_suspended = any(call.is_suspended for call in state.pending)
-    letter = "Q" if letter == "A" and is_suspended else letter
-    queue = "" if letter == "W" else str(int(state.queue_length > 0))
-    return f"{'X' if state.archived else ''}{letter}{queue}"
-
-
-def with_a_queue_that_exists(name: str, command: str) -> Facts:
-    """In a state without a queue nothing is queued."""
-    return FACTS if name.endswith("1") else replace(FACTS, is_queued=False)
-
-
-@pytest.mark.parametrize("name", STATES)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_in_every_state_does_what_the_matrix_says(name: str, command: str) -> None:
-    state = STATES[name]
-    expected = OUTCOMES[command].get(name)
-    facts = with_a_queue_that_exists(name, command)
-    if expected is None:
-        with pytest.raises(ChatError) as refusal:
-            decide(state, COMMANDS[command](state), facts)
-        assert type(refusal.value) is refusal_of(state, command)
-        return
-    decision = decide(state, COMMANDS[command](state), facts)
-    if expected == "=":
-        assert decision == Decision(state)
-    else:
-        assert label(decision.state) == expected
-        assert decision.state.snapshot_version == state.snapshot_version + 1
-    assert impossibility(decision.state) is None
-
-
-def refusal_of(state: ChatState, command: str) -> type[ChatError]:
-    if state.archived and command in {
-        "send", "send urgently", "edit", "revert", "revert with files", "undo revert",
-        "drop queued", "change queued", "promote", "interrupt", "answer", "compact",
-        "answer as person", "answer what is over", "answer a call", "expire",
-        "expire what is over",
-    }:  # fmt: skip
-        return ChatArchived
-    if command == "promote" and state.revert is not None:
-        return TransitionNotAllowed
-    if state.status is Status.REQUIRES_ACTION and command == "answer":
-        return BadToolResult
-    if state.status is Status.REQUIRES_ACTION and command in {
-        "answer what is over", "answer as person", "answer a call",
-    }:  # fmt: skip
-        return ActionNotOpen
-    if command in {"drop queued", "change queued", "promote"}:
-        return QueuedMessageNotFound
-    return TransitionNotAllowed
-
-
-def test_the_matrix_leaves_out_no_state_and_no_command() -> None:
-    assert set(OUTCOMES) == set(COMMANDS)
-    assert {name for row in OUTCOMES.values() for name in row} == set(STATES)
-    assert {label(state) for state in STATES.values()} == set(STATES)
 
 
 @pytest.mark.parametrize("stale", [Fence(3, 8, 1), Fence(4, 7, 1), Fence(4, 8, 2)])
@@ -434,24 +248,3 @@ def test_a_released_chat_keeps_its_attempt_so_that_no_episode_is_made_twice() ->
     running = replace(STATES["R0"], generation_attempt=3)
     state = decide(running, Release(fence_of(running))).state
     assert (state.worker_id, state.generation_attempt) == (None, 3)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        replace(AT_REST, queue_length=1),
-        replace(STATES["R0"], archived=True),
-        replace(AT_REST, worker_id=WORKER),
-        replace(AT_REST, status=Status.ERROR),
-        replace(STATES["A0"], pending=()),
-    ],
-)
-def test_an_impossible_state_takes_nothing_but_being_reconciled(broken: ChatState) -> None:
-    for name, build in COMMANDS.items():
-        if name != "reconcile":
-            with pytest.raises(InvalidState):
-                decide(broken, build(broken), FACTS)
-    repaired = decide(broken, Reconcile()).state
-    assert (repaired.status, repaired.archived) == (Status.ERROR, False)
-    assert repaired.owner_epoch == broken.owner_epoch + 1
-    assert impossibility(repaired) is None

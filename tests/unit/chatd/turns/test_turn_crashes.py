@@ -1,31 +1,21 @@
 """A process that dies before or after any commit: another goes on, and nothing happens twice."""
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
 
-from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule
-from chatd.chats.domain.chat import PendingCall, Status
+from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import (
-    AnswerAction,
-    Approved,
+    CommitStep,
     RecordResult,
     RequestCompaction,
-    Resolved,
-    Supplied,
 )
 from chatd.chats.domain.writes import ActionOutcome
-from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Text, ToolOutcome, ToolResult
 from chatd.content.domain.tools import (
-    ASK_USER_QUESTION,
-    PROPOSE_PLAN,
-    Dispatch,
-    Executor,
-    InputAction,
     InputRequired,
     PendingKind,
 )
@@ -37,15 +27,19 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
-from chatd.turns.domain.loops import ASK_AFTER
 from chatd.turns.domain.turn import TurnSetup
-from support.chatd.approvals.in_memory_rules import Rules, judge_of
+from support.chatd.turns.asking_scenes import (
+    ASKING,
+    TWO_CALLS,
+    Move,
+    Person,
+    with_a_call_that_asks,
+    with_client_tools,
+)
 from support.chatd.turns.journaling_tools import Crash
-from support.chatd.turns.turn_stage import SETUP, WORKER, Stage, calling, client_tool, tool
+from support.chatd.turns.turn_stage import WORKER, Stage, calling, tool
 
-TWO_CALLS = (ToolCall("a", "one", "{}"), ToolCall("b", "two", "{}"))
 SMALL = TurnSetup(ModelProfile("demo", context_limit_tokens=1000))
 
 
@@ -64,13 +58,6 @@ def with_tools() -> Stage:
 
 def with_refused_calls() -> Stage:
     stage = Stage(calling(*TWO_CALLS), tool("one", is_exclusive=True), tool("two"))
-    stage.send()
-    return stage
-
-
-def with_client_tools() -> Stage:
-    setup = replace(SETUP, client_tools=(client_tool("two"),))
-    stage = Stage(calling(*TWO_CALLS), tool("one"), setup=setup)
     stage.send()
     return stage
 
@@ -94,92 +81,27 @@ def with_summaries() -> Stage:
     return stage
 
 
-def with_a_question() -> Stage:
-    asked = {"questions": [{"question": "Which?", "options": [{"label": "x"}, {"label": "y"}]}]}
-    call = ToolCall("a", ASK_USER_QUESTION, json.dumps(asked))
-    stage = Stage(calling(call), tool("one"), setup=replace(SETUP, mode=ChatMode.PLAN))
-    stage.send()
-    return stage
-
-
-def with_a_plan() -> Stage:
-    call = ToolCall("a", PROPOSE_PLAN, '{"plan": "# first this"}')
-    stage = Stage(calling(call), tool("one"), setup=replace(SETUP, mode=ChatMode.PLAN))
-    stage.send()
-    return stage
-
-
-def with_an_approval() -> Stage:
-    """A chat whose first call waits for permission while its second one runs."""
-    rules = Rules([Rule("1", INSTALLATION, Effect.ASK, tool="one")])
-    stage = Stage(calling(*TWO_CALLS), tool("one"), tool("two"), approvals=judge_of(rules))
-    stage.send()
-    return stage
-
-
-def with_a_loop() -> Stage:
-    """A chat that makes one call again and again, until a person is asked."""
-
-    def play(request: ModelRequest) -> Iterable[ModelEvent]:
-        results = [
-            part
-            for message in request.messages
-            for part in message.content
-            if isinstance(part, ToolResult)
-        ]
-        if len(results) <= ASK_AFTER:
-            yield ToolCallRequested(ToolCall(f"call {len(results)}", "one", "{}"))
-        else:
-            yield TextDelta("done")
-        yield Finished()
-
-    stage = Stage(play, tool("one"))
-    stage.send()
-    return stage
-
-
-def with_a_call_that_asks() -> Stage:
+def with_a_call_that_asks_twice() -> Stage:
     """A chat whose first call asks twice while it runs, beside one that does not."""
-    stage = Stage(calling(*TWO_CALLS), tool("one"), tool("two"))
-    stage.tools.questions["one"] = (
+    return with_a_call_that_asks(
         InputRequired("r1", PendingKind.ELICITATION, "Which?"),
         InputRequired("r2", PendingKind.LOGIN, "Sign in.", url="https://example.com/login"),
     )
-    stage.send()
-    return stage
 
 
 async def answer(stage: Stage) -> None:
     """Answer everything that the chat waits for, as a client and as a person do."""
-    while stage.status == Status.REQUIRES_ACTION:
-        for pending in stage.state.pending:
-            if pending.kind is PendingKind.CLIENT:
-                stage.submit(ToolResult("b", "two", "{}", ToolOutcome.DONE))
-            elif pending.is_asked:
-                stage.do(answer_of(stage, pending))
-        await stage.run()
-
-
-def answer_of(stage: Stage, pending: PendingCall) -> AnswerAction:
-    action_id = pending.action_id
-    assert action_id is not None
-    if pending.is_suspended:
-        supplied = Supplied(InputAction.ACCEPT)
-        return AnswerAction(action_id, supplied, '{"accepted": true}', "ann", WORKER)
-    call = stage.chats.chats[stage.state.chat_id].actions[action_id].asked.call
-    message_id = next(each.id for each in stage.messages if call in each.content)
-    given: Approved | Resolved = Resolved(
-        ToolResult(call.tool_call_id, call.tool_name, '{"ok": true}', ToolOutcome.DONE),
-        ChatMode.ORDINARY if pending.kind is PendingKind.PLAN else None,
-    )
-    if pending.kind in (PendingKind.APPROVAL, PendingKind.LOOP):
-        given = Approved(message_id, Dispatch(action_id, call, Executor.TOOLRUNNER, "j1"))
-    return AnswerAction(action_id, given, '{"accepted": true}', "ann", WORKER)
+    await Person(Move.ACCEPT).attend(stage)
 
 
 async def run_to_the_end(stage: Stage) -> None:
     await stage.run()
     await answer(stage)
+
+
+async def run_and_attend(stage: Stage, person: Person) -> None:
+    await stage.run()
+    await person.attend(stage)
 
 
 def told(stage: Stage) -> list[object]:
@@ -188,13 +110,20 @@ def told(stage: Stage) -> list[object]:
     return [
         (
             message.role,
-            ids.sub("summary", repr(message.content)),
+            ids.sub("summary", repr(tuple(map(without_wording, message.content)))),
             message.is_compressed,
             message.visibility,
-            message.use or ModelUse(),
+            None if message.use is None else (message.use.model_id, message.use.output_tokens),
         )
         for message in stage.messages
     ]
+
+
+def without_wording(part: Part) -> Part:
+    """Return a part; of a cancelled call not who says that: its executor, or its next owner."""
+    if isinstance(part, ToolResult) and part.outcome is ToolOutcome.CANCELLED:
+        return ToolResult(part.tool_call_id, part.tool_name, "", part.outcome)
+    return part
 
 
 def outcomes(stage: Stage) -> list[ActionOutcome | None]:
@@ -206,14 +135,18 @@ SCENES: tuple[Callable[[], Stage], ...] = (
     plain,
     with_tools,
     with_refused_calls,
-    with_client_tools,
     with_summaries,
-    with_a_question,
-    with_a_plan,
-    with_an_approval,
-    with_a_loop,
-    with_a_call_that_asks,
+    with_a_call_that_asks_twice,
 )
+
+
+def dying(stage: Stage, place: int, *, is_after: bool) -> Stage:
+    """Return a chat whose owner dies before or after one of its commits."""
+    if is_after:
+        stage.commits.dies_after = place
+    else:
+        stage.commits.dies_before = place
+    return stage
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
@@ -225,11 +158,7 @@ async def test_dying_at_any_commit_changes_nothing_in_the_end(
     await run_to_the_end(whole)
     commits = len(whole.commits.commands)
     for place in range(commits):
-        stage = scene()
-        if is_after:
-            stage.commits.dies_after = place
-        else:
-            stage.commits.dies_before = place
+        stage = dying(scene(), place, is_after=is_after)
         with pytest.raises(Crash):
             await run_to_the_end(stage)
         await stage.take_over()
@@ -241,6 +170,38 @@ async def test_dying_at_any_commit_changes_nothing_in_the_end(
         assert set(stage.tools.starts.values()) <= {1}
         assert len(stage.tools.starts) == len(whole.tools.starts)
     assert commits >= 2
+
+
+def test_every_kind_of_action_has_a_scene() -> None:
+    assert set(ASKING) == set(PendingKind) - {PendingKind.DISPATCHED}
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("move", Move)
+@pytest.mark.parametrize("kind", ASKING)
+async def test_dying_at_any_commit_of_asking_changes_nothing_whatever_people_do(
+    kind: PendingKind, move: Move, is_after: bool
+) -> None:
+    whole = ASKING[kind]()
+    await whole.run()
+    asked = [call.kind for call in whole.state.pending if call.is_asked]
+    assert (whole.status, asked) == (Status.REQUIRES_ACTION, [kind])
+    commands = list(enumerate(whole.commits.commands))
+    first = max(place for place, command in commands if isinstance(command, CommitStep))
+    await Person(move).attend(whole)
+    assert whole.state.pending == () or whole.status is Status.REQUIRES_ACTION
+    for place in range(first, len(whole.commits.commands)):
+        stage, person = dying(ASKING[kind](), place, is_after=is_after), Person(move)
+        with pytest.raises(Crash):
+            await run_and_attend(stage, person)
+        await stage.take_over()
+        await person.attend(stage)
+        assert told(stage) == told(whole)
+        assert outcomes(stage) == outcomes(whole)
+        assert stage.tools.told == whole.tools.told
+        assert (stage.status, stage.state.archived) == (whole.status, whole.state.archived)
+        assert set(stage.tools.starts.values()) <= {1}
+        assert len(stage.tools.starts) == len(whole.tools.starts)
 
 
 @pytest.mark.parametrize("scene", [with_tools, with_client_tools], ids=lambda scene: scene.__name__)
