@@ -452,7 +452,10 @@ class Sessions:
 
 
 def _identity(target: Target) -> Identity:
-    return Identity.at(target.server.settings.url, target.headers)
+    try:
+        return Identity.at(target.server.settings.url, target.headers)
+    except httpx2.InvalidURL as error:
+        raise UpstreamFailed(Reason.MISCONFIGURED, f"its URL cannot be used: {error}") from error
 
 
 def _is_repeatable(error: UpstreamFailed) -> bool:

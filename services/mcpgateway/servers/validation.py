@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+import httpx2
+
 from mcpgateway.servers.domain import AuthKind, Credentials, Limits, ServerSettings
 from mcpgateway.servers.errors import InvalidRequest
 
@@ -81,7 +83,8 @@ def _url_problem(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        httpx2.URL(url)
+    except (ValueError, httpx2.InvalidURL):
         return "is not a URL"
     if len(url) > 2048 or not is_whole:
         return "give an http or https URL of at most 2048 characters"

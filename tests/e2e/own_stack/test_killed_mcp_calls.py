@@ -11,7 +11,12 @@ import pytest
 
 from support.host.conditions import until
 from support.host.ports import free_port
-from support.mcpgateway.servers import eliciting_process, session_process, until_listening
+from support.mcpgateway.servers import (
+    eliciting_process,
+    kind_process,
+    session_process,
+    until_listening,
+)
 from support.stack.local_stack import LocalStack
 from support.stack.page_session import call
 
@@ -171,3 +176,27 @@ def test_the_running_calls_of_a_deleted_chat_are_cancelled_at_the_server(
             return counted(stack, "left", {"what": "cancelled"}) == "1"
 
         until(is_cancelled, "the cancellation of a call", within_s=SEEN_S_MAX)
+
+
+def test_an_interrupted_call_is_cancelled_at_the_server_and_another_of_its_session_ends(
+    stack: LocalStack,
+) -> None:
+    port = free_port()
+    with kind_process(port, "mcp"):
+        asyncio.run(until_listening(port))
+        server_id = add(stack, "stopped", port)
+        paths = [create(stack, "call: stopped__hold {}", server_id) for _ in range(2)]
+
+        def count(what: str) -> str:
+            return counted(stack, "stopped", {"what": what})
+
+        until(lambda: count("hold") == "2", "two calls", within_s=SEEN_S_MAX)
+        call(stack, "POST", f"{paths[0]}/interrupt")
+        until(lambda: count("cancelled") == "1", "a cancellation", within_s=SEEN_S_MAX)
+        assert call(stack, "GET", paths[1])["status"] == "running"
+        assert stack.parley("mcp", "call", "stopped", "release", "{}").stdout == "done\n"
+        said = rested(stack, paths[1])
+
+        assert "released" in said
+        assert (count("hold"), count("cancelled"), count("sessions")) == ("2", "1", "1")
+        assert "released" not in rested(stack, paths[0])

@@ -7,11 +7,12 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
+from mcp.types import ImageContent, ResourceLink, TextContent
 
 from gateway.web.mcp_logins import CONTENT_POLICY
 from support.host.ports import free_port
 from support.mcpgateway.authorization_server import fake_authorization_server
-from support.mcpgateway.everything_server import everything_server
+from support.mcpgateway.everything_server import PNG, everything_server
 from support.mcpgateway.servers import eliciting_process, until_listening
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
@@ -86,6 +87,42 @@ async def test_a_call_whose_login_ended_goes_on_after_connecting_again(
         assert issuer.calls == ["alice", "alice"]
 
 
+async def test_a_declined_login_is_told_and_another_one_adds_what_the_server_lacks(
+    stack: LocalStack, chromium: Browser, page: Page
+) -> None:
+    async with fake_authorization_server() as issuer:
+        server_id = await added(
+            stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2"
+        )
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.click("button", "Connect")
+        window = await chromium.window_at(f"{issuer.url}/authorize")
+        await window.click("a", "Decline")
+        await window.see("That did not work")
+        await window.see("Not today.")
+        await page.see("The login failed. Its window says why.")
+        await page.find(".badge", "Not connected")
+        assert issuer.forms == []
+        await window.close()
+        await page.click("button", "Connect")
+        await agreed(chromium, page, issuer.url)
+        await page.find(".badge", "Connected")
+
+        issuer.needed_scope = "more"
+        path = f"/api/v1/mcp/servers/{server_id}/tools/call"
+        body = {"original_name": "secret", "arguments": {}}
+        lacking = await asyncio.to_thread(call, stack, "POST", path, body, login="paula")
+        assert lacking["reason"] == "insufficient_scope"
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.find(".badge", "Needs more permissions")
+        await page.click("button", "Connect again")
+        await agreed(chromium, page, issuer.url)
+        await page.find(".badge", "Connected")
+        assert issuer.logins[-1].scopes == ("tools", "offline_access", "more")
+        done = await asyncio.to_thread(call, stack, "POST", path, body, login="paula")
+        assert done["content"] == [{"type": "text", "text": "42"}]
+
+
 async def agreed(chromium: Browser, page: Page, issuer: str) -> None:
     """Agree in the window of a login, and wait until it is closed."""
     window = await chromium.window_at(f"{issuer}/authorize")
@@ -153,10 +190,21 @@ async def test_an_administrator_adds_probes_denies_and_switches_off_a_server(
     ]
 
 
+def hostile() -> list[TextContent | ImageContent | ResourceLink]:
+    """Answer with what must not become anything but text."""
+    return [
+        TextContent(type="text", text="<img src=x onerror='window.hacked = 1'>"),
+        ImageContent(type="image", data=PNG, mime_type="image/png"),
+        ImageContent(type="image", data="not base64!", mime_type="image/png"),
+        ResourceLink(type="resource_link", uri="javascript:window.hacked=1", name="click"),
+    ]
+
+
 async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
     stack: LocalStack, page: Page
 ) -> None:
     async with everything_server() as server:
+        server.server.add_tool(hostile, structured_output=False)
         await added(stack, "everything", server.url, availability="default_off")
         await page.visit(f"http://{stack.http}/")
         await page.click("button", "0 servers")
@@ -169,6 +217,16 @@ async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
             " each.querySelector('img') ? 'picture' : each.innerText.trim())"
         )
         assert parts == ["before", "picture", "after"]
+        await written(page, "call: everything__hostile {}")
+        await page.see("<img src=x onerror")
+        await page.see("javascript:window.hacked=1")
+        await idle(page)
+        active = ".mcp-part script, .mcp-part a[href^=javascript], .mcp-part [onerror]"
+        found = await page.run(
+            f"[document.querySelectorAll('{active}').length, typeof window.hacked,"
+            " document.querySelectorAll('img.mcp-picture').length]"
+        )
+        assert found == [0, "undefined", 2]
 
 
 async def test_what_a_server_asks_is_answered_in_a_form(stack: LocalStack, page: Page) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import server_pb2, tool_pb2
+from parley.postgres import Database
 from parley.rpc import acting_for
 from support.host.ports import free_port
 from support.mcpgateway.gateway import MEMBER, McpGateway, mcp_gateway
@@ -147,6 +148,16 @@ async def test_a_server_that_dies_meanwhile_ends_the_call_as_unknown(lab: Asking
 async def test_a_call_without_anybody_to_answer_is_told_so(lab: AskingLab) -> None:
     result = await called(lab.gateway, MEMBER, lab.server_id, "paint")
     assert json.loads(result.content_json)[0]["text"] == "cancel None house"
+
+
+async def test_a_server_that_wants_to_use_the_model_is_refused_and_recorded(
+    lab: AskingLab, database: Database
+) -> None:
+    result = await called(lab.gateway, MEMBER, lab.server_id, "think")
+    assert result.outcome == tool_pb2.CALL_OUTCOME_TOOL_ERROR
+    assert "sampling" in json.loads(result.content_json)[0]["text"].lower()
+    recorded = await database.pool.fetch("SELECT tool, outcome FROM mcp.calls")
+    assert [tuple(row) for row in recorded] == [("think", "tool_error")]
 
 
 @pytest.mark.parametrize("lab", ["modern"], indirect=True)

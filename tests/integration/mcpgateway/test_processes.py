@@ -5,59 +5,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from mcpgateway.settings import Settings
 from parley.secrets import Keyring
 from support.host.ports import free_port
 from support.mcpgateway.gateway import make_settings
+from support.mcpgateway.processes import PATIENCE_S, environment_of, started, until_healthy
 from support.mcpgateway.servers import demo_process, until_listening
 
-PATIENCE_S = 60  # Many programs may be starting on the machine, and a start is mostly imports.
-
-
-def environment_of(settings: Settings) -> dict[str, str]:
-    """Return the environment that gives these settings."""
-    return {
-        **os.environ,  # noqa: TID251 (handed on to the child)
-        "MCPGATEWAY_LISTEN": str(settings.listen),
-        "MCPGATEWAY_TRUST_FILE": str(settings.trust_file),
-        "MCPGATEWAY_SIGNING_KEY_FILE": str(settings.signing_key_file),
-        "MCPGATEWAY_DATABASE_URL": settings.database_url.reveal(),
-        "MCPGATEWAY_MASTER_KEY_FILE": str(settings.master_key_file),
-        "MCPGATEWAY_ENVIRONMENT": "development",
-        "MCPGATEWAY_ALLOWED_HOSTS": "localhost:1,localhost:2",
-    }
-
-
-@asynccontextmanager
-async def started(environment: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run mcpgateway, at most until the end of the test."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "mcpgateway", env=environment, stderr=subprocess.PIPE
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
-
-
-async def until_healthy(settings: Settings) -> None:
-    """Wait until the health service says that calls are taken."""
-    async with grpc.aio.insecure_channel(settings.listen.target) as channel:
-        check = health_pb2_grpc.HealthStub(channel).Check
-        answer = await check(
-            health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=PATIENCE_S
-        )
-    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+#: Is checked, not only read.
+ALLOWED = "localhost:1,localhost:2"
 
 
 async def test_it_starts_from_its_environment_and_ends_on_sigterm(
@@ -65,7 +24,7 @@ async def test_it_starts_from_its_environment_and_ends_on_sigterm(
 ) -> None:
     settings, _ = make_settings(tmp_path, mcp_database)
 
-    async with asyncio.timeout(PATIENCE_S), started(environment_of(settings)) as process:
+    async with asyncio.timeout(PATIENCE_S), started(environment_of(settings, ALLOWED)) as process:
         await until_healthy(settings)
         process.send_signal(signal.SIGTERM)
         _, errors = await process.communicate()
@@ -78,12 +37,12 @@ async def test_the_wrong_master_key_is_told_and_nothing_starts(
 ) -> None:
     settings, _ = make_settings(tmp_path, mcp_database)
     async with asyncio.timeout(PATIENCE_S):
-        async with started(environment_of(settings)) as first:
+        async with started(environment_of(settings, ALLOWED)) as first:
             await until_healthy(settings)
             first.terminate()
             await first.communicate()
         Keyring.generate().save(settings.master_key_file)
-        async with started(environment_of(settings)) as second:
+        async with started(environment_of(settings, ALLOWED)) as second:
             _, errors = await second.communicate()
 
     assert second.returncode == 2
@@ -103,7 +62,7 @@ async def test_a_wrong_setting_is_told_and_nothing_starts(
     tmp_path: Path, mcp_database: str, name: str, value: str
 ) -> None:
     settings, _ = make_settings(tmp_path, mcp_database)
-    environment = {**environment_of(settings), name: value}
+    environment = {**environment_of(settings, ALLOWED), name: value}
 
     async with asyncio.timeout(PATIENCE_S), started(environment) as process:
         _, errors = await process.communicate()

@@ -14,8 +14,10 @@ from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.identity import Role, User, UserId
 from parley.postgres import Database
 from parley.rpc import acting_for
+from support.mcpgateway.authorization_server import fake_authorization_server
 from support.mcpgateway.caller_server import CALLER, CallerServer, caller_server, name_of
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.logins import LoginLab, create_server
 from support.mcpgateway.server_calls import called, listed
 from support.mcpgateway.stored_text import stored_text
 
@@ -31,6 +33,10 @@ USERS = {
     "secret-93be4d07-of-the-member": MEMBER,
     "secret-e02a6b91-of-the-other": OTHER,
 }
+#: Who the users are at the authorization server.
+SUBJECTS = {"alice": MEMBER, "bob": OTHER}
+RENEWED_EVERY = 50
+LOGIN_CALLS = 600
 AT_ONCE = 4
 
 
@@ -123,3 +129,50 @@ async def test_users_under_load_get_their_own_answers_and_tools_only(
     text = caplog.text + await stored_text(database)
     assert name_of(next(iter(USERS))) in text
     assert [value for value in USERS if value in text] == []
+
+
+async def told(lab: LoginLab, user: User, part: str, calls: int) -> Counter[str]:
+    """Call one after the other, and count the subjects whose logins came to the server."""
+    subjects: Counter[str] = Counter()
+    for number in range(calls):
+        result = await lab.call(f"{part}-{number}", user)
+        (content,) = json.loads(result.content_json)
+        subjects[content["text"]] += 1
+        if part == "alice-0" and number % RENEWED_EVERY == 0:
+            # The tokens of all users end, and are renewed while others call.
+            lab.issuer.expire()
+    return subjects
+
+
+async def test_two_users_under_load_use_their_own_logins_only(
+    tmp_path: Path,
+    mcp_database: str,
+    database: Database,
+    request: pytest.FixtureRequest,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.INFO, logger="grpc")
+    calls = CALLS_FULL_SIZE if request.config.getoption("--full-size") else LOGIN_CALLS
+    each = calls // (len(SUBJECTS) * AT_ONCE)
+    async with (
+        fake_authorization_server() as issuer,
+        mcp_gateway(tmp_path, mcp_database, allowed=issuer.place) as gateway,
+    ):
+        lab = LoginLab(gateway, issuer, await create_server(gateway, issuer.mcp_url))
+        for subject, user in SUBJECTS.items():
+            await lab.log_in(user, subject)
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                (subject, tasks.create_task(told(lab, user, f"{subject}-{part}", each)))
+                for subject, user in SUBJECTS.items()
+                for part in range(AT_ONCE)
+            ]
+        assert [(subject, task.result()) for subject, task in running] == [
+            (subject, Counter({subject: each})) for subject, _ in running
+        ]
+        assert Counter(issuer.calls) == dict.fromkeys(SUBJECTS, each * AT_ONCE)
+        assert [login.is_revoked for login in issuer.logins] == [False] * len(SUBJECTS)
+    text = caplog.text + await stored_text(database)
+    assert len(issuer.given) > len(SUBJECTS) * 3
+    assert [token for token in issuer.given if token in text] == []

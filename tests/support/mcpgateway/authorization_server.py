@@ -52,7 +52,12 @@ class FakeAuthorizationServer:
         revoked: The forms of the revocation endpoint.
         lifetime_s: How long access tokens can be used, as it says.
         needed_scope: Without it, the tool `secret` is refused.
+        keeps_refusing: Whether the tool `secret` is refused with it, too.
+        refusals: How often the tool `secret` was refused.
+        refused_hints: Kinds of tokens that cannot be revoked.
         gate: Refreshes wait for it.
+        exchange_gate: Exchanges of codes wait for it.
+        exchanging: Set once an exchange was asked for.
         called: Is released by each call of the tool `whoami`.
         call_gate: Calls of the tool `whoami` wait for it after they are counted.
         refreshing: Set once a refresh was asked for.
@@ -75,9 +80,15 @@ class FakeAuthorizationServer:
         self.paths: list[str] = []
         self.lifetime_s: int | None = 3600
         self.needed_scope = ""
+        self.keeps_refusing = False
+        self.refusals = 0
+        self.refused_hints: frozenset[str] = frozenset()
         self.scope_in_challenge = "tools"
         self.gate = asyncio.Event()
         self.gate.set()
+        self.exchange_gate = asyncio.Event()
+        self.exchange_gate.set()
+        self.exchanging = asyncio.Event()
         self.call_gate = asyncio.Event()
         self.call_gate.set()
         self.called = asyncio.Semaphore(0)
@@ -104,9 +115,9 @@ class FakeAuthorizationServer:
         answer = {"code": code, "state": query["state"], "iss": self.url} | changed
         return {name: value for name, value in answer.items() if value is not None}
 
-    def way_back(self, location: str) -> str:
+    def way_back(self, location: str, **changed: str | None) -> str:
         """Let the user agree, and return the address to which the browser is sent back."""
-        answer = self.agree(location)
+        answer = self.agree(location, **changed)
         return f"{self.asked[-1]['redirect_uri']}?{urlencode(answer)}"
 
     def expire(self) -> None:
@@ -145,19 +156,26 @@ class FakeAuthorizationServer:
             case "/register":
                 return await self._register(request)
             case "/revoke":
-                form = dict(parse_qsl((await request.body()).decode()))
-                self.revoked.append(form)
-                for login in self.logins:
-                    if form["token"] in (login.refresh_token, *login.access_tokens):
-                        login.is_revoked = True
-                return Response(status_code=200)
+                return self._revoke(dict(parse_qsl((await request.body()).decode())))
             case _:
                 return Response(status_code=404)
 
+    def _revoke(self, form: dict[str, str]) -> Response:
+        self.revoked.append(form)
+        if form["token_type_hint"] in self.refused_hints:
+            return JSONResponse({"error": "unsupported_token_type"}, status_code=400)
+        for login in self.logins:
+            if form["token"] in (login.refresh_token, *login.access_tokens):
+                login.is_revoked = True
+        return Response(status_code=200)
+
     def _consent(self, location: str) -> Response:
         """Show a browser the page at which its user agrees."""
+        refused = {"code": None, "error": "access_denied", "error_description": "Not today."}
+        declined = escape(self.way_back(location, **refused))
         way_back = escape(self.way_back(location))
-        return HTMLResponse(f'<title>Consent</title><a href="{way_back}">Agree</a>')
+        links = f'<a href="{way_back}">Agree</a> <a href="{declined}">Decline</a>'
+        return HTMLResponse(f"<title>Consent</title>{links}")
 
     def challenge(self) -> Response:
         """Refuse a request without a good token."""
@@ -201,6 +219,8 @@ class FakeAuthorizationServer:
         form = dict(parse_qsl((await request.body()).decode()))
         self.forms.append(form | {"authorization": request.headers.get("authorization", "")})
         if form["grant_type"] == "authorization_code":
+            self.exchanging.set()
+            await self.exchange_gate.wait()
             login = self._exchanged(form)
         else:
             self.refreshing.set()
@@ -265,7 +285,9 @@ class _Guarded:
             return
         body = await request.body()
         needed = self._issuer.needed_scope
-        if needed and needed not in login.scopes and b'"name":"secret"' in body.replace(b" ", b""):
+        is_lacking = needed not in login.scopes or self._issuer.keeps_refusing
+        if needed and is_lacking and b'"name":"secret"' in body.replace(b" ", b""):
+            self._issuer.refusals += 1
             value = f'Bearer error="insufficient_scope", scope="{needed}"'
             refusal = Response(status_code=403, headers={"www-authenticate": value})
             await refusal(scope, receive, send)
@@ -320,6 +342,7 @@ async def fake_authorization_server() -> AsyncIterator[FakeAuthorizationServer]:
             yield issuer
         finally:
             issuer.gate.set()
+            issuer.exchange_gate.set()
             issuer.call_gate.set()
             serving.should_exit = True
             await asyncio.wait({task})

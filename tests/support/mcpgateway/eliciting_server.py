@@ -11,17 +11,22 @@ from typing import Any
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import (
+    CreateMessageRequest,
+    CreateMessageRequestParams,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
     InputRequest,
     InputRequiredResult,
+    SamplingMessage,
+    TextContent,
 )
 from pydantic import BaseModel
 
 from support.mcpgateway.session_server import HandshakeOnly
 
 starts: Counter[str] = Counter()
+THOUGHT = [SamplingMessage(role="user", content=TextContent(type="text", text="Think."))]
 SCHEMA = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
 
 
@@ -54,6 +59,13 @@ def eliciting(*, is_modern: bool) -> MCPServer:
             colour = (answered.content or {}).get("colour")
             return f"{answered.action} {colour} {context.request_state}"
 
+        @server.tool(structured_output=False)
+        def think() -> InputRequiredResult:
+            """Want to use the model of whoever calls."""
+            wanted = CreateMessageRequestParams(messages=THOUGHT, max_tokens=10)
+            asked: dict[str, InputRequest] = {"thought": CreateMessageRequest(params=wanted)}
+            return InputRequiredResult(input_requests=asked, request_state="mind")
+
         return server
 
     @server.tool(structured_output=False, name="paint")
@@ -63,6 +75,12 @@ def eliciting(*, is_modern: bool) -> MCPServer:
         answered = await context.elicit("Which colour?", Colour)
         colour = answered.data.colour if answered.action == "accept" else None
         return f"{answered.action} {colour} house"
+
+    @server.tool(structured_output=False, name="think")
+    async def think_now(context: Context[Any, Any]) -> str:
+        """Want to use the model of whoever calls."""
+        thought = await context.session.create_message(THOUGHT, max_tokens=10)
+        return str(thought.content)
 
     return server
 

@@ -45,6 +45,15 @@ def eliciting_process(port: int, kind: str) -> "Iterator[subprocess.Popen[bytes]
         yield process
 
 
+@contextlib.contextmanager
+def kind_process(port: int, kind: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run the server of `kinds_server`: modern, mcp (with sessions) or sse."""
+    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    module = ["-m", "support.mcpgateway.kinds_server"]
+    with _process([*module, str(port), kind], path) as process:
+        yield process
+
+
 async def until_listening(port: int) -> None:
     """Wait until something accepts connections there, however slow the machine is."""
     async with asyncio.timeout(START_S_MAX):

@@ -1,8 +1,9 @@
 """MCP servers over HTTP: a real gateway before a real mcpgateway and a real MCP server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,3 +200,138 @@ async def test_own_values_are_stored_and_never_shown(whole: Whole) -> None:
     assert SECRET not in stored.body.decode()
     assert called.json()["content"][0]["text"] == SECRET
     assert (await whole.member.request("DELETE", f"{path}/me/values")).status == 204
+
+
+async def test_a_new_server_is_off_and_seen_by_administrators_only(whole: Whole) -> None:
+    made = await whole.admin.request("POST", SERVERS, {"slug": "every", "url": whole.every.url})
+    assert (made.status, made.json()["is_enabled"]) == (201, False)
+    path = f"{SERVERS}/{made.json()['id']}"
+    by_admin = (await whole.admin.request("GET", SERVERS)).json()["items"]
+    by_member = (await whole.member.request("GET", SERVERS)).json()["items"]
+    refused = await whole.member.request("GET", path)
+    assert ([each["slug"] for each in by_admin], by_member) == (["every"], [])
+    assert (refused.status, refused.json()["code"]) == (404, "SERVER_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["transport", "auth_kind", "availability", "approval_policy", "pin_policy", "tool_search"],
+)
+async def test_an_unknown_kind_is_refused_and_stores_nothing(whole: Whole, setting: str) -> None:
+    body = {"slug": "every", "url": whole.every.url}
+    refused = await whole.admin.request("POST", SERVERS, {**body, setting: "unheard-of"})
+    assert (await whole.admin.request("GET", SERVERS)).json()["items"] == []
+    made = (await whole.admin.request("POST", SERVERS, body)).json()
+    path = f"{SERVERS}/{made['id']}"
+    unchanged = await whole.admin.request("PATCH", path, {setting: "unheard-of"})
+    for each in (refused, unchanged):
+        assert (each.status, [problem["pointer"] for problem in each.json()["errors"]]) == (
+            422,
+            [f"/{setting}"],
+        )
+    after = (await whole.admin.request("GET", path)).json()
+    assert (after[setting], after["version"]) == (made[setting], 1)
+
+
+async def test_members_see_neither_clients_nor_endpoints_nor_scopes_nor_headers(
+    whole: Whole,
+) -> None:
+    oauth = {
+        "client_id": "hidden-client",
+        "issuer": "https://hidden-issuer.example",
+        "authorization_url": "https://hidden-issuer.example/authorize",
+        "token_url": "https://hidden-issuer.example/token",
+        "revocation_url": "https://hidden-issuer.example/revoke",
+        "scopes": ["hidden-scope"],
+    }
+    with_oauth: dict[str, Any] = {"slug": "one", "auth_kind": "oauth2", "oauth": oauth}
+    with_key: dict[str, Any] = {
+        "slug": "two",
+        "auth_kind": "api_key",
+        "api_key_header": "X-Hidden-Header",
+    }
+    credentials = [{"oauth_client_secret": SECRET}, {"api_key": SECRET}]
+    for settings, secret in zip((with_oauth, with_key), credentials, strict=True):
+        body = {
+            "url": "https://hidden-server.example/mcp",
+            "is_enabled": True,
+            "credentials": secret,
+        }
+        made = await whole.admin.request("POST", SERVERS, {**body, **settings})
+        assert made.status == 201, made.body
+    full = await whole.admin.request("GET", SERVERS)
+    listed = await whole.member.request("GET", SERVERS)
+    each_alone = [
+        await whole.member.request("GET", f"{SERVERS}/{each['id']}")
+        for each in listed.json()["items"]
+    ]
+    text = "".join(reply.body.decode() for reply in (listed, *each_alone)).lower()
+    assert [each["slug"] for each in listed.json()["items"]] == ["one", "two"]
+    assert ("hidden" in text, SECRET in text) == (False, False)
+    names = ("url", "transport", "oauth", "api_key_header", "stored_credentials")
+    for shown in (*listed.json()["items"], *[reply.json() for reply in each_alone]):
+        assert [shown[name] for name in names] == [None] * len(names)
+    assert full.json()["items"][0]["oauth"] == oauth
+    assert (full.json()["items"][1]["api_key_header"], SECRET in full.body.decode()) == (
+        "X-Hidden-Header",
+        False,
+    )
+
+
+async def test_a_patch_keeps_secrets_an_empty_text_clears_and_another_kind_clears_the_former(
+    whole: Whole,
+) -> None:
+    body = {
+        "slug": "every",
+        "url": whole.every.url,
+        "description": "Old.",
+        "auth_kind": "oauth2",
+        "oauth": {"client_id": "client", "scopes": ["a"]},
+        "credentials": {"oauth_client_secret": SECRET},
+    }
+    made = (await whole.admin.request("POST", SERVERS, body)).json()
+    path = f"{SERVERS}/{made['id']}"
+
+    async def patched(change: Mapping[str, object]) -> dict[str, Any]:
+        reply = await whole.admin.request("PATCH", path, change)
+        assert reply.status == 200, reply.body
+        found: dict[str, Any] = reply.json()
+        return found
+
+    kept = await patched({"display_name": "New"})
+    assert (kept["stored_credentials"]["has_oauth_client_secret"], kept["oauth"]["client_id"]) == (
+        True,
+        "client",
+    )
+    cleared = await patched({"description": ""})
+    assert cleared["description"] == ""
+    assert cleared["stored_credentials"]["has_oauth_client_secret"]
+    without_secret = await patched({"credentials": {"oauth_client_secret": ""}})
+    assert not without_secret["stored_credentials"]["has_oauth_client_secret"]
+    without_client = await patched({"oauth": {"client_id": "", "scopes": ["a"]}})
+    assert (without_client["oauth"]["client_id"], without_client["oauth"]["scopes"]) == ("", ["a"])
+
+    oauth = {"client_id": "client"}
+    await patched({"oauth": oauth, "credentials": {"oauth_client_secret": SECRET}})
+    key = {"auth_kind": "api_key", "api_key_header": "X-Key", "credentials": {"api_key": SECRET}}
+    with_key = await patched(key)
+    assert (with_key["oauth"], with_key["stored_credentials"]) == (
+        None,
+        {"has_oauth_client_secret": False, "has_api_key": True, "custom_header_names": []},
+    )
+    headers = {"custom_headers": {"headers": {"X-Other": SECRET}}}
+    with_headers = await patched({"auth_kind": "custom_headers", "credentials": headers})
+    assert (with_headers["api_key_header"], with_headers["stored_credentials"]) == (
+        None,
+        {
+            "has_oauth_client_secret": False,
+            "has_api_key": False,
+            "custom_header_names": ["X-Other"],
+        },
+    )
+    without = await patched({"auth_kind": "none"})
+    assert without["stored_credentials"] == {
+        "has_oauth_client_secret": False,
+        "has_api_key": False,
+        "custom_header_names": [],
+    }

@@ -7,8 +7,11 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from starlette.responses import Response
 
 from gateway.web.mcp_logins import CONTENT_POLICY
+from mcpgateway.oauth.domain.flows import FLOW_LIFETIME
+from mcpgateway.servers.groups import TTL_S
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from parley.identity import ServiceName, SigningKey, TrustFile
 from parley.postgres import migrate
@@ -20,7 +23,7 @@ from support.mcpgateway.authorization_server import (
     FakeAuthorizationServer,
     fake_authorization_server,
 )
-from support.mcpgateway.gateway import mcp_gateway
+from support.mcpgateway.gateway import KnownGateway, mcp_gateway
 
 SERVERS = "/api/v1/mcp/servers"
 
@@ -49,6 +52,8 @@ async def whole(
     directory = tmp_path / "mcp"
     directory.mkdir(mode=0o700)
     address = Address.parse(f"unix:{directory}/mcp.sock")
+    own_key = SigningKey.generate()
+    TrustFile(tmp_path / "trust.json").add_key(ServiceName.MCPGATEWAY, own_key)
     async with (
         postgres.database(template="mcp", prepare=migrate_mcp) as mcp_database,
         fake_authorization_server() as issuer,
@@ -56,7 +61,10 @@ async def whole(
     ):
         key = SigningKey.load(stack.settings.signing_key_file)
         TrustFile(directory / "trust.json").add_key(ServiceName.GATEWAY, key)
-        async with mcp_gateway(directory, mcp_database, allowed=issuer.place, clock=stack.clock):
+        asked = KnownGateway(stack.gateway.grpc.address, own_key)
+        async with mcp_gateway(
+            directory, mcp_database, allowed=issuer.place, clock=stack.clock, asked=asked
+        ):
             body = {
                 "slug": "guarded",
                 "url": issuer.mcp_url,
@@ -113,6 +121,80 @@ async def test_a_login_cannot_be_finished_by_somebody_else(whole: Whole) -> None
     assert ('data-outcome="failed"' in stolen.body.decode(), whole.issuer.forms) == (True, [])
     anonymous = await Browser(whole.stack).open(address)
     assert (anonymous.status, "Sign in first" in anonymous.body.decode()) == (401, True)
+
+
+async def begun(whole: Whole, browser: Browser) -> str:
+    """Begin a login, agree, and return the address to which the browser is sent back."""
+    left = await browser.open(f"/mcp/login/{whole.server_id}")
+    return whole.issuer.way_back(left.headers["location"])
+
+
+async def test_a_login_is_not_finished_without_its_cookie_with_another_state_late_or_twice(
+    whole: Whole,
+) -> None:
+    ada = await invited(whole.stack, "ada")
+    address = await begun(whole, ada)
+    without_cookie = Browser(whole.stack)
+    without_cookie.cookies = {
+        name: value for name, value in ada.cookies.items() if not name.endswith("parley_mcp_login")
+    }
+    assert len(without_cookie.cookies) == len(ada.cookies) - 1
+    refusals = [await without_cookie.open(address)]
+    # The first attempt used the login up, whoever made it.
+    refusals.append(await ada.open(address))
+    fresh = await begun(whole, ada)
+    state = whole.issuer.asked[-1]["state"]
+    refusals.append(await ada.open(fresh.replace(state, "x" * 43)))
+    whole.stack.clock.advance(FLOW_LIFETIME.total_seconds() + 1)
+    refusals.append(await ada.open(fresh))
+
+    texts = [reply.body.decode() for reply in refusals]
+    assert [reply.status for reply in refusals] == [409] * 4
+    assert ["another user or in another browser" in text for text in texts[:1]] == [True]
+    assert "was completed before" in texts[1]
+    assert ["took too long" in text for text in texts[2:]] == [True, True]
+    assert all('data-outcome="failed"' in text for text in texts)
+    assert whole.issuer.forms == []
+    assert (await ada.call("GET", whole.path)).json()["status"] == "not_connected"
+
+
+async def test_a_login_is_not_finished_after_an_administrator_changed_the_server(
+    whole: Whole,
+) -> None:
+    ada = await invited(whole.stack, "ada")
+    address = await begun(whole, ada)
+    moved = {"url": f"{whole.issuer.url}/elsewhere"}
+    changed = await whole.stack.owner.request("PATCH", f"{SERVERS}/{whole.server_id}", moved)
+    refused = await ada.open(address)
+
+    assert (changed.status, refused.status, whole.issuer.forms) == (200, 409, [])
+    assert (await ada.call("GET", whole.path)).json()["status"] == "not_connected"
+
+
+async def test_a_user_who_left_the_group_of_a_server_can_give_up_a_login(whole: Whole) -> None:
+    ada, owner = await invited(whole.stack, "ada"), whole.stack.owner
+    users = (await owner.request("GET", "/api/v1/users")).json()["items"]
+    [user_id] = [each["id"] for each in users if each["login"] == "ada"]
+    group = (await owner.request("POST", "/api/v1/groups", {"name": "one"})).json()["id"]
+    member, server = f"/api/v1/groups/{group}/members/{user_id}", f"{SERVERS}/{whole.server_id}"
+    assert (await owner.request("PUT", member)).status < 300
+    assert (await owner.request("PATCH", server, {"group_ids": [group]})).status == 200
+    assert (await ada.open(await begun(whole, ada))).status == 200
+    assert (await owner.request("DELETE", member)).status == 204
+    # No notice comes from this gateway, so what is known of the group has to grow old.
+    whole.stack.clock.advance(TTL_S + 1)
+    whole.issuer.answers["/revoke"] = Response("a secret text", status_code=500)
+    seen = await ada.call("GET", server)
+    gone = await ada.call("DELETE", whole.path)
+    again = await ada.call("DELETE", whole.path)
+
+    assert seen.status == 404
+    assert (gone.status, gone.json()) == (200, {"was_connected": True, "revocation": "failed"})
+    assert (again.status, again.json()) == (
+        200,
+        {"was_connected": False, "revocation": "not_needed"},
+    )
+    assert "a secret text" not in gone.body.decode()
 
 
 async def test_other_sites_begin_no_login_and_texts_of_answers_are_escaped(whole: Whole) -> None:

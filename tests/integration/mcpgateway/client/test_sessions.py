@@ -4,7 +4,6 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -20,11 +19,19 @@ from support.host.ports import free_port
 from support.host.supervised import supervision
 from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.servers import (
-    START_S_MAX,
     demo_process,
+    kind_process,
     raw_server,
     session_process,
     until_listening,
+)
+from support.mcpgateway.session_calls import (
+    KINDS,
+    Seen,
+    counted,
+    failure_of,
+    place_of,
+    sessions_to,
 )
 from support.mcpgateway.values import a_server, a_target
 
@@ -32,28 +39,6 @@ SUM = b'{"a":1,"b":2}'
 #: More than the connections that one client had.
 USERS = 110
 ADDED = ToolAnswer(False, (TextPart("3"),))
-
-
-@dataclass(slots=True)
-class Seen:
-    """Progress as it came."""
-
-    all: list[Progress] = field(default_factory=list)
-    first: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def note(self, progress: Progress) -> None:
-        self.all.append(progress)
-        self.first.set()
-
-
-@asynccontextmanager
-async def sessions_to(url: str) -> AsyncIterator[Sessions]:
-    # A bound for what never ends; servers are started within it.
-    async with (
-        asyncio.timeout(3 * START_S_MAX),
-        Sessions.open(Policy().with_url(url), supervision()) as sessions,
-    ):
-        yield sessions
 
 
 @asynccontextmanager
@@ -89,8 +74,9 @@ async def test_a_tools_own_error_and_an_unknown_tool_are_answers(demo_url: str) 
             target, "get_current_time", b'{"timezone":"Nowhere"}', nothing, nobody
         )
         unknown = await sessions.call_tool(target, "nope", b"{}", nothing, nobody)
+        missing = await sessions.call_tool(target, "get_current_time", b"{}", nothing, nobody)
 
-    assert wrong.is_error
+    assert (wrong.is_error, missing.is_error) == (True, True)
     assert unknown == ToolAnswer(True, (TextPart("Unknown tool: nope"),))
 
 
@@ -125,17 +111,17 @@ async def test_every_session_is_deleted_at_its_server_when_it_is_closed() -> Non
     assert left == [21, 20]
 
 
-@pytest.mark.parametrize("transport", ["mcp", "sse"])
-async def test_progress_arrives_and_cancelling_reaches_the_server(transport: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+async def test_progress_arrives_and_cancelling_reaches_the_server(kind: str) -> None:
     port = free_port()
-    url = f"http://127.0.0.1:{port}/{transport}"
-    kind = Transport.SSE if transport == "sse" else Transport.STREAMABLE_HTTP
+    url, transport = place_of(kind, port)
     seen, other = Seen(), Seen()
-    async with session_server(port, transport), sessions_to(url) as sessions:
-        target = target_of(url, transport=kind)
-        async with asyncio.TaskGroup() as tasks:
+    with kind_process(port, kind):
+        await until_listening(port)
+        async with sessions_to(url) as sessions, asyncio.TaskGroup() as tasks:
+            target = target_of(url, transport=transport)
             waiting, going_on = (
-                tasks.create_task(sessions.call_tool(target, "wait", b"{}", each.note, nobody))
+                tasks.create_task(sessions.call_tool(target, "hold", b"{}", each.note, nobody))
                 for each in (seen, other)
             )
             await seen.first.wait()
@@ -147,9 +133,10 @@ async def test_progress_arrives_and_cancelling_reaches_the_server(transport: str
             # Another call of the same session goes on.
             assert not going_on.done()
             assert await counted(sessions, target, "cancelled") == 1
-            going_on.cancel()
+            await sessions.call_tool(target, "release", b"{}", nothing, nobody)
 
     assert (seen.all, answer) == ([Progress(1, 2, "half")], ADDED)
+    assert going_on.result() == ToolAnswer(False, (TextPart("released"),))
 
 
 async def test_a_refused_request_ends_no_other_call_of_its_session() -> None:
@@ -350,14 +337,15 @@ async def test_a_server_that_never_answers_times_out() -> None:
         (b"503 Service Unavailable", Reason.CONNECT_FAILED),
     ],
 )
-async def test_a_refusal_by_status_says_why(status: bytes, reason: Reason) -> None:
+@pytest.mark.parametrize("kind", ["mcp", "sse"])
+async def test_a_refusal_by_status_says_why(status: bytes, reason: Reason, kind: str) -> None:
     port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
+    url, transport = place_of(kind, port)
     response = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
 
     async with raw_server(port, lambda _: response), sessions_to(url) as sessions:
         with pytest.raises(UpstreamFailed) as caught:
-            await sessions.list_tools(target_of(url))
+            await sessions.list_tools(target_of(url, transport=transport))
 
     assert caught.value.reason is reason
 
@@ -376,22 +364,6 @@ async def test_a_name_that_resolves_to_loopback_is_refused_over_tls() -> None:
             await sessions.list_tools(target_of("https://localhost:1/mcp"))
 
     assert caught.value.reason is Reason.ADDRESS_BLOCKED
-
-
-async def counted(sessions: Sessions, target: Target, what: str) -> int:
-    """Ask a server with sessions how often something happened to it."""
-    arguments = msgspec.json.encode({"what": what})
-    answer = await sessions.call_tool(target, "count", arguments, nothing, nobody)
-    (part,) = answer.parts
-    assert isinstance(part, TextPart)
-    return int(part.text)
-
-
-async def failure_of(sessions: Sessions, target: Target, tool: str, seen: Seen) -> UpstreamFailed:
-    """Call a tool that will fail."""
-    with pytest.raises(UpstreamFailed) as caught:
-        await sessions.call_tool(target, tool, b"{}", seen.note, nobody)
-    return caught.value
 
 
 BODY = msgspec.json.encode(

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -21,17 +20,18 @@ from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision
 from support.mcpgateway.servers import START_S_MAX, until_listening
+from support.mcpgateway.third_party import (
+    BRIDGE,
+    EVERYTHING,
+    FILESYSTEM,
+    PROGRAMS,
+    install_packages,
+    node,
+)
 from support.mcpgateway.values import a_server, a_target
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[4]
-PACKAGES = ROOT / "tests" / "clients" / "mcp_servers"
-PROGRAMS = Path(sys.executable).parent
-PUBLISHED = PACKAGES / "node_modules" / "@modelcontextprotocol"
-EVERYTHING = PUBLISHED / "server-everything" / "dist" / "index.js"
-FILESYSTEM = PUBLISHED / "server-filesystem" / "dist" / "index.js"
-BRIDGE = PACKAGES / "node_modules" / "supergateway" / "dist" / "index.js"
 # A bridge starts a program for each session, on machines that are busy.
 PATIENT = Limits(connect_timeout_ms=60_000)
 LEGACY = "2025-11-25"
@@ -39,13 +39,7 @@ LEGACY = "2025-11-25"
 
 @pytest.fixture(scope="session", autouse=True)
 def packages() -> None:
-    """Install the servers that are packages of Node, as locked."""
-    script, place = ROOT / "scripts" / "node_packages", PACKAGES.relative_to(ROOT)
-    subprocess.run([script, place], check=True, timeout=300)
-
-
-def node(*words: object) -> list[str]:
-    return [str(PROGRAMS / "node"), *map(str, words)]
+    install_packages()
 
 
 def bridged(command: list[str], transport: str) -> Callable[[int], list[str]]:

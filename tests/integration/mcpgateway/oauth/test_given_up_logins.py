@@ -34,6 +34,22 @@ async def test_a_failed_revocation_is_told_without_what_the_server_said(
     assert status == server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
 
 
+async def test_the_refresh_token_is_revoked_first_and_else_the_access_token(
+    lab: LoginLab,
+) -> None:
+    lab.issuer.refused_hints = frozenset({"refresh_token"})
+    await lab.log_in()
+    [login] = lab.issuer.logins
+    [access_token], refresh_token = login.access_tokens, login.refresh_token
+    given_up = await lab.disconnect()
+    assert given_up.revocation == api.REVOCATION_OUTCOME_REVOKED
+    assert [(form["token_type_hint"], form["token"]) for form in lab.issuer.revoked] == [
+        ("refresh_token", refresh_token),
+        ("access_token", access_token),
+    ]
+    assert login.is_revoked
+
+
 async def test_a_server_without_revocation_is_told(lab: LoginLab) -> None:
     lab.issuer.metadata = {"revocation_endpoint": None}
     await lab.log_in()

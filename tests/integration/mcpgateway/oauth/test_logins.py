@@ -1,5 +1,6 @@
 """Logins from their beginning to their end, against a real authorization server."""
 
+import asyncio
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -9,6 +10,7 @@ import pytest
 from parley.api.mcp.v1 import authorization_service_pb2 as api
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, server_service_pb2, tool_pb2
 from parley.identity import Role, User, UserId
+from parley.postgres import Database
 from parley.rpc import Problem, acting_for, problem_of
 from support.mcpgateway.gateway import ADMIN, MEMBER
 from support.mcpgateway.logins import REDIRECT_URI, LoginLab
@@ -159,33 +161,72 @@ async def test_what_a_wrong_issuer_says_is_not_shown(lab: LoginLab) -> None:
 
 async def test_a_login_during_which_the_server_changed_is_refused(lab: LoginLab) -> None:
     answer = lab.issuer.agree(await lab.begin())
-    request = server_service_pb2.UpdateServerRequest(
-        request_id="u",
-        server_id=lab.server_id,
-        settings=server_pb2.McpServerSettings(url=f"{lab.issuer.url}/other"),
-    )
-    request.update_mask.paths.append("url")
-    with acting_for(ADMIN):
-        await lab.gateway.servers.UpdateServer(request)
+    await update(lab, "u", "url", url=f"{lab.issuer.url}/other")
     # The flow is deleted together with all logins of the old address.
     assert (await problem_with(lab.complete(answer))).reason == "FLOW_EXPIRED"
     assert lab.issuer.forms == []
 
 
-async def test_a_login_ends_when_the_address_of_the_server_changes_and_not_else(
-    lab: LoginLab,
+async def update(lab: LoginLab, request_id: str, path: str, **settings: Any) -> None:
+    """Change one setting of the server as an administrator."""
+    request = server_service_pb2.UpdateServerRequest(
+        request_id=request_id,
+        server_id=lab.server_id,
+        settings=server_pb2.McpServerSettings(**settings),
+    )
+    request.update_mask.paths.append(path)
+    with acting_for(ADMIN):
+        await lab.gateway.servers.UpdateServer(request)
+
+
+async def test_a_server_that_changes_during_the_exchange_gets_no_login(
+    lab: LoginLab, database: Database
 ) -> None:
-    await lab.log_in()
-    for field, value in (("description", "x"), ("url", f"{lab.issuer.url}/mcp/")):
-        request = server_service_pb2.UpdateServerRequest(request_id=field, server_id=lab.server_id)
-        setattr(request.settings, field, value)
-        request.update_mask.paths.append(field)
-        with acting_for(ADMIN):
-            await lab.gateway.servers.UpdateServer(request)
-        is_kept = field == "description"
-        expected = "CONNECTED" if is_kept else "NOT_CONNECTED"
-        status = (await lab.status()).status
-        assert status == server_pb2.AuthorizationStatus.Value(f"AUTHORIZATION_STATUS_{expected}")
+    answer = lab.issuer.agree(await lab.begin())
+    lab.issuer.exchange_gate.clear()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        completing = tasks.create_task(problem_with(lab.complete(answer)))
+        await lab.issuer.exchanging.wait()
+        await update(lab, "u", "oauth.client_id", oauth={"client_id": "another"})
+        lab.issuer.exchange_gate.set()
+    problem = completing.result()
+    assert (problem.reason, problem.status) == ("CONFIG_SUPERSEDED", grpc.StatusCode.ABORTED)
+    assert await database.pool.fetchval("SELECT count(*) FROM mcp.grants") == 0
+    assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
+
+
+async def test_a_login_ends_when_what_it_was_made_for_changes_and_not_else(
+    lab: LoginLab, database: Database
+) -> None:
+    issuer = lab.issuer.url
+    oauth = {"authorization_url": f"{issuer}/authorize", "token_url": f"{issuer}/token"}
+    oauth |= {"client_id": "one", "revocation_url": f"{issuer}/revoke", "issuer": issuer}
+    await update(lab, "begin", "oauth", oauth=oauth)
+    kept = {"description": "x", "is_trusted": True, "tool_deny_list": ["secret"]}
+    ended: dict[str, dict[str, Any]] = {
+        "oauth.revocation_url": {"oauth": {"revocation_url": f"{issuer}/other"}},
+        "oauth.client_id": {"oauth": {"client_id": "two"}},
+        "oauth.token_url": {"oauth": {"token_url": f"{issuer}/token?x=1"}},
+        "auth_kind": {"auth_kind": server_pb2.AUTH_KIND_NONE},
+        "url": {"url": f"{lab.issuer.mcp_url}/"},
+    }
+
+    async def grants() -> int:
+        found: int = await database.pool.fetchval("SELECT count(*) FROM mcp.grants")
+        return found
+
+    for path, settings in ended.items():
+        await lab.log_in()
+        for name, value in kept.items():
+            await update(lab, f"{name}-{path}", name, **{name: value})
+        assert (path, await grants()) == (path, 1)
+        assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_CONNECTED
+        await update(lab, path, path, **settings)
+        assert (path, await grants()) == (path, 0)
+        if path == "auth_kind":
+            await update(lab, "back", path, auth_kind=server_pb2.AUTH_KIND_OAUTH2)
+            await update(lab, "oauth-back", "oauth", oauth=oauth)
+        assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_NOT_CONNECTED
 
 
 async def test_more_scopes_are_asked_for_together_with_the_old_ones(lab: LoginLab) -> None:
@@ -208,3 +249,35 @@ async def test_more_scopes_are_asked_for_together_with_the_old_ones(lab: LoginLa
     assert lab.issuer.asked[-1]["scope"] == "tools offline_access more"
     assert (await lab.call("3", tool="secret")).outcome == tool_pb2.CALL_OUTCOME_SUCCEEDED
     assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_CONNECTED
+
+
+async def test_a_server_that_wants_granted_scopes_for_ever_makes_nobody_connect_again(
+    lab: LoginLab,
+) -> None:
+    lab.issuer.needed_scope, lab.issuer.keeps_refusing = "more", True
+    await lab.log_in()
+    first = await lab.call("1", tool="secret")
+    assert first.reason == error_reason_pb2.ERROR_REASON_INSUFFICIENT_SCOPE
+    await lab.log_in()
+    assert "more" in lab.issuer.logins[-1].scopes
+    for number in (2, 3):
+        before = lab.issuer.refusals
+        again = await lab.call(str(number), tool="secret")
+        assert again.outcome == tool_pb2.CALL_OUTCOME_FAILED
+        assert again.reason != error_reason_pb2.ERROR_REASON_INSUFFICIENT_SCOPE
+        # It is sent once: another login would be refused for the same reason.
+        assert lab.issuer.refusals == before + 1
+        assert (await lab.status()).status == server_pb2.AUTHORIZATION_STATUS_CONNECTED
+    assert lab.issuer.refreshes == []
+
+
+async def test_calls_with_one_login_do_not_wait_for_each_other(lab: LoginLab) -> None:
+    await lab.log_in()
+    lab.issuer.call_gate.clear()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        calls = [tasks.create_task(lab.call(str(number))) for number in range(5)]
+        # All of them are at the server before the first one is answered.
+        for _ in calls:
+            await lab.issuer.called.acquire()
+        lab.issuer.call_gate.set()
+    assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}

@@ -1,9 +1,7 @@
 """Renewing logins: once over all processes, ahead of their end, and never with an old token."""
 
 import asyncio
-import shutil
 from datetime import timedelta
-from pathlib import Path
 
 from starlette.responses import Response
 
@@ -14,10 +12,8 @@ from parley.api.mcp.v1 import authorization_service_pb2 as api
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.postgres import Database
 from parley.secrets import Keyring, SecretBox
-from support.mcpgateway.gateway import mcp_gateway
 from support.mcpgateway.logins import LoginLab
 
-CALLS = 20
 DEAD = "01900000-0000-7000-8000-0000000000dd"
 LIVING = "01900000-0000-7000-8000-0000000000ee"
 
@@ -28,29 +24,6 @@ async def expire_stored(database: Database) -> None:
         "UPDATE mcp.grants SET expires_at = now() - interval '1 minute', "
         "refresh_at = now() - interval '2 minutes'"
     )
-
-
-async def test_twenty_calls_in_two_processes_renew_a_login_once(
-    lab: LoginLab, database: Database, mcp_database: str, tmp_path: Path
-) -> None:
-    other = tmp_path / "two"
-    other.mkdir(mode=0o700)
-    shutil.copy(lab.gateway.settings.master_key_file, other / "master.json")
-    async with mcp_gateway(other, mcp_database, allowed=lab.issuer.place) as second:
-        await lab.log_in()
-        for number, gateway in enumerate((lab.gateway, second)):
-            await lab.call(f"before-{number}", gateway=gateway)
-        lab.issuer.expire()
-        await expire_stored(database)
-        async with asyncio.TaskGroup() as tasks:
-            calls = [
-                tasks.create_task(lab.call(str(number), gateway=(lab.gateway, second)[number % 2]))
-                for number in range(CALLS)
-            ]
-        assert {call.result().outcome for call in calls} == {tool_pb2.CALL_OUTCOME_SUCCEEDED}
-    assert lab.issuer.calls == ["alice"] * (CALLS + 2)
-    assert len(lab.issuer.refreshes) == 1
-    assert [login.is_revoked for login in lab.issuer.logins] == [False]
 
 
 async def test_a_refused_token_is_renewed_once_and_the_call_repeated(lab: LoginLab) -> None:

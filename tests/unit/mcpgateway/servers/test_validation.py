@@ -41,7 +41,16 @@ def test_slugs_that_could_confuse_names_are_refused(slug: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["https://u:p@x/", "https://x/#a", "https://", "/mcp", "https://x:0/", "https://[x/"]
+    "url",
+    [
+        "https://u:p@x/",
+        "https://x/#a",
+        "https://",
+        "/mcp",
+        "https://x:0/",
+        "https://[x/",
+        "http://0177.0.0.1/",
+    ],
 )
 def test_urls_that_hide_something_are_refused(url: str) -> None:
     assert set(problems_of(url=url)) == {"settings.url"}

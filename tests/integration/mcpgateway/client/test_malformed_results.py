@@ -1,0 +1,204 @@
+"""Definitions and results that do not keep what they promise: what can be kept is not lost."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from mcpgateway.client.content import LinkPart, StructuredPart, TextPart, ToolAnswer, UnknownPart
+from mcpgateway.client.sessions import Sessions
+from mcpgateway.servers.domain import Limits, Reason, Target
+from support.host.memory_peak import memory_peak
+from support.host.ports import free_port
+from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.servers import raw_server
+from support.mcpgateway.session_calls import Seen, failure_of, sessions_to
+from support.mcpgateway.values import a_server, a_target
+
+OUTPUT = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+TOOL = {"name": "add", "inputSchema": {"type": "object"}, "outputSchema": OUTPUT}
+COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **COMPLETE}
+RESULT_BYTES_MAX = 1024 * 1024
+LARGE_BYTES = 100 * 1024 * 1024
+#: What a response of that limit may take, with everything that is made of it.
+ADDED_BYTES_MAX = 48 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Server:
+    """Answers calls with one result, whatever its listing promised."""
+
+    result: dict[str, Any]
+    tools: Sequence[dict[str, Any]] = (TOOL,)
+    asked: list[str] = field(default_factory=list)
+
+    def answer(self, request: bytes) -> bytes:
+        """Answer one HTTP request."""
+        message = json.loads(request.partition(b"\r\n\r\n")[2])
+        self.asked.append(message["method"])
+        results = {
+            "server/discover": DISCOVERED,
+            "tools/list": {"tools": list(self.tools), **COMPLETE},
+            "tools/call": {**self.result, **COMPLETE},
+        }
+        result = results[message["method"]]
+        return response(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+
+
+def response(body: str) -> bytes:
+    head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+    return f"{head}{len(body.encode())}\r\n\r\n{body}".encode()
+
+
+@asynccontextmanager
+async def answering(
+    result: dict[str, Any], tools: Sequence[dict[str, Any]] = (TOOL,)
+) -> AsyncIterator[tuple[Sessions, Target, Server]]:
+    port, server = free_port(), Server(result, tools)
+    url = f"http://127.0.0.1:{port}/mcp"
+    target = a_target(a_server(url=url, limits=Limits(result_bytes_max=RESULT_BYTES_MAX)))
+    async with raw_server(port, server.answer), sessions_to(url) as sessions:
+        yield sessions, target, server
+
+
+async def called(sessions: Sessions, target: Target) -> ToolAnswer:
+    return await sessions.call_tool(target, "add", b"{}", nothing, nobody)
+
+
+@pytest.mark.parametrize("structured", [{"sum": "three"}, {"other": 1}, {}])
+async def test_a_result_against_its_output_schema_is_kept_and_the_tool_not_called_again(
+    structured: dict[str, Any],
+) -> None:
+    result = {"content": [{"type": "text", "text": "it ran"}], "structuredContent": structured}
+    async with answering(result) as (sessions, target, server):
+        await sessions.list_tools(target)
+        answer = await called(sessions, target)
+
+    text, kept = answer.parts
+    assert isinstance(kept, StructuredPart)
+    assert (answer.is_error, text, json.loads(kept.json)) == (False, TextPart("it ran"), structured)
+    assert server.asked.count("tools/call") == 1
+
+
+async def test_a_tool_that_was_not_listed_is_called_without_a_listing() -> None:
+    result = {"content": [{"type": "text", "text": "3"}], "structuredContent": {"sum": 3}}
+    async with answering(result) as (sessions, target, server):
+        answer = await called(sessions, target)
+
+    assert not answer.is_error
+    assert server.asked == ["server/discover", "tools/call"]
+
+
+async def test_a_definition_that_is_too_large_is_left_out_alone() -> None:
+    itself = {"type": "object", "properties": {"next": {"$ref": "#"}}}
+    deep: dict[str, Any] = {"type": "object"}
+    # Deeper than a definition may be; from 200 on the whole answer cannot be read.
+    for _ in range(40):
+        deep = {"type": "object", "properties": {"in": deep}}
+    large = {"type": "object", "description": "x" * 5_000_000}
+    schemas = {"plain": {"type": "object"}, "itself": itself, "deep": deep, "large": large}
+    tools = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
+    async with answering({}, tools) as (sessions, target, _):
+        catalogue = await sessions.list_tools(target)
+
+    assert (sorted(catalogue.tools), catalogue.dropped) == (["itself", "plain"], 2)
+    assert json.loads(catalogue.tools["itself"].input_schema_json) == itself
+
+
+async def test_what_is_not_base64_is_a_note_and_links_and_html_stay_text() -> None:
+    html = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    content = [
+        {"type": "text", "text": html},
+        {"type": "image", "data": "not base64!", "mimeType": "image/png"},
+        {"type": "audio", "data": "%%%", "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "memo://x", "blob": "????"}},
+        {"type": "resource_link", "uri": "javascript:alert(3)", "name": "click"},
+    ]
+    async with answering({"content": content}) as (sessions, target, _):
+        answer = await called(sessions, target)
+
+    assert answer == ToolAnswer(
+        False,
+        (
+            TextPart(html),
+            UnknownPart("image that is not base64"),
+            UnknownPart("audio that is not base64"),
+            UnknownPart("resource that is not base64"),
+            LinkPart("javascript:alert(3)", "click", "", ""),
+        ),
+    )
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_a_hundred_megabytes_are_not_read_to_their_end_and_not_kept(
+    is_chunked: bool,
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    target = a_target(a_server(url=url, limits=Limits(result_bytes_max=RESULT_BYTES_MAX)))
+    sent = Sent()
+    async with large_server(port, sent, is_chunked), sessions_to(url) as sessions:
+        with memory_peak() as peak:
+            failure = await failure_of(sessions, target, "add", Seen())
+
+    assert (failure.reason, failure.may_have_executed) == (Reason.RESULT_TOO_LARGE, True)
+    # What is on its way is as much as sockets hold.
+    assert sent.bytes < LARGE_BYTES / 2
+    assert peak.added_bytes < ADDED_BYTES_MAX
+
+
+@dataclass(slots=True)
+class Sent:
+    """How much of a large response was taken."""
+
+    bytes: int = 0
+
+
+@asynccontextmanager
+async def large_server(port: int, sent: Sent, is_chunked: bool) -> AsyncIterator[None]:
+    """Serve a tool whose result is larger than anything: sent as long as it is read."""
+    piece = b"x" * 65536
+    framed = b"%x\r\n%s\r\n" % (len(piece), piece) if is_chunked else piece
+    length = b"Transfer-Encoding: chunked" if is_chunked else b"Content-Length: %d" % LARGE_BYTES
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + length + b"\r\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while request := await read_request(reader):
+                message = json.loads(request)
+                if message["method"] != "tools/call":
+                    body = {"jsonrpc": "2.0", "id": message["id"], "result": DISCOVERED}
+                    writer.write(response(json.dumps(body)))
+                    continue
+                writer.write(head)
+                while sent.bytes < LARGE_BYTES:
+                    writer.write(framed)
+                    await writer.drain()
+                    sent.bytes += len(piece)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async with asyncio.TaskGroup() as tasks:
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tasks.create_task(serve(reader, writer))
+
+        server = await asyncio.start_server(accept, "127.0.0.1", port)
+        try:
+            yield
+        finally:
+            server.close()
+
+
+async def read_request(reader: asyncio.StreamReader) -> bytes:
+    """Return the body of one request."""
+    head: Sequence[bytes] = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+    lengths = [line for line in head if line.startswith(b"content-length:")]
+    return await reader.readexactly(int(lengths[0].partition(b":")[2])) if lengths else b""
