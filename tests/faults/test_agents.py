@@ -1,6 +1,6 @@
 """The owner of a chat dies while it starts an agent, waits for it, merges it or asks for advice.
 
-These are the variants of row A33.
+Row A37 is about agents, row A38 about advice.
 """
 
 import json
@@ -71,9 +71,9 @@ def require_files(fault: Fault, chat_id: str, expected: dict[str, str]) -> None:
         fault.row.problems.append(f"{chat_id}: {found}")
 
 
-@pytest.mark.row("A33")
+@pytest.mark.row("A37")
 @pytest.mark.parametrize(("point", "text"), STARTS)
-async def test_a33_an_owner_killed_while_it_starts_or_waits_for_an_agent_has_started_one(
+async def test_a37_an_owner_killed_while_it_starts_or_waits_for_an_agent_has_started_one(
     lab: FaultLab, point: str, text: str
 ) -> None:
     async for fault in faults(lab):
@@ -99,9 +99,9 @@ async def merged(fault: Fault, client: Parley, agents: dict[str, str]) -> None:
         await fault.send(client, chat_id, step)
 
 
-@pytest.mark.row("A33")
+@pytest.mark.row("A37")
 @pytest.mark.parametrize("point", MERGES)
-async def test_a33_a_merge_whose_owner_is_killed_is_completed_once(
+async def test_a37_a_merge_whose_owner_is_killed_is_completed_once(
     lab: FaultLab, point: str
 ) -> None:
     async for fault in faults(lab):
@@ -160,9 +160,9 @@ async def require_advice(fault: Fault, chat_id: str, calls: int) -> None:
         fault.row.problems.append(f"{chat_id}: {bills} bills of the advisor")
 
 
-@pytest.mark.row("A33")
+@pytest.mark.row("A38")
 @pytest.mark.parametrize(("point", "calls"), ADVICES)
-async def test_a33_an_owner_killed_while_it_asks_for_advice_leaves_one_advice_and_one_use(
+async def test_a38_an_owner_killed_while_it_asks_for_advice_leaves_one_advice_and_one_use(
     lab: FaultLab, point: str, calls: int
 ) -> None:
     async with advised(lab):

@@ -315,7 +315,7 @@ def _words(text: str) -> Iterable[ModelEvent]:
 def _present_turn(history: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
     """Return the messages from the last one of a person on; reports of agents are none."""
     for place in range(len(history) - 1, -1, -1):
-        is_report = _said((history[place],)).startswith("<agent_report ")
-        if history[place].role is Role.USER and not is_report:
+        is_added = _said((history[place],)).startswith(("<agent_report ", "<hook_context "))
+        if history[place].role is Role.USER and not is_added:
             return history[place:]
     return history

@@ -92,6 +92,40 @@ def test_time_that_runs_out_is_information_and_an_interrupt_of_the_root_stops_it
     assert chat_of(stack, agent_id)["status"] in ("interrupting", "waiting")
 
 
+def test_the_first_agent_that_ends_is_enough_and_the_other_is_interrupted(
+    stack: LocalStack,
+) -> None:
+    _, quick, first, stopped, waited = results_of(
+        stack,
+        f"{spawn('count to 100000', name='Slow')}\nand {spawn('repeat after me: one')}\n"
+        'call: wait_agents {"until": "any"}\n'
+        'call: interrupt_agent {"agent_id": "$agent_1"}\n'
+        "call: wait_agents {}",
+    )
+    assert first["timed_out"] is False
+    assert [each["status"] for each in first["agents"]] == ["running", "done"]
+    assert first["agents"][1]["agent_id"] == quick["agent_id"]
+    assert stopped["interrupted"] is True
+    slow, _ = waited["agents"]
+    assert (slow["name"], slow["status"], slow["cut"]) == ("Slow", "done", "interrupted")
+
+
+def test_an_agent_that_has_ended_goes_on_with_a_message_and_one_that_works_is_turned_by_one(
+    stack: LocalStack,
+) -> None:
+    _, again, _, _, turned = results_of(
+        stack,
+        f"{spawn('repeat after me: one')}\ncall: wait_agents {{}}\n"
+        'call: message_agent {"agent_id": "$agent_1", "message": "repeat after me: two"}\n'
+        "call: wait_agents {}\n"
+        'call: message_agent {"agent_id": "$agent_1", "message": "count to 100000"}\n'
+        'call: message_agent {"agent_id": "$agent_1", "message": "repeat after me: three", '
+        '"interrupt": true}\ncall: wait_agents {}',
+    )[-5:]
+    assert (again["agents"][0]["status"], again["agents"][0]["report"]) == ("done", "two")
+    assert (turned["agents"][0]["status"], turned["agents"][0]["report"]) == ("done", "three")
+
+
 def test_agents_start_no_agents_and_those_of_other_chats_are_out_of_reach(
     stack: LocalStack,
 ) -> None:
@@ -185,5 +219,6 @@ def _done(started: dict[str, Any]) -> dict[str, Any]:
         "name": started["name"],
         "type": started["type"],
         "status": "done",
+        "model": started["model"],
         "cost_micros": 0,
     }

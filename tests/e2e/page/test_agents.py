@@ -56,6 +56,7 @@ async def test_a_chat_waits_for_its_agents_and_not_for_a_person_and_the_panel_sh
     await page.click("[role=tab]", "Agents")
     await page.find(".panel .agent-row", "is working")
     await page.find(".panel .agent-row", "has ended")
+    await page.find(".panel .agent-facts", "Scripted demo")
     await page.click(".panel .agent-row", "Counter")
     await page.until(f"location.pathname !== '{origin}'")
     await page.find(".user-bubble", "count to 2000")

@@ -140,6 +140,7 @@ def row_of(candidate: Mapping[str, Any], report: Mapping[str, Any] | None) -> tu
     check = candidate.get("check")
     answer = " ".join((candidate["answer"] or candidate["error"] or "").split())
     is_long = len(answer) > ANSWER_CHARACTERS
+    cut = f" (cut: {candidate['cut']})" if candidate.get("cut") else ""
     return (
         str(candidate["position"]),
         candidate["model"],
@@ -149,7 +150,7 @@ def row_of(candidate: Mapping[str, Any], report: Mapping[str, Any] | None) -> tu
         "" if report is None else _lines(report),
         f"{candidate['duration_ms'] / 1000:.1f} s",
         f"${candidate['cost_micros'] / 1_000_000:.4f}",
-        f"{answer[:ANSWER_CHARACTERS]}…" if is_long else answer,
+        (f"{answer[:ANSWER_CHARACTERS]}…" if is_long else answer) + cut,
     )
 
 

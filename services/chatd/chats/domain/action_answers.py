@@ -22,7 +22,8 @@ from chatd.chats.domain.writes import (
     Write,
 )
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import Part, Text, ToolOutcome, ToolResult
+from chatd.content.domain.parts import HookContext, Part, Text, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import hook_context_text
 from chatd.content.domain.tools import InputAction, InputAnswer, PendingKind
 from chatd.primitives.domain.ids import ExecutionId, WorkerId
 
@@ -65,7 +66,7 @@ def next_to_expire(state: ChatState) -> ExecutionId | None:
 
 def free_text_answer(state: ChatState, content: tuple[Part, ...]) -> PendingCall | None:
     """Return the action that a plain message answers; None if it answers none."""
-    if not all(isinstance(part, Text) for part in content):
+    if not all(isinstance(part, Text | HookContext) for part in content):
         return None
     return next((call for call in state.pending if call.is_asked and call.kind in FREE_TEXT), None)
 
@@ -77,10 +78,14 @@ def answered_by_message(
     text = "\n".join(part.text for part in message.content if isinstance(part, Text))
     is_plan = call.kind is PendingKind.PLAN
     said = {"accepted": False, "remark": text} if is_plan else {"text": text}
+    contexts = [
+        hook_context_text(part) for part in message.content if isinstance(part, HookContext)
+    ]
+    added = {"hook_context": contexts} if contexts else {}
     result = ToolResult(
         call.tool_call_id,
         call.tool_name,
-        json.dumps({"ok": True, **said}, ensure_ascii=False),
+        json.dumps({"ok": True, **said, **added}, ensure_ascii=False),
         ToolOutcome.DONE,
         call.mcp_server_id,
     )

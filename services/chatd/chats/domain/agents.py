@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import Interrupt
-from chatd.content.domain.messages import ChatMode, FinishReason
+from chatd.content.domain.messages import ChatMode, FinishReason, TurnError
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
-from chatd.models.domain.profile import ModelChoice
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner
 
@@ -68,7 +68,8 @@ class Agent:
         is_done: Whether it has ended its work, successfully or not.
         report: Its last answer.
         finish_reason: Why that ended; interrupted also if it stopped without a further answer.
-        error: Why it failed; empty if it did not.
+        error: Why it failed; None if it did not.
+        model: The model and effort that it was started with.
     """
 
     chat_id: ChatId
@@ -77,12 +78,13 @@ class Agent:
     status: Status
     is_done: bool
     report: str
-    error: str
+    error: TurnError | None
     cost_micros: int
     version: int  # The version of its history, which tells one end from the next.
     is_forked: bool = False
     orders: AgentOrders = NO_ORDERS
     finish_reason: FinishReason | None = None
+    model: ModelChoice = NO_CHOICE
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,8 +279,8 @@ def share_to_proto(share: Share) -> api.Share:
 
 
 def content_to_proto(content: Sequence[parts.Part]) -> list[message_pb2.Part]:
-    """Return the parts of a message."""
-    return [part_to_proto(part) for part in content]
+    """Return the parts of a message, without those that only models read."""
+    return [part_to_proto(part) for part in content if not isinstance(part, parts.HookContext)]
 
 
 def part_to_proto(part: parts.Part) -> message_pb2.Part:
@@ -322,6 +322,8 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
                 failed_model_id=failed_model_id, model_id=model_id, kind=kind, text=text
             )
             return message_pb2.Part(fallback=fallback)
+        case parts.HookContext():
+            return message_pb2.Part()
         case _:
             assert_never(part)
 

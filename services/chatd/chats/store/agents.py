@@ -15,11 +15,12 @@ from chatd.chats.domain.agents import (
 )
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.domain.errors import FenceLost
-from chatd.chats.store.codec import parts_from_json
+from chatd.chats.store.codec import error_from_json, parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 
@@ -51,8 +52,8 @@ SELECT_TREE = """
 SELECT_CHILDREN = """
     SELECT c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, c.orders::text AS orders,
         e.status, e.queue_length, e.history_version,
-        e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
-        answer.finish_reason, coalesce((
+        e.last_error::text AS last_error, c.model_id, c.reasoning_effort,
+        answer.content::text AS answer, answer.finish_reason, coalesce((
             SELECT m.role <> 'assistant' FROM chat.chat_messages m
             WHERE m.chat_id = c.id AND NOT m.is_deleted AND NOT m.is_compressed
             ORDER BY m.id DESC LIMIT 1), false) AS is_unanswered,
@@ -249,16 +250,18 @@ def _agent_of(row: asyncpg.Record) -> Agent:
         status=status,
         is_done=is_done,
         report=report,
-        error=row["error"] or "",
+        error=error_from_json(row["last_error"]),
         cost_micros=row["cost_micros"],
         version=row["history_version"],
         is_forked=bool(row["is_forked"]),
         orders=NO_ORDERS if row["orders"] is None else _orders.decode(row["orders"]),
-        finish_reason=_finish_reason_of(row),
+        finish_reason=finish_reason_of(row),
+        model=ModelChoice(row["model_id"], ReasoningEffort(row["reasoning_effort"])),
     )
 
 
-def _finish_reason_of(row: asyncpg.Record) -> FinishReason | None:
+def finish_reason_of(row: asyncpg.Record) -> FinishReason | None:
+    """Return why the last answer of an agent ended; interrupted if it rests without one."""
     if row["status"] == Status.WAITING and row["is_unanswered"]:
         return FinishReason.INTERRUPTED
     return None if row["finish_reason"] is None else FinishReason(row["finish_reason"])

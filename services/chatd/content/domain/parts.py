@@ -113,6 +113,14 @@ class Fallback(msgspec.Struct, frozen=True, tag="fallback"):
     text: str
 
 
+class HookContext(msgspec.Struct, frozen=True, tag="hook-context"):
+    """What a hook adds for the model; it is not returned by the API."""
+
+    event: str
+    hook_name: str
+    text: str
+
+
 class CallProgress(msgspec.Struct, frozen=True):
     """How far a running call is, in the unit of its tool."""
 
@@ -148,5 +156,6 @@ Part = (
     | Skill
     | Notice
     | Fallback
+    | HookContext
 )
 StreamedPart = Part | ToolResultDelta

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import FileReference, Part
+from chatd.content.domain.parts import FileReference, HookContext, Part
+from chatd.content.domain.sanitizing import sanitized
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,16 @@ class PromptMessage:
     role: Role
     content: tuple[Part, ...]
     model_id: str = ""  # Model that wrote it; empty if none did.
+
+
+def hook_context_text(context: HookContext) -> str:
+    """Return what a hook adds, as a model reads it; the text cannot end its block."""
+    name = " ".join(sanitized(context.hook_name).split()).replace('"', "'")
+    return (
+        f'<hook_context event="{context.event}" hook="{name}">\n'
+        "A hook that an administrator of this installation set up adds the following. The user did "
+        f"not write it.\n\n{sanitized(context.text)}\n</hook_context>"
+    )
 
 
 def reference_text(reference: FileReference) -> str:

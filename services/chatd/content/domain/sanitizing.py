@@ -11,7 +11,8 @@ _MANY_BREAKS: Final = re.compile(r"\n{3,}")
 #: Tags that mark blocks of prompts; a file or a report must not be able to end its block.
 #: Possessive, so that a long run of spaces is read once.
 _BLOCK_TAGS: Final = re.compile(
-    r"<(?=\s*+/?\s*+(?:(?:user_)?instructions|agent_report))", re.IGNORECASE
+    r"<(?=\s*+/?\s*+(?:(?:user_)?instructions|agent_report|hook_context|not_finished))",
+    re.IGNORECASE,
 )
 
 

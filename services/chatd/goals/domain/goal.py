@@ -168,7 +168,9 @@ def within_budget(goal: Goal, now: datetime) -> Goal:
 
 
 def next_message(goal: Goal, result: CheckResult | Verdict | None) -> str:
-    """Return the message that lets the chat go on: the goal first, then what was found out.
+    """Return the message that lets the chat go on: what was found out, and the goal again.
+
+    The first message for a goal may be summarised or long ago by then.
 
     What a program printed or a model wrote is marked, because the message is sent as the owner.
     """
@@ -183,7 +185,8 @@ def next_message(goal: Goal, result: CheckResult | Verdict | None) -> str:
     output = sanitized(result.output[-OUTPUT_CHARACTERS_MAX:]) or "(no output)"
     return (
         f"The goal is not reached: the check `{goal.check_command}` ended with exit code "
-        f"{result.exit_code}. {OUTPUT_INTRODUCTION}\n\n{output}\n\nContinue until the check passes."
+        f"{result.exit_code}. {OUTPUT_INTRODUCTION}\n\n{output}\n\nThe goal is:\n\n{goal.text}\n\n"
+        "Continue until the check passes."
     )
 
 

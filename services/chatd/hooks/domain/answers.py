@@ -1,15 +1,22 @@
 """What consumers of hooks answer; an answer that is not understood completely is a failure."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from chatd.content.domain.parts import HookContext
 from chatd.hooks.domain.hooks import INPUTS, HookEvent
 
 REASON_CHARACTERS_MAX = 1000
 #: How deep an answer is nested at most, far below the limit of recursion.
 ANSWER_DEPTH_MAX = 200
-KEYS = frozenset({"decision", "reason", "rewrite"})
+CONTEXT_BYTES_MAX = 16 * 1024
+#: Of all that hooks add at one place; the rest is left out.
+CONTEXTS_BYTES_MAX = 64 * 1024
+KEYS = frozenset({"decision", "reason", "rewrite", "context"})
+#: Events after which no model reads what a hook adds.
+UNREAD = frozenset({HookEvent.POST_COMPACT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +25,11 @@ class Allowed:
 
     Attributes:
         rewrite: What replaces its input: arguments of a call or the text of a message, as JSON.
+        context: What hooks add for the model.
     """
 
     rewrite: object | None = None
+    context: tuple[HookContext, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,7 @@ class Denied:
     """The operation is refused."""
 
     reason: str
+    context: tuple[HookContext, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,7 @@ class Asked:
 
     reason: str
     rewrite: object | None = None
+    context: tuple[HookContext, ...] = ()
 
 
 Verdict = Allowed | Denied | Asked
@@ -46,22 +57,38 @@ class BadAnswer(Exception):
 
 
 def merged(so_far: Verdict, following: Verdict) -> Verdict:
-    """Return what two hooks decide together: the strictest decision, and the last rewrite."""
+    """Return what two hooks decide together: the strictest decision, and the last rewrite.
+
+    What both add for the model is kept.
+    """
+    context = (*so_far.context, *following.context)
     match (so_far, following):
         case (Denied(), _):
-            return so_far
+            return replace(so_far, context=context)
         case (_, Denied()):
-            return following
+            return replace(following, context=context)
         case (Asked() | Allowed() as first, Asked() | Allowed() as second):
             rewrite = first.rewrite if second.rewrite is None else second.rewrite
             asking = first if isinstance(first, Asked) else second
-            return replace(asking, rewrite=rewrite)
+            return replace(asking, rewrite=rewrite, context=context)
         case _:
             assert_never(so_far)
 
 
-def verdict_of(event: HookEvent, status: int, content: bytes) -> Verdict:
-    """Return what an answer decides.
+def bounded_context(contexts: Iterable[HookContext]) -> tuple[HookContext, ...]:
+    """Return what hooks add at one place, up to the first text beyond the size limit."""
+    left_bytes = CONTEXTS_BYTES_MAX
+    kept: list[HookContext] = []
+    for context in contexts:
+        left_bytes -= len(context.text.encode())
+        if left_bytes < 0:
+            break
+        kept.append(context)
+    return tuple(kept)
+
+
+def verdict_of(event: HookEvent, status: int, content: bytes, hook_name: str = "") -> Verdict:
+    """Return what an answer decides, and what it adds for the model in the name of its hook.
 
     Raises:
         BadAnswer: It is no answer to this event.
@@ -83,13 +110,37 @@ def verdict_of(event: HookEvent, status: int, content: bytes) -> Verdict:
         raise BadAnswer(f"it decides on {event} as only messages and calls are decided on")
     if rewrite is not None and decision != "allow":
         raise BadAnswer("it replaces the input of something that it does not allow")
+    context = _context(event, answer, hook_name)
     if decision == "deny":
-        return Denied(_reason(reason))
+        return Denied(_reason(reason), context)
     if decision == "ask":
         if event is not HookEvent.PRE_TOOL_USE:
             raise BadAnswer("it asks a person, which only calls of tools can wait for")
-        return Asked(_reason(reason))
-    return Allowed(None if rewrite is None else _input(event, rewrite))
+        return Asked(_reason(reason), context=context)
+    return Allowed(None if rewrite is None else _input(event, rewrite), context)
+
+
+def _context(
+    event: HookEvent, answer: dict[str, object], hook_name: str
+) -> tuple[HookContext, ...]:
+    """Return what an answer adds for the model.
+
+    Raises:
+        BadAnswer: It is no text or too long, or no model will read it.
+    """
+    added = answer.get("context", "")
+    if not isinstance(added, str):
+        raise BadAnswer("its context is no text")
+    if not added.strip():
+        return ()
+    if len(added.encode()) > CONTEXT_BYTES_MAX:
+        raise BadAnswer(f"its context has more than {CONTEXT_BYTES_MAX} bytes")
+    is_denied = answer.get("decision") == "deny"
+    is_over = event is HookEvent.STOP and not is_denied
+    is_refused = event is HookEvent.USER_PROMPT_SUBMIT and is_denied
+    if event in UNREAD or is_over or is_refused:
+        raise BadAnswer(f"its context to {event} would be read by no model")
+    return (HookContext(event.value, hook_name, added),)
 
 
 def _input(event: HookEvent, rewrite: object) -> object:

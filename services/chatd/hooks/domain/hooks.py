@@ -91,6 +91,7 @@ class Occurrence:
         key: Distinguishes it from other events of its kind in the chat. It is made of stored
             values, so that another process which repeats the event makes the same.
         data: What happened, as JSON values.
+        workspace_id: The workspace that was chosen for the chat or its root; empty for none.
     """
 
     event: HookEvent
@@ -102,6 +103,7 @@ class Occurrence:
     turn_id: int = 0
     root_chat_id: str = ""
     parent_chat_id: str = ""
+    workspace_id: str = ""
 
     @property
     def dispatch_id(self) -> str:
@@ -127,6 +129,7 @@ class Occurrence:
                 "owner_id": self.owner_id or None,
                 "root_chat_id": self.root_chat_id or self.chat_id or None,
                 "parent_chat_id": self.parent_chat_id or None,
+                "workspace_id": self.workspace_id or None,
                 "turn_id": self.turn_id or None,
                 "data": data,
                 "is_shortened": is_shortened,

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import parsed
-from chatd.content.domain.parts import FileReference, Part, Text, ToolCall
+from chatd.content.domain.parts import FileReference, HookContext, Part, Text, ToolCall
 from chatd.content.domain.prompts import reference_text
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.answers import Allowed, Denied, Verdict
+from chatd.hooks.domain.answers import Allowed, Denied, Verdict, bounded_context
 from chatd.hooks.domain.hooks import HookEvent, HookNotice, Occurrence
 from chatd.hooks.engine.dispatch import HookDispatcher
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -33,7 +33,8 @@ class ChatHooks:
     ) -> tuple[Part, ...]:
         """Return the content with which a message of a user is accepted.
 
-        A text that replaces the prompt replaces all parts which the prompt is made of.
+        A text that replaces the prompt replaces all parts which the prompt is made of. What hooks
+        add for the model is at the end.
 
         Raises:
             HookDenied: A hook refuses it.
@@ -51,9 +52,10 @@ class ChatHooks:
             case Denied(reason):
                 raise HookDenied(reason)
             case Allowed(str(text)):
-                return (Text(text), *(part for part in content if _text_of(part) is None))
+                content = (Text(text), *(part for part in content if _text_of(part) is None))
             case _:
-                return content
+                pass
+        return (*content, *bounded_context(verdict.context))
 
     async def judge(
         self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]
@@ -87,7 +89,7 @@ class ChatHooks:
             for occurrence, task in zip(occurrences, asked, strict=True)
         }
 
-    async def stop(self, context: TurnContext, notice: HookNotice) -> str | None:
+    async def stop(self, context: TurnContext, notice: HookNotice) -> Denied | None:
         """Send that a turn ends; return why it is not to end yet, None if it may.
 
         Raises:
@@ -97,10 +99,14 @@ class ChatHooks:
             return None
         occurrence = _of_turn(context, notice.event, notice.key, notice.data, "")
         verdict = await self._dispatcher.dispatch(occurrence)
-        return verdict.reason if isinstance(verdict, Denied) else None
+        return verdict if isinstance(verdict, Denied) else None
 
-    async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
+    async def notify(
+        self, context: TurnContext, notices: Sequence[HookNotice]
+    ) -> tuple[HookContext, ...]:
         """Send events that hooks do not decide on, together within the time of one.
+
+        What hooks add for the model is returned.
 
         Raises:
             HookFailed: One that fails closed failed; the other events were sent.
@@ -110,8 +116,7 @@ class ChatHooks:
             for each in notices
             if await self._dispatcher.has_hooks(each.event, each.tool_name)
         ]
-        if occurrences:
-            await self._dispatcher.notify(occurrences)
+        return await self._dispatcher.notify(occurrences) if occurrences else ()
 
 
 def _text_of(part: Part) -> str | None:
@@ -142,4 +147,5 @@ def _of_turn(
         turn_id=context.turn_id,
         root_chat_id=context.root_chat_id,
         parent_chat_id=context.ancestor_ids[0] if context.ancestor_ids else "",
+        workspace_id=context.workspace_id,
     )

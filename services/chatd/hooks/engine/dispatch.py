@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatd.chats.domain.errors import HookFailed
+from chatd.content.domain.parts import HookContext
 from chatd.hooks.domain.answers import (
     Allowed,
     Asked,
@@ -95,22 +96,23 @@ class HookDispatcher:
         """
         return await self._dispatch(occurrence, self._until_s())
 
-    async def notify(self, occurrences: Sequence[Occurrence]) -> None:
+    async def notify(self, occurrences: Sequence[Occurrence]) -> tuple[HookContext, ...]:
         """Send several events, some at a time, all together within the time of one.
+
+        What hooks add for the model is returned in the order of the events.
 
         Raises:
             HookFailed: One that fails closed failed; the other events were sent.
         """
         until_s, few = self._until_s(), asyncio.Semaphore(CONCURRENT_MAX)
 
-        async def send(occurrence: Occurrence) -> None:
+        async def send(occurrence: Occurrence) -> tuple[HookContext, ...]:
             async with few:
-                await self._dispatch(occurrence, until_s)
+                return (await self._dispatch(occurrence, until_s)).context
 
         async with asyncio.TaskGroup() as group:
             sent = [group.create_task(captured(send(each))) for each in occurrences]
-        for task in sent:
-            result_of(task.result())
+        return tuple(context for task in sent for context in result_of(task.result()))
 
     def _until_s(self) -> float:
         return self._clock.monotonic() + EVENT_MS_MAX / 1000
@@ -177,7 +179,7 @@ class HookDispatcher:
         except DeliveryFailed as failure:
             return _Answered(None, problem=str(failure))
         try:
-            verdict = verdict_of(occurrence.event, answer.status, answer.content)
+            verdict = verdict_of(occurrence.event, answer.status, answer.content, hook.name)
         except BadAnswer as bad:
             return _Answered(None, answer.status, str(bad))
         if is_shortened and isinstance(verdict, Allowed) and verdict.rewrite is not None:

@@ -17,6 +17,7 @@ from chatd.content.domain.agent_types import (
     AgentTypeRefused,
     parsed_agent_type,
 )
+from chatd.content.domain.instruction_imports import IMPORTS_MAX, imported_paths
 from chatd.content.domain.instructions import (
     FILE_BYTES_MAX,
     HOME_FILE,
@@ -74,8 +75,9 @@ class NodeInstructionFiles:
         at_home = await files.text(HOME_FILE, FILE_BYTES_MAX, in_home=True)
         found = [(path, await files.text(path, FILE_BYTES_MAX)) for path in INSTRUCTION_FILES]
         ordered = [(f"{HOME_PREFIX}{HOME_FILE}", at_home), *found]
-        kept = (ContextFile(path, *text) for path, text in ordered if text is not None)
-        return InstructionSet(bounded(kept), *await self._named_of(files))
+        kept = [ContextFile(path, *text) for path, text in ordered if text is not None]
+        imported = await _with_imports(files, kept)
+        return InstructionSet(bounded(imported), *await self._named_of(files))
 
     async def _named_of(self, files: NodeFiles) -> tuple[tuple[Skill, ...], tuple[AgentType, ...]]:
         """Return skills and types of agents; none if that fails while the node can be reached."""
@@ -132,6 +134,27 @@ class NodeSkillFiles:
 
         where = (self._channels, self._locator, chat_id, owner)
         return await in_workspace(*where, find, absent=())
+
+
+async def _with_imports(files: NodeFiles, kept: Sequence[ContextFile]) -> list[ContextFile]:
+    """Return files, each followed by those that it imports and that are not among them yet.
+
+    Imports of imported files are not followed.
+    """
+    tried = {each.path for each in kept}
+    tries_max = len(tried) + IMPORTS_MAX
+    found: list[ContextFile] = []
+    for each in kept:
+        found.append(each)
+        for path in imported_paths(each.path, each.content):
+            if path in tried or len(tried) >= tries_max:
+                continue
+            tried.add(path)
+            in_home = path.startswith(HOME_PREFIX)
+            text = await files.text(path.removeprefix(HOME_PREFIX), FILE_BYTES_MAX, in_home=in_home)
+            if text is not None:
+                found.append(ContextFile(path, *text))
+    return found
 
 
 async def _skills_of(files: NodeFiles) -> tuple[Skill, ...]:

@@ -198,6 +198,12 @@ class Catalogue:
         model = self.models.get(model_id)
         return "" if model is None else model.provider_id
 
+    def reference_of(self, model_id: str) -> str:
+        """Return the name by which `find` finds a model; empty if it is unknown."""
+        model = self.models.get(model_id)
+        is_known = model is not None and model.provider_id in self.providers
+        return self._long_name(model) if model is not None and is_known else ""
+
     def names_of(self, model_id: str) -> tuple[str, str] | None:
         """Return the names for people of a model and its provider, deleted ones included."""
         model = self.models.get(model_id)

@@ -8,6 +8,7 @@ from chatd.content.domain.parts import (
     ContextFile,
     File,
     FileReference,
+    HookContext,
     Part,
     Reasoning,
     Text,
@@ -29,7 +30,7 @@ def estimated_tokens(content: tuple[Part, ...]) -> int:
 
 def _text_of(part: Part) -> str:
     match part:
-        case Text(text) | Reasoning(text):
+        case Text(text) | Reasoning(text) | HookContext(text=text):
             return text
         case ToolCall(args_json=text) | ToolResult(result_json=text):
             return text

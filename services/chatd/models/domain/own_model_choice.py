@@ -5,7 +5,7 @@ A model that cannot be used is skipped, so that a stored setting never fails a t
 
 from collections.abc import Callable, Collection
 
-from chatd.models.domain.catalogue import Catalogue, Purpose
+from chatd.models.domain.catalogue import Catalogue, Model, Purpose
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.own_model import INSTALLATION_DEFAULT, OwnMode, OwnModel
 from chatd.models.domain.preferences import UserSettings
@@ -54,6 +54,20 @@ def agent_choice(
             return choice
         skipped(choice.model_id)
     return NO_CHOICE
+
+
+def offered_models(
+    catalogue: Catalogue, settings: UserSettings, own_keys: Collection[str]
+) -> tuple[Model, ...]:
+    """Return the models that a chat may name for its agents.
+
+    Those that its owner hides are not among them, nor those that have no key for the owner.
+    """
+    return tuple(
+        model
+        for model in catalogue.models.values()
+        if model.id not in settings.hidden_model_ids and _is_usable(model.id, catalogue, own_keys)
+    )
 
 
 def _candidates(

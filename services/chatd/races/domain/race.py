@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from chatd.content.domain.messages import CUT, FinishReason
+from chatd.content.domain.parts import HookContext
 from chatd.primitives.domain.ids import ChatId, Owner
 
 OUTPUT_BYTES_MAX: Final = 16 * 1024
@@ -55,6 +57,7 @@ class Candidate:
         owner_epoch: The epoch of its execution; 0 before it was started.
         version: The version of its history.
         check: The result of its check; None if it was not checked since it ended.
+        finish_reason: Why its last answer ended; interrupted also if it rests without one.
     """
 
     position: int
@@ -69,6 +72,12 @@ class Candidate:
     owner_epoch: int = 0
     version: int = 0
     check: CheckResult | None = None
+    finish_reason: FinishReason | None = None
+
+    @property
+    def cut(self) -> FinishReason | None:
+        """Why its answer is not complete; None if it is, or while it works."""
+        return self.finish_reason if self.is_ended and self.finish_reason in CUT else None
 
     @property
     def is_ended(self) -> bool:
@@ -110,6 +119,7 @@ class NewRace:
     Attributes:
         id: Derived from the request, so that a repeated one finds its race.
         candidates: Its candidates before their start.
+        context: What hooks add to the prompt for the models.
     """
 
     id: ChatId
@@ -120,3 +130,4 @@ class NewRace:
     check_command: str = ""
     workspace_id: str = ""
     owner_group_ids: tuple[str, ...] = ()
+    context: tuple[HookContext, ...] = ()

@@ -9,10 +9,11 @@ import grpc
 from chatd.chats.domain.prompt_hooks import PromptHooks
 from chatd.chats.rpc.admission import Admission
 from chatd.chats.rpc.content import title_of
+from chatd.chats.rpc.convert import FINISH_REASON
 from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.access.ownership import Ownership
-from chatd.content.domain.parts import Text
+from chatd.content.domain.parts import HookContext, Text
 from chatd.models.domain.errors import ModelNotFound
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import InvalidRequest
@@ -79,7 +80,8 @@ class RaceServicer(RaceServiceServicer):
         content = await self._ports.hooks.submitted(race_id, owner, key.key, task)
         if content != task:
             prompt = "\n".join(part.text for part in content if isinstance(part, Text))
-            new = replace(new, prompt=prompt, title=title_of(content))
+            added = tuple(part for part in content if isinstance(part, HookContext))
+            new = replace(new, prompt=prompt, title=title_of(content), context=added)
         await self._ports.races.start(new, key)
         self._ports.ownership.learn(race_id, owner.id)
         return api.CreateRaceResponse(race=await self._race(race_id, owner))
@@ -197,6 +199,7 @@ def _candidate(candidate: Candidate) -> api.RaceCandidate:
         error=candidate.error,
         duration_ms=round(candidate.duration.total_seconds() * 1000),
         cost_micros=candidate.cost_micros,
+        cut=FINISH_REASON[candidate.cut],
     )
     if candidate.check is not None:
         told.check.passed = candidate.check.is_passed

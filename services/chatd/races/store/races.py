@@ -7,6 +7,7 @@ from typing import Final
 import asyncpg
 
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
+from chatd.chats.store.agents import finish_reason_of
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.content.domain.messages import Role
@@ -51,6 +52,10 @@ SELECT_CANDIDATES = """
     SELECT k.position, k.chat_id, k.model, k.model_id, k.check_exit_code, k.check_output,
         k.checked_version, e.status, e.queue_length, e.history_version, e.owner_epoch,
         e.last_error::json ->> 'message' AS error, answer.content::text AS answer,
+        answer.finish_reason, coalesce((
+            SELECT m.role <> 'assistant' FROM chat.chat_messages m
+            WHERE m.chat_id = c.id AND NOT m.is_deleted AND NOT m.is_compressed
+            ORDER BY m.id DESC LIMIT 1), false) AS is_unanswered,
         c.created_at AS started_at,
         (SELECT max(m.created_at) FROM chat.chat_messages m WHERE m.chat_id = c.id) AS last_at,
         (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
@@ -58,8 +63,9 @@ SELECT_CANDIDATES = """
     FROM chat.race_candidates k LEFT JOIN chat.chats c ON c.id = k.chat_id
     LEFT JOIN chat.chat_exec e ON e.chat_id = c.id
     LEFT JOIN LATERAL (
-        SELECT m.content FROM chat.chat_messages m
+        SELECT m.content, m.finish_reason FROM chat.chat_messages m
         WHERE m.chat_id = c.id AND m.role = 'assistant' AND NOT m.is_deleted
+            AND NOT m.is_compressed
         ORDER BY m.id DESC LIMIT 1) AS answer ON true
     WHERE k.race_id = $1 ORDER BY k.position
 """
@@ -163,7 +169,7 @@ def _chat_of(new: NewRace) -> NewChat:
         new.title,
         has_own_title=True,
         messages=(
-            NewMessage(Role.USER, (Text(new.prompt),), created_by=new.owner.id),
+            NewMessage(Role.USER, (Text(new.prompt), *new.context), created_by=new.owner.id),
             NewMessage(Role.ASSISTANT, (Text(told),)),
         ),
         workspace_id=new.workspace_id,
@@ -202,6 +208,7 @@ def _candidate_of(row: asyncpg.Record) -> Candidate:
         owner_epoch=row["owner_epoch"],
         version=version,
         check=checked if checked.version == version else None,
+        finish_reason=finish_reason_of(row),
     )
 
 

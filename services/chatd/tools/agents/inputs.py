@@ -12,10 +12,12 @@ from chatd.content.domain.tools import (
     Executor,
     ToolSpec,
 )
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.tools.workspace.arguments import Input, schema_of
 
 PROMPT_CHARACTERS_MAX: Final = 100_000
 NAME_CHARACTERS_MAX: Final = 80
+MODEL_CHARACTERS_MAX: Final = 300
 AGENTS_MAX: Final = 100
 PATHS_MAX: Final = 1000
 WAIT_S: Final = 300
@@ -54,6 +56,20 @@ class SpawnInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "take its changes with apply_child_changes; use it for agents that write side by side."
         ),
     ] = "shared"
+    model: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=MODEL_CHARACTERS_MAX,
+            description="Its model by name, if another one than usual suits the task better.",
+        ),
+    ] = ""
+    reasoning_effort: Annotated[
+        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"],
+        msgspec.Meta(
+            description="How much it reasons; at most as much as its model can. Leave it out if "
+            "the task is not unusual."
+        ),
+    ] = "default"
     report_schema: Annotated[
         dict[str, Any] | None,
         msgspec.Meta(
@@ -61,6 +77,13 @@ class SpawnInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "without references and patterns. A report that does not match is sent back once."
         ),
     ] = None
+
+    @property
+    def choice(self) -> ModelChoice:
+        """Return the model and the effort that it names."""
+        is_default = self.reasoning_effort == "default"
+        effort = ReasoningEffort.DEFAULT if is_default else ReasoningEffort(self.reasoning_effort)
+        return ModelChoice(self.model.strip(), effort)
 
 
 class WaitInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -177,7 +200,7 @@ SPECS: Final = (
     ),
     ToolSpec(
         LIST_AGENTS,
-        "List the agents that you started, with their status, cost and last report.",
+        "List the agents that you started, with their status, model, cost and last report.",
         schema_of(ListInput),
         Executor.CHATD,
     ),

@@ -24,8 +24,7 @@ from chatd.chats.domain.agents import (
 from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.domain.commands import BusyBehavior, Command, SendMessage
 from chatd.chats.domain.errors import FenceLost
-from chatd.content.domain.messages import ChatMode, Role, cut_field
-from chatd.content.domain.orders import checked_report
+from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
     APPLY_CHILD_CHANGES,
@@ -57,7 +56,8 @@ from chatd.tools.agents.inputs import (
     SpawnInput,
     WaitInput,
 )
-from chatd.tools.agents.types import AgentTypes, types_text
+from chatd.tools.agents.types import AgentTypes, models_text, types_text
+from chatd.tools.agents.views import agent_view, model_fields
 from chatd.tools.workspace.arguments import BadArguments, read
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.tools.workspace.results import failed, misused, succeeded
@@ -156,7 +156,8 @@ class AgentTools:
         """Return the tools that the mode allows, if the chat may start agents."""
         if len(context.ancestor_ids) >= self._limits.depth_max:
             return ()
-        types = types_text(context.agent_types)
+        names = await self._types.models(context.owner.id)
+        types = types_text(context.agent_types) + models_text(names)
         return tuple(
             replace(spec, description=spec.description + types)
             if types and spec.name == SPAWN_AGENT
@@ -187,7 +188,7 @@ class AgentTools:
                     return await apply_changes(self._forks, execution, agent, given)
                 case _:
                     read(ListInput, call.args_json)
-                    return succeeded({"agents": [_told(a) for a in await self._own(execution)]})
+                    return succeeded({"agents": await self._views(await self._own(execution))})
         except BadArguments as error:
             return misused(error)
         except FenceLost:
@@ -209,11 +210,15 @@ class AgentTools:
         context = execution.context
         return await self._store.children(context.root_chat_id, context.chat_id)
 
+    async def _views(self, agents: Sequence[Agent]) -> list[dict[str, object]]:
+        names = self._types.model_name
+        return [agent_view(each, await names(each.model.model_id)) for each in agents]
+
     async def _spawn(self, execution: Execution, given: SpawnInput) -> Outcome:
         context, execution_id = execution.context, execution.dispatch.execution_id
         if not given.prompt.strip():
             raise BadArguments("prompt is blank", "say what the agent should do")
-        chosen = await self._types.choose(execution, given.type, given.report_schema)
+        chosen = await self._types.choose(execution, given.type, given.report_schema, given.choice)
         is_reading = chosen.is_explorer or execution.dispatch.mode is not ChatMode.ORDINARY
         is_forked = given.isolation == "fork" and not is_reading
         request = SpawnRequest(
@@ -224,7 +229,7 @@ class AgentTools:
             title=given.name.strip() or _title_of(given.prompt),
             prompt=given.prompt,
             mode=ChatMode.EXPLORE if is_reading else ChatMode.ORDINARY,
-            model=chosen.model if chosen.model.model_id else ModelChoice(context.own_model_id),
+            model=chosen.model.over(ModelChoice(context.own_model_id)),
             fallback_model_id=context.fallback_model_id,
             mcp_server_ids=context.mcp_server_ids,
             is_forked=is_forked,
@@ -235,8 +240,9 @@ class AgentTools:
                 return problem
         except AgentsRefused as refusal:
             return failed(f"No agent was started: {refusal}.", refusal.reason, GO_ON)
-        told = {"agent_id": request.chat_id, "name": request.title}
+        told: dict[str, object] = {"agent_id": request.chat_id, "name": request.title}
         told["type"] = chosen.orders.type_name or ("explore" if is_reading else "general")
+        told |= model_fields(await self._types.model_name(request.model.model_id), request.model)
         if is_forked:
             told["isolation"] = "fork"
         return succeeded(
@@ -278,7 +284,7 @@ class AgentTools:
         answer = execution.answer
         if is_over or answer is not None:
             is_late = not is_over and answer is not None and answer.action is InputAction.CANCEL
-            return succeeded({"timed_out": is_late, "agents": [_told(agent) for agent in waited]})
+            return succeeded({"timed_out": is_late, "agents": await self._views(waited)})
         return InputRequired(
             REQUEST_ID,
             PendingKind.AGENTS,
@@ -343,33 +349,3 @@ def _chosen(own: Sequence[Agent], agent_ids: Sequence[str]) -> tuple[Agent, ...]
 
 def _title_of(prompt: str) -> str:
     return " ".join(prompt.split()[:TITLE_WORDS])[:80]
-
-
-def _report(agent: Agent) -> dict[str, object]:
-    """Return the report as JSON if it has a schema that it matches, and otherwise its text."""
-    if not agent.orders.report_schema_json:
-        return {"report": agent.report}
-    checked = checked_report(agent.report, agent.orders.report_schema_json)
-    if checked.problems:
-        return {"report": agent.report, "report_problems": list(checked.problems)}
-    return {"report": checked.value}
-
-
-def _told(agent: Agent) -> dict[str, object]:
-    told: dict[str, object] = {
-        "agent_id": agent.chat_id,
-        "name": agent.name,
-        "type": agent.orders.type_name or ("explore" if agent.is_explorer else "general"),
-        "status": agent.status if not agent.is_done else ("failed" if agent.error else "done"),
-        "cost_micros": agent.cost_micros,
-    }
-    if agent.is_forked:
-        told["isolation"] = "fork"
-    if agent.is_done:
-        told["version"] = agent.version
-        told |= cut_field(agent.finish_reason)
-    if agent.is_done and agent.report:
-        told |= _report(agent)
-    if agent.error:
-        told["error"] = agent.error
-    return told

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from chatd.chats.rpc.tool_schemas import schema_problems
@@ -20,6 +20,8 @@ from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.tools.workspace.arguments import BadArguments
 
+MODELS_LISTED_MAX: Final = 100
+MODELS_DESCRIBED_MAX: Final = 20
 SCHEMA_BYTES_MAX: Final = 16 * 1024
 DESCRIPTIONS_BYTES_MAX: Final = 8 * 1024
 #: Between the server and the name in the name of a tool of an MCP server.
@@ -55,10 +57,22 @@ class Models(Protocol):
 
 
 class AgentModels(Protocol):
-    """The models of agents for which none is named."""
+    """The models of agents."""
 
     async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
         """Return the model that is configured for agents; empty for that of their parents."""
+        ...
+
+    async def named(self, owner_id: OwnerId, reference: str) -> str:
+        """Return the id of a model that agents of an owner may have; empty if they may not."""
+        ...
+
+    async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
+        """Return the names of the models that agents of an owner may have."""
+        ...
+
+    async def name_of(self, model_id: str) -> str:
+        """Return the name of a model, its id if it is unknown."""
         ...
 
 
@@ -81,7 +95,7 @@ class AgentTypes:
     Args:
         files: The files of workspaces.
         models: Finds models.
-        agent_models: The models of agents for which none is named.
+        agent_models: The models of agents.
     """
 
     def __init__(self, files: TypeFiles, models: Models, agent_models: AgentModels) -> None:
@@ -90,19 +104,30 @@ class AgentTypes:
         self._agent_models = agent_models
 
     async def choose(
-        self, execution: Execution, name: str, report_schema: dict[str, Any] | None
+        self,
+        execution: Execution,
+        name: str,
+        report_schema: dict[str, Any] | None,
+        asked: ModelChoice = NO_CHOICE,
     ) -> ChosenType:
         """Return the type of an agent that a call starts.
 
+        Args:
+            execution: The call.
+            name: The name of the type.
+            report_schema: The schema of the report; None for a free text.
+            asked: The model and effort that the call names; empty for those of the type.
+
         Raises:
-            BadArguments: There is no such type, its file has a mistake, or the schema has one.
+            BadArguments: There is no such type, its file has a mistake, the schema has one, or
+                agents may not have the model.
             ChatError: The workspace cannot be read now.
         """
         schema_json = _schema_json(report_schema)
         above = execution.context.orders.tool_names
         if name in BUILT_IN_TYPES:
             orders = AgentOrders(tool_names=above, report_schema_json=schema_json)
-            return await self._chosen(execution, orders, is_explorer=name == "explore")
+            return await self._chosen(execution, orders, asked, is_explorer=name == "explore")
         described = _named(execution.context.agent_types, name)
         content = await self._files.text(execution.chat_id, execution.owner, described.path)
         try:
@@ -113,16 +138,41 @@ class AgentTypes:
             name, found.body, _tool_names(found.type, above), report_schema_json=schema_json
         )
         if not found.type.model:
-            return await self._chosen(execution, orders, is_explorer=found.type.is_explorer)
-        return ChosenType(orders, await self._named_model(found.type), found.type.is_explorer)
+            return await self._chosen(execution, orders, asked, is_explorer=found.type.is_explorer)
+        if asked.model_id:
+            problem = f"{described.path} names the model of such agents"
+            raise BadArguments(problem, "leave model out, or use another type of agent")
+        model = asked.over(await self._named_model(found.type))
+        return ChosenType(orders, model, found.type.is_explorer)
+
+    async def models(self, owner_id: OwnerId) -> tuple[str, ...]:
+        """Return the names of the models that agents of an owner may have."""
+        return await self._agent_models.names(owner_id)
+
+    async def model_name(self, model_id: str) -> str:
+        """Return the name of a model, its id if it is unknown."""
+        return await self._agent_models.name_of(model_id)
 
     async def _chosen(
-        self, execution: Execution, orders: AgentOrders, *, is_explorer: bool
+        self, execution: Execution, orders: AgentOrders, asked: ModelChoice, *, is_explorer: bool
     ) -> ChosenType:
         """Return a type that names no model."""
+        if asked.model_id:
+            asked = replace(asked, model_id=await self._asked_model(execution, asked.model_id))
+            return ChosenType(orders, asked, is_explorer)
         is_reading = is_explorer or execution.dispatch.mode is not ChatMode.ORDINARY
         model = await self._agent_models.of_agents(execution.owner.id, is_explorer=is_reading)
-        return ChosenType(orders, model, is_explorer)
+        return ChosenType(orders, asked.over(model), is_explorer)
+
+    async def _asked_model(self, execution: Execution, reference: str) -> str:
+        owner_id = execution.owner.id
+        if model_id := await self._agent_models.named(owner_id, reference):
+            return model_id
+        choices = (await self._agent_models.names(owner_id))[:MODELS_LISTED_MAX]
+        raise BadArguments(
+            f"model: agents cannot have {reference[:64]!r}",
+            f"leave it out, or use one of {', '.join(choices)}",
+        )
 
     async def _named_model(self, described: AgentType) -> ModelChoice:
         try:
@@ -144,6 +194,15 @@ def types_text(types: Sequence[AgentType]) -> str:
         left_bytes -= len(each.description.encode())
         lines.append(f"- {each.name}" + (f": {each.description}" if left_bytes >= 0 else ""))
     return "\n\n" + "\n".join(lines)
+
+
+def models_text(names: Sequence[str]) -> str:
+    """Return the list of models for the description of a tool; empty if there is no choice."""
+    if len(names) < 2:
+        return ""
+    more = len(names) - MODELS_DESCRIBED_MAX
+    listed = ", ".join(names[:MODELS_DESCRIBED_MAX])
+    return f"\n\nModels of agents: {listed}" + (f", and {more} more." if more > 0 else ".")
 
 
 def _named(types: Sequence[AgentType], name: str) -> AgentType:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from chatd.chats.domain.agents import Agent
 from chatd.chats.domain.chat import Message, NewMessage
+from chatd.content.domain.agent_errors import error_sentence
 from chatd.content.domain.messages import Role, Visibility, cut_field
 from chatd.content.domain.orders import checked_report
 from chatd.content.domain.parts import Text, ToolResult
@@ -70,11 +71,11 @@ def unread_reports(history: Sequence[Message], agents: Iterable[Agent]) -> NewMe
 
 def _report(agent: Agent) -> str:
     """Return the block of a report; no text of an agent can end it or begin another one."""
-    how = f"failed: {_line(agent.error)}" if agent.error else "has ended"
+    how = "has ended." if agent.error is None else error_sentence(agent.error)
     head = f'<agent_report agent_id="{agent.chat_id}" version="{agent.version}">'
     report = truncated(sanitized(agent.report), REPORT_BYTES_MAX)
     name = json.dumps(_line(agent.name), ensure_ascii=False)
-    said = f"Your agent {name} {how}.{_cut(agent)}{_invalid(agent)} {INTRODUCTION}"
+    said = f"Your agent {name} {how}{_cut(agent)}{_invalid(agent)} {INTRODUCTION}"
     return f"{head}\n{said}\n\n{report}\n</agent_report>"
 
 

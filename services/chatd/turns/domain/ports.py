@@ -7,10 +7,10 @@ from chatd.approvals.domain.judgement import Judgement
 from chatd.chats.domain.chat import ChatState, Message, Revert
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Piece
-from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.parts import HookContext, ToolCall
 from chatd.content.domain.tools import StoredExecution, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.answers import Verdict
+from chatd.hooks.domain.answers import Denied, Verdict
 from chatd.hooks.domain.hooks import HookNotice
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.errors import ChatError
@@ -76,7 +76,7 @@ class Hooks(Protocol):
         """
         ...
 
-    async def stop(self, context: TurnContext, notice: HookNotice) -> str | None:
+    async def stop(self, context: TurnContext, notice: HookNotice) -> Denied | None:
         """Send that a turn ends; return why it is not to end yet, None if it may.
 
         Raises:
@@ -84,8 +84,12 @@ class Hooks(Protocol):
         """
         ...
 
-    async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
+    async def notify(
+        self, context: TurnContext, notices: Sequence[HookNotice]
+    ) -> tuple[HookContext, ...]:
         """Send events that hooks do not decide on, together within the time of one.
+
+        What hooks add for the model is returned.
 
         Raises:
             HookFailed: One that fails closed failed.
@@ -102,12 +106,15 @@ class NoHooks:
         """Return no verdicts."""
         return {}
 
-    async def stop(self, context: TurnContext, notice: HookNotice) -> str | None:
+    async def stop(self, context: TurnContext, notice: HookNotice) -> Denied | None:
         """Let the turn end."""
         return None
 
-    async def notify(self, context: TurnContext, notices: Sequence[HookNotice]) -> None:
+    async def notify(
+        self, context: TurnContext, notices: Sequence[HookNotice]
+    ) -> tuple[HookContext, ...]:
         """Do nothing."""
+        return ()
 
 
 class Setups(Protocol):

@@ -22,6 +22,7 @@ from chatd.content.domain.parts import (
     Fallback,
     File,
     FileReference,
+    HookContext,
     Notice,
     Part,
     Reasoning,
@@ -31,7 +32,7 @@ from chatd.content.domain.parts import (
     ToolCall,
     ToolResult,
 )
-from chatd.content.domain.prompts import PromptMessage, reference_text
+from chatd.content.domain.prompts import PromptMessage, hook_context_text, reference_text
 from chatd.turns.domain.compaction import boundary_place
 from chatd.turns.domain.system_prompt import (
     SystemPrompt,
@@ -104,6 +105,8 @@ def shown(part: Part, *, is_from_user: bool) -> Part | None:
             return part if text.strip() or metadata else None
         case FileReference():
             return Text(reference_text(part))
+        case HookContext():
+            return Text(hook_context_text(part))
         case ContextFile():
             return Text(context_file_text(part))
         case File():
@@ -146,6 +149,7 @@ class _Exchange:
     calls: list[ToolCall]  # The local ones, with the ids of the prompt.
     stored_ids: list[str]
     results: dict[int, ToolResult] = field(default_factory=dict)
+    added: list[Text] = field(default_factory=list)  # What hooks add to the calls.
 
     def answer(self, result: ToolResult) -> None:
         """Assign a result to the first matching call that has none."""
@@ -161,7 +165,7 @@ class _Exchange:
         return len(self.results) == len(self.calls)
 
     def messages(self) -> Iterator[PromptMessage]:
-        """Yield the message and, in the order of the calls, one result for each."""
+        """Yield the message, in the order of the calls one result for each, and what hooks add."""
         yield PromptMessage(Role.ASSISTANT, self.content, self.model_id)
         if self.calls:
             results = (
@@ -169,6 +173,8 @@ class _Exchange:
                 for place, call in enumerate(self.calls)
             )
             yield PromptMessage(Role.TOOL, tuple(results))
+        if self.added:
+            yield PromptMessage(Role.USER, tuple(self.added))
 
 
 def _messages_of(entry: PromptMessage | _Exchange) -> Iterable[PromptMessage]:
@@ -231,6 +237,8 @@ class _Pairing:
                     content.append(call)
                 case ToolResult(provider_executed=False):
                     continue
+                case HookContext():
+                    exchange.added.append(Text(hook_context_text(part)))
                 case _:
                     readable = shown(part, is_from_user=False)
                     if readable is not None:

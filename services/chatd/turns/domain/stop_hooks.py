@@ -8,21 +8,23 @@ from typing import Final
 
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import Role, Visibility
-from chatd.content.domain.parts import Text
+from chatd.content.domain.parts import Part, Text
 from chatd.content.domain.sanitizing import sanitized
+from chatd.hooks.domain.answers import Denied, bounded_context
 from chatd.primitives.domain.ids import MessageId
 
 BEGIN: Final = "<not_finished>"
 END: Final = "</not_finished>"
 
 
-def continuation(reason: str) -> NewMessage:
+def continuation(denied: Denied) -> NewMessage:
     """Return the message with which a turn goes on; only the model reads it."""
     text = (
         f"{BEGIN}\nA rule of this installation says that the work is not finished:\n"
-        f"{sanitized(reason)}\nGo on with it, or say what is in the way.\n{END}"
+        f"{sanitized(denied.reason)}\nGo on with it, or say what is in the way.\n{END}"
     )
-    return NewMessage(Role.USER, (Text(text),), visibility=Visibility.MODEL)
+    content: tuple[Part, ...] = (Text(text), *bounded_context(denied.context))
+    return NewMessage(Role.USER, content, visibility=Visibility.MODEL)
 
 
 def went_on(history: Sequence[Message], turn_id: MessageId) -> bool:

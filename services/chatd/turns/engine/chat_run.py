@@ -252,18 +252,18 @@ class ChatRun:
         if error is not None:
             await self._fail(error)
             return
+        hints = await self._events.before(prepared, action)
         request = await prepared.request(session, self._ports.files)
         is_own_model = isinstance(action, CallModel) or prepared.setup.summariser is None
         self._request = request if is_own_model else None
         if not self._ports.may_act():
             raise FenceLost(session.chat_id)
-        await self._events.before(prepared, action)
         show = self._ports.live.open(session.chat_id, session.fence).add
         limits = self._ports.limits.stream
         end: StepEnd
         if isinstance(action, Compact):
             summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
-            end = await summariser.run(session, action, request, show)
+            end = await summariser.run(session, action, request, show, hints)
         else:
             step = ModelStep(
                 self._ports.model,

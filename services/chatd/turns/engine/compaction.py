@@ -1,5 +1,6 @@
 """Makes a summary: publishes its start, calls the model, publishes its end, commits it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -7,8 +8,8 @@ import msgspec
 from chatd.chats.domain.commands import CommitCompaction
 from chatd.chats.domain.pieces import interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
-from chatd.content.domain.parts import Text, ToolCall
-from chatd.content.domain.prompts import PromptMessage
+from chatd.content.domain.parts import HookContext, Text, ToolCall
+from chatd.content.domain.prompts import PromptMessage, hook_context_text
 from chatd.content.domain.todos import newest_todos
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.models.domain.profile import ModelProfile
@@ -45,9 +46,21 @@ class Summariser:
     clock: Clock
 
     async def run(
-        self, session: Session, action: Compact, request: ModelRequest, show: Show
+        self,
+        session: Session,
+        action: Compact,
+        request: ModelRequest,
+        show: Show,
+        hints: Sequence[HookContext] = (),
     ) -> StepEnd:
         """Summarise the messages of `request` and commit the summary; return how the call ended.
+
+        Args:
+            session: The claimed chat.
+            action: What requested the summary.
+            request: The request of the next step.
+            show: Publishes parts.
+            hints: What hooks add to the request for the summary.
 
         Raises:
             OwnershipLost: This runner no longer owns the chat.
@@ -59,7 +72,7 @@ class Summariser:
         )
         answer = Answer(ignore_part, self.clock)
         profile = self.setup.summariser or self.setup.model
-        asked = self._request(request, action.shortenings)
+        asked = self._request(request, action.shortenings, hints)
         session.metered(CallPurpose.COMPACTION, profile, answer, asked)
         limits = replace(self.limits, total_s=SUMMARY_S)
         stream = ModelStream(self.model, limits, self.clock, profile.provider)
@@ -77,13 +90,16 @@ class Summariser:
         )
         return msgspec.structs.replace(call, created_at=self.clock.now())
 
-    def _request(self, request: ModelRequest, shortenings: int) -> ModelRequest:
+    def _request(
+        self, request: ModelRequest, shortenings: int, hints: Sequence[HookContext]
+    ) -> ModelRequest:
         """Return the request of the next step, turned into one for a summary of it."""
         messages = shortened(request.messages, shortenings) if shortenings else request.messages
         profile = self.setup.summariser or self.setup.model
         if profile.id != self.setup.model.id and not _is_one_provider(profile, self.setup.model):
             messages = without_foreign_parts(messages)
-        wish = PromptMessage(Role.USER, (Text(SUMMARY_REQUEST),))
+        added = (Text(hook_context_text(each)) for each in hints)
+        wish = PromptMessage(Role.USER, (Text(SUMMARY_REQUEST), *added))
         return replace(
             request,
             model=profile.id,

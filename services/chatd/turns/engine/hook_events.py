@@ -4,10 +4,13 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 from chatd.chats.domain.chat import ChatState, Message, NewMessage
+from chatd.chats.domain.commands import CommitStep
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import ToolResult
+from chatd.content.domain.parts import HookContext, ToolResult
+from chatd.hooks.domain.answers import Denied, bounded_context
 from chatd.hooks.domain.hooks import HookEvent, HookNotice
+from chatd.turns.domain.hook_contexts import context_messages, has_context
 from chatd.turns.domain.ports import Hooks
 from chatd.turns.domain.steps import CallModel, Compact
 from chatd.turns.domain.stop_hooks import continuation, went_on
@@ -43,29 +46,40 @@ class HookEvents:
         self._hooks = hooks
         self._session = session
         self._sent: set[tuple[HookEvent, str]] = set()
-        self._stops: dict[str, str | None] = {}  # Why turns go on, by the keys of their events.
+        self._stops: dict[str, Denied | None] = {}  # Why turns go on, by the keys of their events.
+        self._hints: dict[str, tuple[HookContext, ...]] = {}  # For summaries, by the same keys.
 
-    async def before(self, prepared: PreparedTurn, action: Compact | CallModel) -> None:
-        """Send that a chat begins, or that its history will be summarised."""
+    async def before(
+        self, prepared: PreparedTurn, action: Compact | CallModel
+    ) -> tuple[HookContext, ...]:
+        """Send that a chat begins, or that its history will be summarised.
+
+        What hooks add to the beginning is stored, what they add to a summary is returned.
+        """
         if isinstance(action, Compact):
-            await self._compaction(HookEvent.PRE_COMPACT, prepared, action)
-            return
-        if any(message.role is Role.ASSISTANT for message in self._session.history.messages):
-            return
-        key = str(prepared.turn_id)
-        await self._send(prepared, HookNotice(HookEvent.SESSION_START, key, {"source": "startup"}))
+            return await self._compaction(HookEvent.PRE_COMPACT, prepared, action)
+        history = self._session.history.messages
+        if any(message.role is Role.ASSISTANT for message in history):
+            return ()
+        event, key = HookEvent.SESSION_START, str(prepared.turn_id)
+        added = await self._send(prepared, HookNotice(event, key, {"source": "startup"}))
+        if not has_context(history, event):
+            await self._store(added)
+        return ()
 
     async def compacted(self, prepared: PreparedTurn, action: Compact) -> None:
         """Send that the history was summarised."""
         await self._compaction(HookEvent.POST_COMPACT, prepared, action)
 
     async def results(self, prepared: PreparedTurn) -> None:
-        """Send the stored results of the calls of the last answer.
+        """Send the stored results of the calls of the last answer, and store what hooks add.
 
-        A new owner sends them again, since it cannot know whether the last one did.
+        A new owner sends them again, since it cannot know whether the last one did, unless
+        something that hooks add is stored after them.
         """
         newest = _newest_results(self._session.history.messages)
-        await self._send(prepared, *(_notice_of(message, result) for message, result in newest))
+        notices = (_notice_of(message, result) for message, result in newest)
+        await self._store(await self._send(prepared, *notices))
 
     async def stopping(self, prepared: PreparedTurn | None) -> NewMessage | None:
         """Send that a turn ends; return the message with which a hook lets it go on, once."""
@@ -76,19 +90,37 @@ class HookEvents:
         if key not in self._stops:
             notice = HookNotice(HookEvent.STOP, key, {"continued": is_continued})
             self._stops[key] = await self._sent_first(self._hooks.stop(prepared.context, notice))
-        reason = self._stops[key]
-        return None if reason is None or is_continued else continuation(reason)
+        denied = self._stops[key]
+        return None if denied is None or is_continued else continuation(denied)
 
-    async def _compaction(self, event: HookEvent, prepared: PreparedTurn, action: Compact) -> None:
+    async def _compaction(
+        self, event: HookEvent, prepared: PreparedTurn, action: Compact
+    ) -> tuple[HookContext, ...]:
         key = f"{prepared.turn_id} {self._session.state.history_version}"
-        await self._send(prepared, HookNotice(event, key, {"source": action.source.value}))
+        data = {"source": action.source.value}
+        added = await self._send(prepared, HookNotice(event, key, data))
+        return self._hints.setdefault(f"{event} {key}", bounded_context(added))
 
-    async def _send(self, prepared: PreparedTurn, *notices: HookNotice) -> None:
+    async def _send(self, prepared: PreparedTurn, *notices: HookNotice) -> tuple[HookContext, ...]:
+        """Send events that were not sent yet; return what hooks add for the model."""
         unsent = [each for each in notices if (each.event, each.key) not in self._sent]
         if not unsent:
-            return
-        await self._sent_first(self._hooks.notify(prepared.context, unsent))
+            return ()
+        added = await self._sent_first(self._hooks.notify(prepared.context, unsent))
         self._sent.update((each.event, each.key) for each in unsent)
+        return added
+
+    async def _store(self, added: tuple[HookContext, ...]) -> None:
+        """Store what hooks add, as a message that only the model reads.
+
+        That would end a series of attempts: before the first of them it was stored already.
+        """
+        session = self._session
+        messages = context_messages(added)
+        if not messages or session.state.retry is not None:
+            return
+        if not await session.apply(CommitStep(session.fence, messages), messages):
+            raise EventSuperseded(session.state)
 
     async def _sent_first(self, sending: Coroutine[Any, Any, T]) -> T:
         """Return what a delivery gives, unless the chat changes before it ends."""

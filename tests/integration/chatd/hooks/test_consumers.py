@@ -74,6 +74,7 @@ async def test_a_request_is_signed_so_that_its_consumer_can_verify_it(hooks: Ser
         "owner_id": ANN.id,
         "root_chat_id": CHAT,
         "parent_chat_id": None,
+        "workspace_id": None,
         "turn_id": None,
         "data": CALL.data,
         "is_shortened": False,

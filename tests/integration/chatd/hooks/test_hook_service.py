@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from chatd.content.domain.parts import HookContext, Text
+from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_service_pb2 as chats
 from parley.api.chat.v1 import hook_pb2
 from parley.api.chat.v1 import hook_service_pb2 as api
@@ -141,6 +143,19 @@ async def test_messages_are_accepted_as_a_hook_decides(served: ServedChats, admi
         created = await served.ann.create("original")
         assert created.title == "a new chat"
     assert json.loads(consumer.asked[0].body)["data"] == {"prompt": "original", "parts": 1}
+
+
+async def test_what_a_hook_adds_to_a_message_is_stored_and_not_returned(
+    served: ServedChats, admin: Person
+) -> None:
+    async with model_server(whole(b'{"context": "Be brief."}')) as consumer:
+        await admin.ask(creating(url=consumer.url))
+        chat_id = ChatId((await served.ann.create("hello")).id)
+    (message,) = await served.stores.chats.history(chat_id)
+    added = HookContext("user_prompt_submit", "policy", "Be brief.")
+    assert message.content == (Text("hello"), added)
+    shown = (await served.ann.ask(chats.ListMessagesRequest(chat_id=chat_id))).messages
+    assert [part.text.text for each in shown for part in each.content] == ["hello"]
 
 
 async def test_a_hook_sees_the_system_prompt_of_a_new_chat(

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from chatd.content.domain.agent_types import AgentType
+from chatd.content.domain.instruction_imports import IMPORTS_MAX
 from chatd.content.domain.parts import ContextFile, Skill
 from chatd.instructions.clients.files import NodeInstructionFiles
 from chatd.instructions.engine.pins import InstructionPins
@@ -65,14 +66,14 @@ async def stage(pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
 async def test_a_warm_turn_adds_no_statement_and_no_request_for_instructions(
     stage: Stage, served: ServedChats
 ) -> None:
-    chats = [ChatId((await served.ann.create(f"hello {number}")).id) for number in range(3)]
+    chats = [ChatId((await served.ann.create(f"hello {number}")).id) for number in range(200)]
     for chat_id in chats:
         assert await stage.turn(chat_id) == (KIND,)
         assert await stage.turn(chat_id) == (KIND,)
     asked, executed = len(stage.fake.requests), len(stage.pool.statements)
     assert asked > 0
     assert executed > 0
-    for chat_id in chats * 10:
+    for chat_id in chats * 2:
         assert await stage.turn(chat_id) == (KIND,)
     assert (len(stage.fake.requests), len(stage.pool.statements)) == (asked, executed)
 
@@ -91,6 +92,38 @@ async def test_pinned_instructions_stay_until_they_are_refreshed(
     assert (pinned.version, renewed.version, renewed.found.files) == (1, 2, files)
     assert await stage.turn(chat_id) == files
     assert (await stage.pins.refresh(chat_id, ANN)).version == 2
+
+
+async def test_imported_files_are_pinned_after_the_file_that_imports_them_and_each_once(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    stage.fake.files = {
+        "~/AGENTS.md": b"@own.md",
+        "~/own.md": b"short answers",
+        "AGENTS.md": b"@docs/style.md @CLAUDE.md @gone.md",
+        "CLAUDE.md": b"@AGENTS.md @docs/style.md",
+        "docs/style.md": b"tabs, @deeper.md @../AGENTS.md",
+        "docs/deeper.md": b"never read",
+    }
+    assert [(file.path, file.content) for file in await stage.turn(chat_id)] == [
+        ("~/AGENTS.md", "@own.md"),
+        ("~/own.md", "short answers"),
+        ("AGENTS.md", "@docs/style.md @CLAUDE.md @gone.md"),
+        ("docs/style.md", "tabs, @deeper.md @../AGENTS.md"),
+        ("CLAUDE.md", "@AGENTS.md @docs/style.md"),
+    ]
+    stage.fake.files["docs/style.md"] = b"spaces"
+    facts = await stage.cache.chat(chat_id)
+    assert await stage.pins.compare(chat_id, ANN, facts)
+
+
+async def test_no_more_than_so_many_files_are_imported(stage: Stage, served: ServedChats) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    names = [f"part-{number}.md" for number in range(IMPORTS_MAX + 5)]
+    stage.fake.files = {name: name.encode() for name in names}
+    stage.fake.files["AGENTS.md"] = " ".join(f"@{name}" for name in names).encode()
+    assert len(await stage.turn(chat_id)) == 1 + IMPORTS_MAX
 
 
 async def test_the_file_of_the_home_comes_first_and_counts_for_the_drift(

@@ -9,6 +9,7 @@ import pytest
 from chatd.chats.domain.chat import ChatState
 from chatd.chats.domain.commands import Command
 from chatd.chats.store.creation import NewChat
+from chatd.content.domain.messages import FinishReason
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import (
     Execution,
@@ -40,6 +41,12 @@ NEW = NewRace(RACE, ANN, "Write.", "Write.", candidates_of(RACE, MODELS), "make 
 END = """
     UPDATE chat.chat_exec SET status = 'waiting', history_version = $2, snapshot_version = $2
     WHERE chat_id = $1
+"""
+ADD_MESSAGE = """
+    INSERT INTO chat.chat_messages
+        (chat_id, id, revision, role, visibility, content, content_version, is_compressed,
+        is_deleted, created_by, created_at, finish_reason)
+    VALUES ($1, $2, 1, $3, 'both', '[]', 1, false, false, '', now(), $4)
 """
 SPEC = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
 
@@ -176,6 +183,27 @@ async def test_a_candidate_is_checked_once_for_each_end(stage: Stage) -> None:
     assert (first.check.is_passed, first.check.exit_code) == (False, 2)
     ids = {execution.dispatch.execution_id for execution in stage.tools.ran}
     assert len(ids) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "cut"),
+    [
+        (("assistant", "length"), FinishReason.LENGTH),
+        (("assistant", "content_filter"), FinishReason.CONTENT_FILTER),
+        (("assistant", "stop"), None),
+        (("tool", None), FinishReason.INTERRUPTED),
+    ],
+)
+async def test_an_answer_that_is_not_complete_is_marked_once_its_candidate_has_ended(
+    stage: Stage, answer: tuple[str, str | None], cut: FinishReason | None
+) -> None:
+    await stage.races.start(NEW, KEY)
+    chat_id, (role, reason) = NEW.candidates[0].chat_id, answer
+    await stage.pool.execute(ADD_MESSAGE, chat_id, 2, "assistant", "tool_calls")
+    await stage.pool.execute(ADD_MESSAGE, chat_id, 3, role, reason)
+    assert {each.cut for each in (await stage.race()).candidates} == {None}
+    await stage.end(1)
+    assert [each.cut for each in (await stage.race()).candidates] == [cut, None]
 
 
 async def test_a_check_that_does_not_end_is_stopped_and_fails(stage: Stage) -> None:

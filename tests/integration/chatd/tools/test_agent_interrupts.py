@@ -75,6 +75,15 @@ class Nothing:
     async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
         return NO_CHOICE
 
+    async def named(self, owner_id: OwnerId, reference: str) -> str:
+        return ""
+
+    async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
+        return ()
+
+    async def name_of(self, model_id: str) -> str:
+        return model_id
+
 
 def request_of(root_id: ChatId, name: str, depth: int = 1) -> SpawnRequest:
     return SpawnRequest(

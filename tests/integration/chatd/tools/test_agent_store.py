@@ -10,8 +10,9 @@ from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
+from chatd.chats.store.codec import error_to_json
 from chatd.chats.store.metadata import ChatChanges, Metadata
-from chatd.content.domain.messages import ChatMode, FinishReason
+from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, TurnError
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.models.domain.catalogue import Catalogue
 from chatd.models.domain.price import ModelUse
@@ -49,6 +50,7 @@ ADD_MESSAGE = """
         is_deleted, created_by, created_at, finish_reason)
     VALUES ($1, $2, 1, $3, 'both', '[]', 1, false, false, '', now(), $4)
 """
+FAIL = "UPDATE chat.chat_exec SET status = 'error', last_error = $2 WHERE chat_id = $1"
 REST = "UPDATE chat.chat_exec SET status = 'waiting' WHERE chat_id = $1"
 
 
@@ -80,6 +82,7 @@ async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_not
         True,
         False,
     )
+    assert (child.model, child.error) == (REQUEST.model, None)
     assert await agents.below(ROOT) == (REQUEST.chat_id,)
     facts = await StoredCatalogue(pool, cast(Any, None)).chat(REQUEST.chat_id)
     assert facts.fallback_model_id == "other"
@@ -139,6 +142,16 @@ async def test_an_agent_is_read_with_why_its_last_answer_ended(
     await pool.execute(REST, REQUEST.chat_id)
     (child,) = await agents.children(ROOT, ROOT)
     assert (child.is_done, child.finish_reason) == (True, reason)
+
+
+async def test_an_agent_that_failed_is_read_with_its_whole_error(
+    agents: Agents, pool: Pool
+) -> None:
+    await agents.spawn(CLAIM, REQUEST, AgentLimits())
+    error = TurnError("busy", ErrorKind.OVERLOADED, "529", "maker", 529, True, 4)
+    await pool.execute(FAIL, REQUEST.chat_id, error_to_json(error))
+    (child,) = await agents.children(ROOT, ROOT)
+    assert (child.is_done, child.error) == (True, error)
 
 
 async def test_an_ordinary_agent_explores_while_its_root_plans(agents: Agents, pool: Pool) -> None:

@@ -18,7 +18,7 @@ from chatd.chats.domain.commands import (
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolResult
 from chatd.content.domain.tool_servers import ToolServers
-from chatd.content.domain.tools import Executor, StoredExecution, ToolSpec
+from chatd.content.domain.tools import Executor, StoredExecution, Tools, ToolSpec
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -34,7 +34,7 @@ from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
 from chatd.turns.domain.agent_reports import AgentReports
-from chatd.turns.domain.ports import Approvals, FileRestores, Hooks, Partials
+from chatd.turns.domain.ports import Approvals, FileRestores, Hooks, Partials, Setups
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
@@ -154,8 +154,12 @@ class Stage:
         tool_servers: ToolServers | None = None,
         agents: AgentReports | None = None,
         hooks: Hooks | None = None,
+        setups: Setups | None = None,
+        other_tools: Tools | None = None,
     ) -> None:
         self._hooks = hooks
+        self._setups = setups
+        self._other_tools = other_tools
         self._agents = agents
         self._restores = restores
         self._tool_servers = tool_servers
@@ -268,8 +272,8 @@ class Stage:
         ports = turn_ports(
             self.commits,
             self.model,
-            self.tools,
-            self.setups,
+            self._other_tools or self.tools,
+            self._setups or self.setups,
             self.live,
             approvals=self._approvals,
             partials=self._partials,

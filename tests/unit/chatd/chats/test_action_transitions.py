@@ -32,7 +32,8 @@ from chatd.chats.domain.writes import (
     StoredAnswer,
 )
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import File, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import File, HookContext, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import hook_context_text
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.primitives.domain.ids import ExecutionId, MessageId
 from support.chatd.chats.transition_states import (
@@ -170,6 +171,18 @@ def test_a_plain_message_answers_a_question_and_refuses_a_plan_with_a_remark(
     assert stored.result is not None
     assert json.loads(stored.result.result_json) == told
     assert decision.state.queue_length == 0
+
+
+def test_what_a_hook_adds_to_an_answer_is_in_the_result_of_the_question() -> None:
+    added = HookContext("user_prompt_submit", "policy", "Be brief.")
+    message = replace(HELLO, content=(*HELLO.content, added))
+    (ended,) = decide(waiting(CLIENT, QUESTION), SendMessage(message, QUEUED, OTHER)).writes
+    assert isinstance(ended, EndActions)
+    (stored,) = ended.answers
+    assert stored.result is not None
+    told = json.loads(stored.result.result_json)
+    assert told == {"ok": True, "text": "hello", "hook_context": [hook_context_text(added)]}
+    assert json.loads(stored.answer_json) == {"text": "hello"}
 
 
 def test_files_and_messages_that_answer_nothing_are_queued() -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from chatd.chats.domain.chat import Retry
-from chatd.chats.rpc.convert import part_to_proto, retry_to_proto
+from chatd.chats.rpc.convert import content_to_proto, part_to_proto, retry_to_proto
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.next_steps import WAIT
@@ -109,12 +109,19 @@ PAIRS: list[tuple[parts.Part, Part]] = [
 
 
 def test_every_kind_of_part_is_shown_without_what_is_inside() -> None:
-    assert {type(part) for part, _ in PAIRS} == set(typing.get_args(parts.Part))
+    shown_types = {type(part) for part, _ in PAIRS}
+    assert shown_types == set(typing.get_args(parts.Part)) - {parts.HookContext}
     assert {shown.WhichOneof("kind") for _, shown in PAIRS} == {
         field.name for field in Part.DESCRIPTOR.oneofs_by_name["kind"].fields
     }
     assert [part_to_proto(part) for part, _ in PAIRS] == [shown for _, shown in PAIRS]
     assert all(SECRET.encode() not in shown.SerializeToString() for _, shown in PAIRS)
+
+
+def test_what_only_models_read_is_left_out() -> None:
+    added = parts.HookContext("stop", "policy", SECRET)
+    assert content_to_proto((parts.Text("hello"), added)) == [Part(text=TextPart(text="hello"))]
+    assert part_to_proto(added) == Part()
 
 
 def test_a_retry_is_shown_with_its_reason() -> None:

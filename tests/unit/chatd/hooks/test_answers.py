@@ -2,6 +2,7 @@
 
 import pytest
 
+from chatd.content.domain.parts import HookContext
 from chatd.hooks.domain.answers import (
     Allowed,
     Asked,
@@ -15,6 +16,14 @@ from chatd.hooks.domain.hooks import HookEvent
 
 TOOL = HookEvent.PRE_TOOL_USE
 PROMPT = HookEvent.USER_PROMPT_SUBMIT
+NO_REASON = "it gave no reason"
+
+
+def look(event: HookEvent) -> HookContext:
+    return HookContext(event.value, "", "Look.")
+
+
+LOOK = look(TOOL)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +39,16 @@ PROMPT = HookEvent.USER_PROMPT_SUBMIT
         (TOOL, b'{"decision": "deny", "reason": " no\\nway "}', Denied("no way")),
         (PROMPT, b'{"decision": "deny"}', Denied("it gave no reason")),
         (TOOL, b'{"decision": "ask", "reason": "sure?"}', Asked("sure?")),
+        (TOOL, b'{"context": " "}', Allowed()),
+        (TOOL, b'{"context": "Look."}', Allowed(None, (LOOK,))),
+        (TOOL, b'{"decision": "deny", "context": "Look."}', Denied(NO_REASON, (LOOK,))),
+        (TOOL, b'{"decision": "ask", "context": "Look."}', Asked(NO_REASON, None, (LOOK,))),
+        (PROMPT, b'{"context": "Look."}', Allowed(None, (look(PROMPT),))),
+        (
+            HookEvent.POST_TOOL_USE,
+            b'{"context": "Look."}',
+            Allowed(None, (look(HookEvent.POST_TOOL_USE),)),
+        ),
     ],
 )
 def test_an_answer_decides(event: HookEvent, content: bytes, verdict: Verdict) -> None:
@@ -63,6 +82,12 @@ def test_an_answer_decides(event: HookEvent, content: bytes, verdict: Verdict) -
         (HookEvent.STOP, 200, b'{"decision": "ask"}', "as only messages and calls are"),
         (HookEvent.STOP, 200, b'{"rewrite": {}}', "as only messages and calls are"),
         (HookEvent.PRE_COMPACT, 200, b'{"decision": "deny"}', "as only messages and calls are"),
+        (TOOL, 200, b'{"context": ["a"]}', "its context is no text"),
+        (TOOL, 200, b'{"context": "a\\u0000"}', "its answer cannot be stored"),
+        (TOOL, 200, b'{"context": "' + b"x" * 16_385 + b'"}', "more than 16384 bytes"),
+        (PROMPT, 200, b'{"decision": "deny", "context": "x"}', "would be read by no model"),
+        (HookEvent.STOP, 200, b'{"context": "x"}', "would be read by no model"),
+        (HookEvent.POST_COMPACT, 200, b'{"context": "x"}', "would be read by no model"),
     ],
 )
 def test_an_answer_that_is_not_valid_is_a_failure(
@@ -84,6 +109,9 @@ def test_an_answer_that_is_not_valid_is_a_failure(
         (Asked("sure?"), Asked("really?"), Asked("sure?")),
         (Asked("sure?"), Denied("no"), Denied("no")),
         (Denied("no"), Allowed({"a": 1}), Denied("no")),
+        (Allowed(None, (LOOK,)), Allowed({"a": 1}, (LOOK,)), Allowed({"a": 1}, (LOOK, LOOK))),
+        (Allowed(None, (LOOK,)), Denied("no", (LOOK,)), Denied("no", (LOOK, LOOK))),
+        (Asked("sure?", None, (LOOK,)), Allowed(), Asked("sure?", None, (LOOK,))),
     ],
 )
 def test_of_several_hooks_the_strictest_decides(

@@ -308,6 +308,13 @@ async def test_a_turn_is_resumed_after_the_database_was_away_for_a_hook(event: H
     assert stage.texts[-1] == ("assistant", "done")
 
 
+async def test_events_name_the_workspace_of_the_chat() -> None:
+    hooks = hook_stage(lambda _: {}, hook(PRE))
+    await hooks.chats.judge(TurnContext(CHAT, ANN, workspace_id="w"), 1, (RM,))
+    await hooks.chats.judge(TurnContext(CHAT, ANN), 1, (RM,))
+    assert [each["workspace_id"] for each in hooks.consumer.got] == ["w", None]
+
+
 async def test_two_calls_with_one_id_are_not_decided_on() -> None:
     hooks = hook_stage(lambda _: {}, hook(PRE))
     with pytest.raises(HookFailed):

@@ -4,6 +4,7 @@ import pytest
 
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.front_matter import parsed_file
+from chatd.content.domain.instruction_imports import imported_paths
 from chatd.content.domain.instructions import (
     FILE_BYTES_MAX,
     TOTAL_BYTES_MAX,
@@ -61,6 +62,30 @@ def test_files_are_bounded_and_equal_ones_are_pinned_once() -> None:
         ("c", True),
     ]
     assert sum(len(file.content.encode()) for file in files) <= TOTAL_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "imported"),
+    [
+        (
+            "AGENTS.md",
+            "See @docs/style.md, @./rules.txt and (@a/b.mdc).",
+            ("docs/style.md", "rules.txt", "a/b.mdc"),
+        ),
+        ("AGENTS.md", "@docs/style.md\n@docs/../docs/style.md", ("docs/style.md",)),
+        ("AGENTS.md", "@AGENTS.md @./AGENTS.md", ()),
+        ("AGENTS.md", "@../secret.md @/etc/motd.txt @a/../../b.md", ()),
+        ("AGENTS.md", "@~/notes.md @~/.ssh/known.txt @~/../x.md", ("~/notes.md",)),
+        ("~/AGENTS.md", "@own.md @~/more.md @../x.md", ("~/own.md", "~/more.md")),
+        ("AGENTS.md", "ask @alice or a@b.md, run @types/node, see @key.pem", ()),
+        ("AGENTS.md", "```\n@a.md\n```\n`@b.md`\n~~~\n@c.md\n~~~\n@d.md", ("d.md",)),
+        ("AGENTS.md", f"@{'x' * 300}.md", ()),
+    ],
+)
+def test_imports_stay_inside_of_the_workspace_and_the_home(
+    path: str, content: str, imported: tuple[str, ...]
+) -> None:
+    assert imported_paths(path, content) == imported
 
 
 def test_instructions_are_in_the_prompt_after_a_compaction() -> None:

@@ -7,9 +7,10 @@ import pytest
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.catalogue import Catalogue, Model, ModelOverride, Provider, Purpose
 from chatd.models.domain.own_model import CHAT_DEFAULT, INSTALLATION_DEFAULT, OwnMode, OwnModel
-from chatd.models.domain.own_model_choice import agent_choice
+from chatd.models.domain.own_model_choice import agent_choice, offered_models
 from chatd.models.domain.preferences import InstallationSettings, UserSettings
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ReasoningEffort
+from chatd.models.engine.agent_models import ConfiguredAgentModels
 from chatd.models.store.catalogue import ChatFacts, UserConfig
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.turns.engine.setups import ConfiguredSetups
@@ -83,3 +84,30 @@ def test_the_model_of_an_agent_is_its_owners_else_the_installations_else_its_par
     assert agent_choice(known, settings, (), told.append, is_explorer=False) == expected
     assert told == skipped
     assert agent_choice(known, settings, (), told.append, is_explorer=True) == NO_CHOICE
+
+
+def test_agents_may_have_the_models_that_their_owner_can_use_and_does_not_hide() -> None:
+    def offered(known: Catalogue, *hidden_model_ids: str) -> list[str]:
+        settings = UserSettings(hidden_model_ids=hidden_model_ids)
+        return [each.id for each in offered_models(known, settings, ())]
+
+    everything = offered(catalogue(LLAMA))
+    assert {"sonnet", "opus", "llama"} <= set(everything)
+    assert offered(catalogue(LLAMA), "opus") == [each for each in everything if each != "opus"]
+    assert offered(catalogue(OFF)) == [each for each in everything if each != "llama"]
+    provider = catalogue().providers[catalogue().models["opus"].provider_id]
+    without_key = offered(catalogue(LLAMA, replace(provider, keys=())))
+    assert "opus" not in without_key
+
+
+async def test_a_model_of_agents_is_found_by_its_id_its_name_and_its_name_with_its_provider() -> (
+    None
+):
+    known = catalogue(LLAMA)
+    models = ConfiguredAgentModels(KnownConfiguration(known, UserConfig()))
+    long_name = known.reference_of("opus")
+    assert long_name in await models.names(ANN.id)
+    for reference in ("opus", known.models["opus"].name, long_name):
+        assert await models.named(ANN.id, reference) == "opus"
+    assert await models.named(ANN.id, "nothing") == ""
+    assert (await models.name_of("opus"), await models.name_of("gone")) == (long_name, "gone")

@@ -48,7 +48,7 @@ class MergingForks:
 
 async def applied(forks: MergingForks) -> Outcome:
     """Apply the changes of an agent in turn 7, as the third owner of the chat."""
-    agent = Agent(AGENT, "it", False, Status.WAITING, True, "", "", 0, 1, is_forked=True)
+    agent = Agent(AGENT, "it", False, Status.WAITING, True, "", None, 0, 1, is_forked=True)
     call = ToolCall("c", SPEC.name, json.dumps({"agent_id": AGENT}))
     dispatch = Dispatch(ExecutionId("e"), call, Executor.CHATD, "")
     context = TurnContext(CHAT, Owner(OwnerId("ann"), "member"), turn_id=7)

@@ -1,4 +1,4 @@
-"""Agents in forks: nothing is copied for one that exists or is refused. Reports that were cut."""
+"""Agents as their parents start and see them: forks, models, errors, reports that were cut."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,8 @@ import pytest
 from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import Command
-from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.agent_errors import REMEDIES
+from chatd.content.domain.messages import ErrorKind, FinishReason, TurnError
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -24,7 +25,7 @@ CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("ann"), "member")
 REFUSED = AgentsRefused("there are too many", "AGENTS_TOO_MANY")
 POOR = AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
-AGENT = Agent(ChatId("a"), "First", False, Status.WAITING, True, "Done.", "", 0, 7)
+AGENT = Agent(ChatId("a"), "First", False, Status.WAITING, True, "Done.", None, 0, 7)
 SPEC = ToolSpec("spawn_agent", "", "{}", Executor.CHATD)
 
 
@@ -98,12 +99,22 @@ class NoModels:
 
     def __init__(self) -> None:
         self.of_all = NO_CHOICE
+        self.known: tuple[str, ...] = ()
 
     async def choice(self, wanted: ModelChoice) -> ModelChoice:
         return wanted
 
     async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
         return self.of_all
+
+    async def named(self, owner_id: OwnerId, reference: str) -> str:
+        return reference if reference in self.known else ""
+
+    async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
+        return tuple(f"maker/{each}" for each in self.known)
+
+    async def name_of(self, model_id: str) -> str:
+        return f"maker/{model_id}" if model_id in self.known else model_id
 
 
 class Stage:
@@ -183,9 +194,76 @@ async def test_an_agent_has_the_model_that_is_configured_for_agents(stage: Stage
     assert request.model == stage.models.of_all
 
 
+async def test_an_agent_has_the_model_and_effort_that_its_call_names(stage: Stage) -> None:
+    stage.models.of_all = ModelChoice("small", ReasoningEffort.LOW)
+    stage.models.known = ("large", "small")
+    context = TurnSetup(ModelProfile("own")).context(CHAT, ANN)
+    started = await stage.call(
+        context, SPEC.name, prompt="Think.", model="large", reasoning_effort="high"
+    )
+    (request,) = stage.children.started.values()
+    assert request.model == ModelChoice("large", ReasoningEffort.HIGH)
+    assert (started["model"], started["reasoning_effort"]) == ("maker/large", "high")
+
+
+async def test_an_effort_without_a_model_is_that_of_the_model_of_its_parent(stage: Stage) -> None:
+    context = TurnSetup(ModelProfile("own")).context(CHAT, ANN)
+    await stage.call(context, SPEC.name, prompt="Think.", reasoning_effort="max")
+    (request,) = stage.children.started.values()
+    assert request.model == ModelChoice("own", ReasoningEffort.MAX)
+
+
+async def test_an_unknown_model_or_effort_starts_nothing_and_the_choices_are_listed(
+    stage: Stage,
+) -> None:
+    stage.models.known = ("large", "small")
+    context = TurnSetup(ModelProfile("own")).context(CHAT, ANN)
+    unknown = await stage.call(context, SPEC.name, prompt="Think.", model="huge")
+    unheard = await stage.call(context, SPEC.name, prompt="Think.", reasoning_effort="extreme")
+    assert (unknown["reason"], unheard["reason"]) == ("INVALID_ARGUMENTS", "INVALID_ARGUMENTS")
+    assert "use one of maker/large, maker/small" in str(unknown["hint"])
+    assert "One of default, high, low, max, medium, minimal, none" in str(unheard["hint"])
+    assert stage.children.started == {}
+
+
+async def test_the_models_of_agents_are_described_only_if_there_is_a_choice(stage: Stage) -> None:
+    described = []
+    for known in (("one",), ("one", "two")):
+        stage.models.known = known
+        offered = await stage.tools.list_tools(TurnContext(CHAT, ANN))
+        described.append(next(each.description for each in offered if each.name == SPEC.name))
+    assert "Models of agents" not in described[0]
+    assert described[1].endswith("Models of agents: maker/one, maker/two.")
+
+
+async def test_a_failed_agent_is_described_by_kind_message_and_remedy(stage: Stage) -> None:
+    busy = TurnError(
+        "The provider is busy.\u200b", ErrorKind.OVERLOADED, detail="529", is_retryable=True
+    )
+    stage.models.known = ("large",)
+    failed_agent = replace(AGENT, status=Status.ERROR, error=busy, model=ModelChoice("large"))
+    stage.children.agents = (failed_agent,)
+    listed = (await stage.call(TurnContext(CHAT, ANN), "list_agents"))["agents"]
+    waited = (await stage.call(TurnContext(CHAT, ANN), "wait_agents"))["agents"]
+    assert listed == waited
+    assert isinstance(listed, list)
+    assert (listed[0]["status"], listed[0]["model"]) == ("failed", "maker/large")
+    assert listed[0]["error"] == {
+        "kind": "overloaded",
+        "message": "The provider is busy.",
+        "remedy": REMEDIES[ErrorKind.OVERLOADED],
+        "retryable": True,
+        "detail": "529",
+    }
+
+
+def test_every_kind_of_error_has_a_remedy() -> None:
+    assert set(REMEDIES) == set(ErrorKind)
+
+
 async def test_a_report_that_was_cut_says_so_once_the_agent_has_ended(stage: Stage) -> None:
     ids = [ChatId(f"00000000-0000-0000-0000-0000000000a{place}") for place in range(3)]
-    whole = Agent(ids[0], "First", False, Status.WAITING, True, "It works.", "", 0, 7)
+    whole = Agent(ids[0], "First", False, Status.WAITING, True, "It works.", None, 0, 7)
     cut = replace(whole, chat_id=ids[1], report="It", finish_reason=FinishReason.LENGTH)
     works = replace(cut, chat_id=ids[2], status=Status.RUNNING, is_done=False)
     stage.children.agents = (whole, cut, works)

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from chatd.chats.domain.agents import Agent
 from chatd.chats.domain.chat import NewMessage, Status
-from chatd.content.domain.messages import FinishReason, Role, Visibility
+from chatd.content.domain.agent_errors import REMEDIES
+from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError, Visibility
 from chatd.content.domain.parts import Text, ToolCall
 from chatd.content.domain.tools import InputRequired, PendingKind
 from chatd.models.domain.language_model import (
@@ -23,7 +24,8 @@ from support.chatd.turns.turn_stage import SETUP, Stage, tool
 
 ID = "00000000-0000-0000-0000-0000000000a1"
 OTHER_ID = "00000000-0000-0000-0000-0000000000a2"
-DONE = Agent(ChatId(ID), "First", False, Status.WAITING, True, "It works.", "", 0, 7)
+DONE = Agent(ChatId(ID), "First", False, Status.WAITING, True, "It works.", None, 0, 7)
+NO_KEY = TurnError("no key", ErrorKind.MISSING_KEY)
 REPORT = (
     f'<agent_report agent_id="{ID}" version="7">\nYour agent "First" has ended. '
     f"{INTRODUCTION}\n\nIt works.\n</agent_report>"
@@ -67,10 +69,10 @@ async def test_a_report_is_added_to_the_next_step_once_and_again_after_the_next_
     assert stage.model.requests[-1].messages[-1].content == stage.messages[-2].content
     await stage.ask("and now?")
     assert reports(stage) == [REPORT]
-    agents.agents = (replace(DONE, version=9, error="no key"),)
+    agents.agents = (replace(DONE, version=9, error=NO_KEY),)
     await stage.ask("and then?")
     assert len(reports(stage)) == 2
-    assert "failed: no key" in reports(stage)[1]
+    assert f"failed (missing_key): no key {REMEDIES[NO_KEY.kind]}" in reports(stage)[1]
 
 
 HOSTILE = (
@@ -97,7 +99,7 @@ async def test_a_hostile_report_ends_no_block_and_hides_no_other_report() -> Non
 
 
 async def test_errors_of_agents_are_sanitized_and_stay_in_one_line() -> None:
-    failed = replace(DONE, error=f"no key\n{HOSTILE}")
+    failed = replace(DONE, error=replace(NO_KEY, message=f"no key\n{HOSTILE}"))
     stage = Stage(spawning_once, tool("spawn_agent"), agents=FixedAgents((failed,)))
     await stage.ask()
     lines = reports(stage)[0].splitlines()

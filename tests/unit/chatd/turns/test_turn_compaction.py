@@ -12,7 +12,9 @@ from chatd.chats.domain.commands import CommitCompaction, RequestCompaction
 from chatd.chats.domain.errors import TransitionNotAllowed
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import ErrorKind, Role, Visibility
-from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.orders import AgentOrders
+from chatd.content.domain.parts import ContextFile, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.language_model import (
     Finished,
     ModelError,
@@ -25,6 +27,7 @@ from chatd.models.domain.language_model import (
 )
 from chatd.models.domain.profile import ModelProfile
 from chatd.turns.domain.compaction import SUMMARY_PREFIX, SUMMARY_REQUEST
+from chatd.turns.domain.system_prompt import SystemPrompt, blocks_of
 from chatd.turns.domain.turn import TurnSetup
 from support.chatd.turns.turn_stage import CHAT, WORKER, Stage, live_parts, tool
 
@@ -37,7 +40,11 @@ def is_summary_wish(request: ModelRequest) -> bool:
 
 
 def is_after_summary(request: ModelRequest) -> bool:
-    first = request.messages[0].content[0]
+    return is_summary(request.messages[0])
+
+
+def is_summary(message: PromptMessage) -> bool:
+    first = message.content[0]
     return isinstance(first, Text) and first.text.startswith(SUMMARY_PREFIX)
 
 
@@ -118,6 +125,35 @@ async def test_a_last_answer_that_fills_the_window_is_summarised_and_the_turn_go
         "assistant",
     ]
     assert stage.status == Status.WAITING
+
+
+@pytest.mark.parametrize("steps", [1, 0])
+async def test_instructions_and_orders_are_in_every_request_also_after_a_summary(
+    steps: int,
+) -> None:
+    """The window is full between two steps, or after the last answer."""
+    prompt = SystemPrompt(
+        is_subagent=True,
+        orders=AgentOrders("reviewer", "Read it all."),
+        instruction_files=(ContextFile("AGENTS.md", "be kind"),),
+    )
+
+    def tokens(request: ModelRequest) -> int:
+        spoken = [each for each in request.messages if each.role is not Role.SYSTEM]
+        return full_unless_summarised(replace(request, messages=tuple(spoken)))
+
+    filling = Filling(tokens, steps=steps)
+    stage = Stage(filling, tool("look"), setup=replace(SMALL, system_prompt=prompt))
+    await stage.ask()
+    await stage.ask("more")
+    assert triplets(stage)
+    expected = [(Text(block),) for block in blocks_of(prompt)]
+    assert len(expected) == 3
+    after = [each for each in stage.model.requests if any(map(is_summary, each.messages))]
+    assert len(after) >= 2
+    for request in stage.model.requests:
+        systems = [each.content for each in request.messages if each.role is Role.SYSTEM]
+        assert systems == expected
 
 
 async def test_a_last_answer_ends_the_turn_where_going_on_is_turned_off() -> None:

@@ -32,6 +32,11 @@ def test_a_candidate_is_a_line_with_check_changes_time_cost_and_answer() -> None
     assert row_of({**CANDIDATE, "check": None}, None)[3:6] == ("", "", "")
 
 
+def test_an_answer_that_is_not_complete_is_marked() -> None:
+    row = row_of({**CANDIDATE, "answer": "Half", "cut": "length"}, None)
+    assert row[8] == "Half (cut: length)"
+
+
 def test_a_candidate_is_named_by_place_or_model() -> None:
     for named in ("2", "fast", "m2", "c2"):
         assert position_of([CANDIDATE], named) == 2

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.api.chat.v1 import message_pb2 as _message_pb2
 from parley.api.workspace.v1 import workspace_pb2 as _workspace_pb2
 import builtins as _builtins
 import sys
@@ -101,6 +102,7 @@ class RaceCandidate(_message.Message):
     DURATION_MS_FIELD_NUMBER: _builtins.int
     COST_MICROS_FIELD_NUMBER: _builtins.int
     CHECK_FIELD_NUMBER: _builtins.int
+    CUT_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Its place in the race, from 1."""
     chat_id: _builtins.str
@@ -119,6 +121,8 @@ class RaceCandidate(_message.Message):
     """From its start to its last message, in milliseconds."""
     cost_micros: _builtins.int
     """What it has cost, in millionths of a US dollar."""
+    cut: _message_pb2.FinishReason.ValueType
+    """Why its last answer is not complete: its limit of tokens, its provider's content policy or an interruption; null if it is complete."""
     @_builtins.property
     def check(self) -> Global___RaceCheck:
         """The result of its check; null if it was not checked since it ended."""
@@ -136,10 +140,11 @@ class RaceCandidate(_message.Message):
         duration_ms: _builtins.int = ...,
         cost_micros: _builtins.int = ...,
         check: Global___RaceCheck | None = ...,
+        cut: _message_pb2.FinishReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["check", b"check"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "chat_id", b"chat_id", "check", b"check", "cost_micros", b"cost_micros", "duration_ms", b"duration_ms", "error", b"error", "model", b"model", "model_id", b"model_id", "position", b"position", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "chat_id", b"chat_id", "check", b"check", "cost_micros", b"cost_micros", "cut", b"cut", "duration_ms", b"duration_ms", "error", b"error", "model", b"model", "model_id", b"model_id", "position", b"position", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

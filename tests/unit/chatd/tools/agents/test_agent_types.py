@@ -13,7 +13,7 @@ from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.errors import ModelNotFound
-from chatd.models.domain.profile import ModelChoice
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.agents.types import AgentTypes, types_text
 from chatd.tools.workspace.arguments import BadArguments
@@ -58,6 +58,15 @@ class Models:
     async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
         return ModelChoice("reader" if is_explorer else "worker")
 
+    async def named(self, owner_id: OwnerId, reference: str) -> str:
+        return "model-2" if reference == "quick" else ""
+
+    async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
+        return ("maker/quick",)
+
+    async def name_of(self, model_id: str) -> str:
+        return model_id
+
 
 def execution(orders: AgentOrders | None = None) -> Execution:
     call = ToolCall("c", "spawn_agent", "{}")
@@ -84,6 +93,19 @@ async def test_an_agent_whose_type_names_no_model_has_the_one_that_is_configured
     of_file = types(CONTENT.replace("model: careful\n", ""))
     chosen = [await of_file.choose(execution(), name, None) for name in ("reviewer", "general")]
     assert [each.model.model_id for each in chosen] == ["reader", "worker"]
+
+
+async def test_a_model_cannot_be_named_for_a_type_that_names_one() -> None:
+    quick = ModelChoice("quick", ReasoningEffort.LOW)
+    with pytest.raises(BadArguments, match="names the model of such agents"):
+        await types().choose(execution(), "reviewer", None, quick)
+    effort = await types().choose(
+        execution(), "reviewer", None, ModelChoice("", quick.reasoning_effort)
+    )
+    assert effort.model == ModelChoice("model-1", ReasoningEffort.LOW)
+    of_file = types(CONTENT.replace("model: careful\n", ""))
+    chosen = await of_file.choose(execution(), "reviewer", None, quick)
+    assert chosen.model == ModelChoice("model-2", ReasoningEffort.LOW)
 
 
 async def test_an_agent_has_no_tools_that_its_parent_may_not_use() -> None:

@@ -55,7 +55,7 @@ class OneAgent:
         return None
 
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
-        ended = Agent(AGENT, "writer", False, Status.WAITING, True, "", "", 0, 1, is_forked=True)
+        ended = Agent(AGENT, "writer", False, Status.WAITING, True, "", None, 0, 1, is_forked=True)
         return (ended,)
 
     async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
@@ -85,6 +85,15 @@ class OneAgent:
 
     async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
         return NO_CHOICE
+
+    async def named(self, owner_id: OwnerId, reference: str) -> str:
+        return ""
+
+    async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
+        return ()
+
+    async def name_of(self, model_id: str) -> str:
+        return model_id
 
 
 def tools_of(one: OneAgent) -> AgentTools:

@@ -40,7 +40,7 @@ ENDED = Agent(
     status=Status.WAITING,
     is_done=True,
     report="It works.",
-    error="",
+    error=None,
     cost_micros=0,
     version=7,
 )

@@ -117,7 +117,7 @@ def test_schemas_that_could_take_very_long_are_unsupported() -> None:
 
 def test_a_parent_learns_that_a_report_is_invalid() -> None:
     child = ChatId("00000000-0000-0000-0000-0000000000a1")
-    agent = Agent(child, "First", False, Status.WAITING, True, "{}", "", 0, 7, orders=ORDERS)
+    agent = Agent(child, "First", False, Status.WAITING, True, "{}", None, 0, 7, orders=ORDERS)
     message = unread_reports((), (agent,))
     assert message is not None
     (text,) = message.content

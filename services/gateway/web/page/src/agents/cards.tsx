@@ -11,6 +11,7 @@ import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
 import { AgentRow } from "./tree.tsx";
+import { failureWords } from "./words.ts";
 
 type Told = Record<string, unknown>;
 
@@ -72,18 +73,20 @@ export function AgentCard({ call, result, standing }: CardProps) {
 
 function Report({ told }: { told: Told }) {
   const cost = told.cost_micros;
+  const failure = failureWords(told.error);
   return (
     <div className="agent-report">
       <h4 className="card-heading">
         <Link href={`/chats/${string(told.agent_id)}`}><Visible>{string(told.name) || "Agent"}</Visible></Link>{" "}
         <span className="card-note">
           {string(told.status)}
+          {string(told.model) && <> · <Visible>{string(told.model)}</Visible></>}
           {typeof cost === "number" && cost > 0 && ` · ${money(cost)}`}
         </span>
       </h4>
       {string(told.report) && <Markdown text={string(told.report)} />}
       {cutWords(told.cut) && <p className="message-ending">{cutWords(told.cut)}</p>}
-      {string(told.error) && <p className="card-problem">{string(told.error)}</p>}
+      {failure && <p className="card-problem"><Visible>{failure}</Visible></p>}
     </div>
   );
 }

@@ -1,13 +1,14 @@
-/** Agents as a tree: each with its status, what it said last, its cost, and what to do with its work. */
+/** Agents as a tree: each with its status, model, what it said last, its cost, and what to do with its work. */
 import "./agents.css";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { chatUsage } from "../api/queries.ts";
+import { chatUsage, models } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { Visible } from "../ui/visible.tsx";
 import { ForkActions } from "./fork-actions.tsx";
 import { ownCost } from "./own-cost.ts";
 import { dotOf, useWaitsForAgents, wordsOfStatus } from "./status.ts";
+import { modelWords } from "./words.ts";
 
 interface TreeProps {
   agents: readonly Chat[];
@@ -36,6 +37,7 @@ export function AgentTree({ agents, parentId, openId }: TreeProps) {
 
 export function AgentRow({ agent, isOpen = false }: { agent: Chat; isOpen?: boolean }) {
   const isForAgents = useWaitsForAgents(agent);
+  const model = modelWords(agent, useQuery(models).data?.items ?? []);
   const cost = ownCost(useQuery(chatUsage(agent.id)).data);
   const line = agent.last_error?.message ?? agent.last_turn_summary ?? agent.summary;
   return (
@@ -46,6 +48,7 @@ export function AgentRow({ agent, isOpen = false }: { agent: Chat; isOpen?: bool
       </span>
       <span className="agent-facts">
         {wordsOfStatus(agent, isForAgents) || "has ended"}
+        {model && <> · <Visible>{model}</Visible></>}
         {cost && ` · ${cost}`}
       </span>
       {line && <span className="agent-line"><Visible>{line}</Visible></span>}

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import type { Model } from "../api/types.ts";
+import { cutWords } from "../cards/outcome.ts";
 import { ForkChanges, ForkExtent } from "../forks/changes.tsx";
 import { changesOf } from "../forks/queries.ts";
 import { Loaded } from "../forms/loaded.tsx";
@@ -115,8 +116,16 @@ export function Candidates({ race, models, view, onApply }: CardsProps) {
 }
 
 function Answer({ candidate }: { candidate: Candidate }) {
-  if (candidate.answer) return <Markdown text={candidate.answer} />;
-  return <p className="panel-note">{hasEnded(candidate) ? "It gave no answer." : "It is at work. Its last answer is shown here."}</p>;
+  if (!candidate.answer) {
+    return <p className="panel-note">{hasEnded(candidate) ? "It gave no answer." : "It is at work. Its last answer is shown here."}</p>;
+  }
+  const cut = cutWords(candidate.cut);
+  return (
+    <>
+      <Markdown text={candidate.answer} />
+      {cut && <p className="message-ending">{cut}</p>}
+    </>
+  );
 }
 
 function Changes({ candidate }: { candidate: Candidate }) {
