@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 import time
+import urllib.error
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ LOGIN = "paula"
 #: Of one answer.
 ANSWER_TOKENS_MAX = 2500
 TABS = 5
+#: The status of a refusal that ends by itself.
+TOO_MANY = 429
 #: After which a hidden tab has closed its stream.
 HIDDEN_S = 6.0
 ROOT = Path(__file__).resolve().parent.parent
@@ -137,13 +140,25 @@ def wait_until_idle(stack: LocalStack, path: str) -> None:
         time.sleep(0.5)
 
 
+def send(stack: LocalStack, path: str, say: dict[str, Any]) -> None:
+    """Send a message to a chat; while its queue is full, or the rate limit holds, wait."""
+    while True:
+        try:
+            call(stack, "POST", f"{path}/messages", say, login=LOGIN)
+            return
+        except urllib.error.HTTPError as refused:
+            if refused.code != TOO_MANY:
+                raise
+            time.sleep(0.2)
+
+
 async def filled_chat(page: Page, stack: LocalStack, messages: int) -> tuple[str, float]:
     """Make a chat and load all its messages; return its path and how far that moved them."""
     say = {"content": [{"type": "text", "text": "repeat after me: " + "some words " * 12}]}
     chat_id = call(stack, "POST", "/api/v1/chats", say, login=LOGIN)["id"]
     path = f"/api/v1/chats/{chat_id}"
     for _ in range(messages // 2 - 1):
-        call(stack, "POST", f"{path}/messages", say, login=LOGIN)
+        await asyncio.to_thread(send, stack, path, say)
     await asyncio.to_thread(wait_until_idle, stack, path)
     await page.visit(f"http://{stack.http}/chats/{chat_id}")
     await page.find("article")
@@ -162,7 +177,7 @@ async def streaming(
         for begin in range(0, tokens, ANSWER_TOKENS_MAX):
             text = f"write {min(ANSWER_TOKENS_MAX, tokens - begin)} tokens"
             say = {"content": [{"type": "text", "text": text}], "model_id": model_id}
-            await asyncio.to_thread(call, stack, "POST", f"{path}/messages", say, login=LOGIN)
+            await asyncio.to_thread(send, stack, path, say)
             await asyncio.to_thread(wait_until_idle, stack, path)
         streamed_s = time.monotonic() - began
     frames, tasks, painted = json.loads(
@@ -201,7 +216,7 @@ async def heap_over_turns(page: Page, stack: LocalStack, turns: int) -> dict[str
     await asyncio.to_thread(wait_until_idle, stack, path)
     before = await heap_mib(page)
     for _ in range(turns):
-        await asyncio.to_thread(call, stack, "POST", f"{path}/messages", say, login=LOGIN)
+        await asyncio.to_thread(send, stack, path, say)
     await asyncio.to_thread(wait_until_idle, stack, path)
     await page.until(f"document.querySelectorAll('.assistant-message').length > {turns}")
     after = await heap_mib(page)

@@ -8,6 +8,7 @@ from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     ActionNotOpen,
+    AgentAtWork,
     BadToolResult,
     BreakGlassNeeded,
     ChatArchived,
@@ -167,6 +168,15 @@ def _not_allowed(error: TransitionNotAllowed) -> Problem:
         f"The chat is {error.status.replace('_', ' ')}, in which this is not possible. "
         f"{NEXT_STEPS[error.status]}",
         {"status": error.status, "command": error.command},
+    )
+
+
+def _agent_at_work(error: AgentAtWork) -> Problem:
+    return Problem.of(
+        "TRANSITION_NOT_ALLOWED",
+        "An agent of the chat works in its workspace. "
+        "Wait until its turn ends, or interrupt it, then try again.",
+        {"status": error.status, "chat_id": error.chat_id},
     )
 
 
@@ -445,6 +455,7 @@ ERRORS: ErrorTable = {
     FileTooLarge: _file_too_large,
     MediaTypeRefused: _media_type_refused,
     TransitionNotAllowed: _not_allowed,
+    AgentAtWork: _agent_at_work,
     ChatArchived: _archived,
     InvalidState: _invalid_state,
     FenceLost: _moved_on,

@@ -23,6 +23,7 @@ SETTINGS = (
     "Sign-in",
     "Sessions",
     "API keys",
+    "Your data",
     "Access to your chats",
 )
 ADMINISTRATION = (

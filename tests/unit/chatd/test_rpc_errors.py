@@ -8,6 +8,7 @@ from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     ActionNotOpen,
+    AgentAtWork,
     BadToolResult,
     BreakGlassNeeded,
     ChatArchived,
@@ -153,6 +154,12 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "FAILED_PRECONDITION",
         "TRANSITION_NOT_ALLOWED",
         {"status": "running", "command": "SetArchived"},
+    ),
+    (
+        AgentAtWork(CHAT, Status.RUNNING),
+        "FAILED_PRECONDITION",
+        "TRANSITION_NOT_ALLOWED",
+        {"status": "running", "chat_id": "c"},
     ),
     (ChatArchived(CHAT), "FAILED_PRECONDITION", "CHAT_ARCHIVED", {"chat_id": "c"}),
     (InvalidState(CHAT, "odd"), "FAILED_PRECONDITION", "INVALID_STATE", {"chat_id": "c"}),

@@ -1,7 +1,6 @@
 """`parley skill`: texts that models read when they need them."""
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,18 @@ from urllib.parse import quote
 
 import click
 
-from parley.cli.api.client import Api
+from parley.cli.accounts.skill_archive import (
+    SKILL_FILE,
+    SkillFile,
+    name_in,
+    read_archive,
+    skill_content,
+    write_archive,
+)
+from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
@@ -19,7 +27,6 @@ from parley.cli.text_table import text_table
 
 PATH = "/api/v1/me/skills"
 COLUMNS = ("name", "bytes", "description")
-NAME = re.compile(r"^name:[ \t]*['\"]?([^\s'\"]+)", re.MULTILINE)
 
 
 @click.group(cls=HomeGroup)
@@ -48,11 +55,43 @@ def add(file: Path) -> None:
     same name is replaced.
     """
     content = _content_of(file)
-    found = NAME.search(content)
-    if found is None:
+    name = name_in(content)
+    if name is None:
         raise click.UsageError("The file has no line with name: in its first lines.")
-    stored = _api().call("PUT", _path(found[1]), {"content": content}, new_key(), needs="name")
-    click.echo(f"Stored {stored['name']}: {sanitized(str(stored['description']))}")
+    _store(_api(), SkillFile(name, content))
+
+
+@skill.command("import")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def import_(file: Path) -> None:
+    """Store the skills of the ZIP archive FILE: those with a SKILL.md in their directory.
+
+    Skills that have the same names are replaced. Other files are left out.
+    """
+    archive = read_archive(file)
+    if archive.skipped:
+        click.echo(f"Left out: {sanitized(', '.join(archive.skipped))}", err=True)
+    api, refused = _api(), 0
+    for each in archive.skills:
+        try:
+            _store(api, each)
+        except ApiRefused as refusal:
+            refused += 1
+            click.echo(f"{sanitized(each.name)} is refused: {refusal}", err=True)
+    if refused:
+        raise CliError(f"{refused} of {len(archive.skills)} skills are not stored")
+
+
+@skill.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def export(file: Path) -> None:
+    """Write all your skills into the new ZIP archive FILE, each as NAME/SKILL.md."""
+    api = _api()
+    names = [each["name"] for each in api.call("GET", PATH, needs="items")["items"]]
+    found = [api.call("GET", _path(name), needs="name") for name in names]
+    texts = [skill_content(each["name"], each["description"], each["body"]) for each in found]
+    write_archive(file, map(SkillFile, names, texts))
+    click.echo(f"Wrote {file}: {len(names)} skills.")
 
 
 @skill.command()
@@ -72,6 +111,12 @@ def rm(name: str) -> None:
     click.echo(f"Deleted {sanitized(name)}.")
 
 
+def _store(api: Api, given: SkillFile) -> None:
+    body = {"content": given.content}
+    stored = api.call("PUT", _path(given.name), body, new_key(), needs="name")
+    click.echo(f"Stored {stored['name']}: {sanitized(str(stored['description']))}")
+
+
 def _shown(found: dict[str, Any]) -> str:
     return sanitized(f"{found['name']}: {found['description']}\n\n{found['body']}")
 
@@ -80,7 +125,7 @@ def _content_of(file: Path) -> str:
     if str(file) == "-":
         return sys.stdin.read()
     try:
-        return (file / "SKILL.md" if file.is_dir() else file).read_text(encoding="utf-8")
+        return (file / SKILL_FILE if file.is_dir() else file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{file} cannot be read: {error}") from None
 

@@ -4,6 +4,7 @@ ChatError
 ├── ChatNotFound            no such chat for this caller
 ├── ChatReadOnly            the chat is shared with the caller, who may only read it
 ├── TransitionNotAllowed    the command is not legal in the chat's status
+├── AgentAtWork             an agent works in the workspace that the chat would leave
 ├── ChatArchived            an archived chat can only be unarchived
 ├── InvalidState            the stored state is impossible; reconcile it
 ├── FenceLost               a worker wrote to a chat that it no longer owns
@@ -65,6 +66,15 @@ class TransitionNotAllowed(ChatError):
         super().__init__(f"{command} is not allowed while the chat is {status}")
         self.status = status
         self.command = command
+
+
+class AgentAtWork(ChatError):
+    """An agent below the chat works in the workspace that the chat would leave."""
+
+    def __init__(self, chat_id: ChatId, status: Status) -> None:
+        super().__init__(f"the agent {chat_id} is {status} in the workspace of the chat")
+        self.chat_id = chat_id
+        self.status = status
 
 
 class ChatArchived(ChatError):

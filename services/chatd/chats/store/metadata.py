@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from chatd.chats.store.pins import lock_pins, move_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.view_rows import labels_to_json
+from chatd.chats.store.workspace_moves import require_rest
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
@@ -82,11 +83,15 @@ class Metadata:
             ChatNotFound: There is no such chat of this owner.
             InvalidRequest: A chat that is archived or a child cannot be pinned.
             VersionConflict: The chat has another etag.
+            TransitionNotAllowed: Its workspace would change during a turn.
+            AgentAtWork: The same during a turn of an agent that works there.
         """
         repinned: frozenset[ChatId] = frozenset()
         async with self._pool.acquire() as connection, connection.transaction():
             if changes.pin_order is not None:
                 await lock_pins(connection, owner_id)
+            if changes.workspace_id is not None:
+                await require_rest(connection, chat_id, owner_id, changes.workspace_id)
             await expect(connection, chat_id, owner_id=owner_id, etag=etag)
             if changes.pin_order is not None:
                 repinned = await self._pin(connection, chat_id, owner_id, changes.pin_order)

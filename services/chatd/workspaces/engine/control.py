@@ -139,6 +139,8 @@ class Control:
             InvalidRequest: values are invalid for the template.
             QuotaExhausted: the owner has reached a limit.
             RequestIdReused: the key was used with another body.
+            TransitionNotAllowed: the chat that would use it is in a turn.
+            AgentAtWork: the same of one of its agents.
         """
         template = await self.template(asked.owner_id, asked.template_id, is_all_seen=is_all_seen)
         values = chosen_values(template, asked.parameters, asked.preset_id)
@@ -304,13 +306,21 @@ class Control:
         suffix: str,
         claim: OwnerClaim | None = None,
     ) -> tuple[Workspace, bool]:
+        chat, owner_id = ChatId(chat_id), workspace.owner_id
+        if chat_id and claim is None:
+            # Asked before, so that no workspace is left that its chat does not use.
+            await self.workspaces.require_rest(chat, workspace.id, owner_id)
         try:
             added = await self.workspaces.add(workspace, body_hash, self._limits, claim)
         except NameTaken:
             renamed = replace(workspace, name=made_name(workspace.name, suffix))
             added = await self.workspaces.add(renamed, body_hash, self._limits, claim)
-        if chat_id and await self.workspaces.bind(ChatId(chat_id), added[0].id, claim):
-            self._bound(ChatId(chat_id))
+        if chat_id and (
+            await self.workspaces.choose(chat, added[0].id, owner_id)
+            if claim is None
+            else await self.workspaces.bind(chat, added[0].id, claim)
+        ):
+            self._bound(chat)
         return added
 
     async def _is_node_lost(self, workspace_id: str) -> bool:

@@ -10,6 +10,7 @@ from contextlib import suppress
 import asyncpg
 
 from chatd.chats.domain.errors import FenceLost
+from chatd.chats.store.workspace_moves import require_rest
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId, WorkerId
 from chatd.primitives.store.audit_outbox import record_event
@@ -366,10 +367,8 @@ class PostgresWorkspaces(WorkspaceReads):
         """Release a claim; the workspace is not claimed again for `rest_s` seconds."""
         await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
 
-    async def bind(
-        self, chat_id: ChatId, workspace_id: str, claim: OwnerClaim | None = None
-    ) -> bool:
-        """Bind a chat to a workspace of the same owner; return whether both exist.
+    async def bind(self, chat_id: ChatId, workspace_id: str, claim: OwnerClaim) -> bool:
+        """Bind a chat for its turn to a workspace of the same owner; return whether both exist.
 
         Raises:
             FenceLost: another process owns the chat.
@@ -377,6 +376,27 @@ class PostgresWorkspaces(WorkspaceReads):
         async with self._pool.acquire() as connection, connection.transaction():
             await _hold(connection, claim)
             return await connection.fetchval(BIND, chat_id, workspace_id) is not None
+
+    async def choose(self, chat_id: ChatId, workspace_id: str, owner_id: OwnerId) -> bool:
+        """Bind a chat for its owner between turns; return whether chat and workspace exist.
+
+        Raises:
+            TransitionNotAllowed: a turn of the chat is under way.
+            AgentAtWork: a turn of an agent is, which works in the present workspace.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            await require_rest(connection, chat_id, owner_id, workspace_id)
+            return await connection.fetchval(BIND, chat_id, workspace_id) is not None
+
+    async def require_rest(self, chat_id: ChatId, workspace_id: str, owner_id: OwnerId) -> None:
+        """Require that a chat could be bound now.
+
+        Raises:
+            TransitionNotAllowed: a turn of the chat is under way.
+            AgentAtWork: a turn of an agent is, which works in the present workspace.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            await require_rest(connection, chat_id, owner_id, workspace_id)
 
     async def log(self, workspace_id: str, epoch: int, lines: Sequence[LogLine]) -> None:
         """Store log lines of a preparation; existing lines are not changed."""

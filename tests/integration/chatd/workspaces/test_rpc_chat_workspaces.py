@@ -42,6 +42,7 @@ async def test_a_chat_works_in_the_workspace_that_was_made_for_it(
     served: ServedChats, catalogue: Catalogue
 ) -> None:
     chat_id = ChatId((await served.ann.create()).id)
+    await served.finish(chat_id)
     ann, locator = Owner(ANN_ID, "member"), catalogue.locator
     made = (await create(served.ann, chat_id=chat_id)).workspace
     assert catalogue.bound == [chat_id]

@@ -303,7 +303,7 @@ async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_i
     bound = fresh("bound")
     await store.add(bound, HASH, LIMITS)
     _, placed = await store.apply(bound.id, Place(NODE))
-    assert await store.bind(chat_id, bound.id)
+    assert await store.choose(chat_id, bound.id, bound.owner_id)
     found = await store.of_chat(chat_id)
     assert found is not None
     assert (found.workspace, found.is_bound) == (placed, True)
@@ -311,7 +311,7 @@ async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_i
 
     foreign = fresh("foreign", owner_id=OwnerId(next(IDS)))
     await store.add(foreign, HASH, LIMITS)
-    assert not await store.bind(chat_id, foreign.id)
+    assert not await store.choose(chat_id, foreign.id, bound.owner_id)
     await pool.execute("UPDATE chat.chats SET workspace_id = $2 WHERE id = $1", chat_id, foreign.id)
     found = await store.of_chat(chat_id)
     assert found is not None
@@ -348,7 +348,7 @@ async def test_what_another_chat_is_bound_to_outlives_the_chat_that_it_was_made_
     chat_id, other = await insert_chat(pool, owner_id=ANN), await insert_chat(pool, owner_id=ANN)
     scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
     await store.add_scratch(scratch, DRIVER, 15.0)
-    assert await store.bind(ChatId(other), scratch.id)
+    assert await store.choose(ChatId(other), scratch.id, scratch.owner_id)
     await pool.execute(
         "INSERT INTO chat.deleted_chats VALUES ($1, $2, pg_current_xact_id(), now())", chat_id, ANN
     )

@@ -3,15 +3,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from parley.cli.accounts.skill import NAME, skill
+from parley.cli.accounts.skill import skill
+from parley.cli.accounts.skill_archive import name_in
 
 
 @pytest.mark.parametrize("line", ["name: review", "name:\treview", 'name: "review"', "name:review"])
 def test_a_skill_has_the_name_that_its_line_gives(line: str) -> None:
-    found = NAME.search(f"---\n{line}\ndescription: Reviews.\n---\n")
-
-    assert found is not None
-    assert found[1] == "review"
+    assert name_in(f"---\n{line}\ndescription: Reviews.\n---\n") == "review"
 
 
 def test_a_name_that_is_left_empty_is_not_taken_from_the_next_line(tmp_path: Path) -> None:

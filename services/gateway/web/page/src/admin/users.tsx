@@ -1,6 +1,8 @@
 /** The people and service accounts of the installation. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { Exports } from "../account/exports.tsx";
+import { exportsOf } from "../account/sources.ts";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
@@ -11,6 +13,7 @@ import { Loaded } from "../forms/loaded.tsx";
 import { ShownOnce } from "../forms/shown-once.tsx";
 import { Table } from "../forms/table.tsx";
 import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { users } from "./queries.ts";
 
@@ -159,6 +162,25 @@ function RoleCell({ user }: { user: User }) {
   );
 }
 
+/** What a user who is locked out leaves behind, for them to take along. */
+function ExportButton({ user }: { user: User }) {
+  const [isOpen, open] = useState(false);
+  return (
+    <>
+      <Button small onClick={() => open(true)}>Export…</Button>
+      {isOpen && (
+        <Dialog title={`Export all that is ${user.login}'s`} onClose={() => open(false)}>
+          <p>The archive has all chats of this user. Who begins and who downloads an export is in the audit log.</p>
+          <Exports source={exportsOf(user.id)} label="Begin the export" />
+          <div className="dialog-actions">
+            <Button onClick={() => open(false)}>Close</Button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
 interface UserActionsProps {
   user: User;
   onInvite: (user: User, purpose: Purpose) => Promise<void>;
@@ -177,6 +199,7 @@ function UserActions({ user, onInvite }: UserActionsProps) {
         >
           Reactivate
         </Button>
+        {user.kind !== "service" && <ExportButton user={user} />}
         <ConfirmButton
           label="Delete"
           title={`Delete ${user.login} for good?`}

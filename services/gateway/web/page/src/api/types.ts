@@ -3,6 +3,7 @@ import type { components } from "./schema.d.ts";
 
 type Schemas = components["schemas"];
 
+export type AccountExport = Schemas["AccountExport"];
 export type Action = Schemas["Action"];
 export type Chat = Schemas["Chat"];
 export type ChatError = Schemas["ChatError"];

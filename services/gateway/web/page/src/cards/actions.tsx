@@ -6,7 +6,7 @@ import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { countHidden, Visible } from "../ui/visible.tsx";
 import { Markdown } from "../timeline/markdown.tsx";
-import { ElicitationCard } from "../mcp/elicitation.tsx";
+import { ElicitationCard } from "../elicitations/card.tsx";
 import { LoginCard } from "../mcp/login-card.tsx";
 import { useAnswer } from "./answering.ts";
 import { record, string } from "./outcome.ts";

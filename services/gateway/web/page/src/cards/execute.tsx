@@ -1,5 +1,6 @@
 import { use, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { answered, api } from "../api/client.ts";
+import { opensBy, useDisplayMode } from "../display/modes.ts";
 import { isProcessId } from "../stream/output-state.ts";
 import { noSubscription, OutputsContext, useProcessOutput } from "../stream/process-outputs.ts";
 import { Button } from "../ui/button.tsx";
@@ -22,11 +23,12 @@ export function ExecuteCard({ call, result, standing, chatId }: CardProps & { ch
   const intent = string(args.model_intent);
   const processId = result?.process_id ?? string(told.process_id);
   const first = command.split("\n")[0] ?? "";
+  const mode = useDisplayMode("output");
   return (
     <Card
       icon="terminal"
       standing={standing}
-      isOpen={standing !== "done" || output.length > 0 || told.running === true}
+      isOpen={opensBy(mode, standing !== "done" || output.length > 0 || told.running === true)}
       label={intent ? intent : <code><Visible>{first || "…"}</Visible></code>}
       facts={<ExecuteFacts told={told} />}
     >

@@ -1,3 +1,4 @@
+import { opensBy, useDisplayMode } from "../display/modes.ts";
 import { plural } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import type { Call } from "../timeline/items.ts";
@@ -38,11 +39,12 @@ export function ChangeCard({ call, result, standing }: CardProps) {
   const paths = changed.length ? changed.map((each) => each.path) : asked.filter(Boolean);
   const added = changed.reduce((sum, each) => sum + each.added, 0);
   const deleted = changed.reduce((sum, each) => sum + each.deleted, 0);
+  const mode = useDisplayMode("changes");
   return (
     <Card
       icon="edit"
       standing={standing}
-      isOpen={standing === "failed" || changed.length > 1}
+      isOpen={opensBy(mode, standing === "failed" || changed.length > 1)}
       label={
         <>
           {VERBS[call.tool_name] ?? "Change"}{" "}

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { answered, api } from "../api/client.ts";
 import type { InputPart, QueuedMessage } from "../api/types.ts";
-import { discard, type Outgoing, sendAgain } from "../composer/outbox.ts";
+import { discard, type Outgoing, sendAgain } from "../outbox/outbox.ts";
 import { textOf } from "../timeline/user-message.tsx";
 import { announce } from "../ui/announce.tsx";
 import { Button, IconButton } from "../ui/button.tsx";

@@ -8,7 +8,7 @@ import { me, models, queryClient } from "../api/queries.ts";
 import { randomKey } from "../api/transport.ts";
 import type { InputPart } from "../api/types.ts";
 import { Composer } from "../composer/composer.tsx";
-import { type ModelChoice, ModelPicker } from "../composer/model-picker.tsx";
+import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { OWN, type WorkspaceChoice, workspaceId, WorkspacePicker } from "../composer/workspace-picker.tsx";
 import { Problem } from "../api/problem.ts";
 import { NO_OPTIONS, RaceFields, type RaceOptions } from "../races/options.tsx";

@@ -6,7 +6,7 @@ import { bytes } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
 import type { DraftFile } from "./drafts.ts";
-import type { Pending, Uploads } from "./pending.ts";
+import type { Pending, Uploads } from "../uploads/pending.ts";
 import { type Reference, referenceName } from "./references.ts";
 
 interface ReferencesProps {

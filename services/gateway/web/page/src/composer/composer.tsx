@@ -12,15 +12,15 @@ import { changeDraft, type Draft, forgetDraft, NO_DRAFT, onDraftChanged, readDra
 import type { InputPart } from "../api/types.ts";
 import type { Selection } from "../mcp/selection.ts";
 import { MENTION, type Prompt, promptCall, promptsFor, promptText, type Resource, resourcesFor } from "./mentions.ts";
-import { withReturned } from "./failed-uploads.ts";
+import { withReturned } from "../uploads/failed.ts";
 import { comboboxOf, type Offer, OfferList } from "./offers.tsx";
-import { useUploads } from "./pending.ts";
+import { useUploads } from "../uploads/pending.ts";
 import { onReference, type Reference } from "./references.ts";
 import { meaningOfEnter, sendKey } from "./send-key.ts";
 import { useServerReferences } from "./server-references.ts";
-import { skillsFor, withSkill } from "./skill-mentions.ts";
-import { useSkills } from "./skills.ts";
-import { isLong } from "./uploads.ts";
+import { skillsFor, withSkill } from "../skills/mentions.ts";
+import { useSkills } from "../skills/offered.ts";
+import { isLong } from "../uploads/upload.ts";
 
 export interface Command {
   name: string;

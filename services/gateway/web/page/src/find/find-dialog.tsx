@@ -1,7 +1,7 @@
 /** One field that finds chats, messages, files of the open chat, and commands. */
 import "./find.css";
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useDeferredValue, useState } from "react";
+import { type ReactNode, useDeferredValue, useRef, useState } from "react";
 import { useLocation, useRoute } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { wordsOf } from "../api/problem.ts";
@@ -9,9 +9,11 @@ import { me } from "../api/queries.ts";
 import { showPanel } from "../panel/panel-state.ts";
 import { KEYS_SHOWN } from "../shell/keys.ts";
 import { toggleSide } from "../shell/side-state.ts";
+import { type FilterName, FILTERS, typedFilter } from "../sidebar/typed-filters.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { queryOf, withFilter } from "./chat-filters.ts";
 
 interface Found {
   key: string;
@@ -27,15 +29,33 @@ const SHOWN_MAX = 8;
 
 export default function FindDialog({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
+  const [filters, setFilters] = useState<readonly FilterName[]>([]);
   const [marked, setMarked] = useState(0);
+  const field = useRef<HTMLInputElement>(null);
   const words = useDeferredValue(text.trim());
-  const chats = useChats(words);
-  const messages = useMessages(words);
-  const files = useFiles(words);
-  const commands = useCommands(words);
+  const chats = useChats(words, filters);
+  // Filters are about chats, so nothing else is found with one.
+  const others = filters.length ? "" : words;
+  const messages = useMessages(others);
+  const files = useFiles(others);
+  const commands = useCommands(words).filter(() => filters.length === 0);
   const found = [...chats.found, ...messages.found, ...files.found, ...commands];
   const problem = chats.error ?? messages.error;
   const isBusy = text.trim() !== words || chats.isBusy || messages.isBusy || files.isBusy;
+
+  /** Take what is typed; a filter that it ends with becomes a pill. */
+  function type(next: string): void {
+    const typed = typedFilter(next);
+    setText(typed ? typed.text : next);
+    setMarked(0);
+    if (typed) setFilters((was) => withFilter(was, typed.name));
+  }
+
+  function remove(name: FilterName): void {
+    setFilters((was) => was.filter((each) => each !== name));
+    setMarked(0);
+    field.current?.focus();
+  }
 
   function choose(each: Found | undefined): void {
     if (!each) return;
@@ -50,6 +70,12 @@ export default function FindDialog({ onClose }: { onClose: () => void }) {
       event.preventDefault();
       return onClose();
     }
+    const last = filters.at(-1);
+    if (event.key === "Backspace" && text === "" && last) return remove(last);
+    if (event.key === "Enter" && typedFilter(`${text} `)) {
+      event.preventDefault();
+      return type(`${text} `);
+    }
     if (found.length === 0) return;
     if (event.key === "ArrowDown") setMarked((marked + 1) % found.length);
     else if (event.key === "ArrowUp") setMarked((marked - 1 + found.length) % found.length);
@@ -60,23 +86,24 @@ export default function FindDialog({ onClose }: { onClose: () => void }) {
 
   return (
     <Dialog title="Find" wide onClose={onClose}>
-      <input
-        className="input"
-        type="search"
-        role="combobox"
-        aria-expanded="true"
-        aria-controls="found"
-        aria-activedescendant={found[marked] ? `found-${marked}` : undefined}
-        aria-label="Find chats, messages, files and commands"
-        placeholder="Chats, messages, files, commands"
-        autoFocus
-        value={text}
-        onChange={(event) => {
-          setText(event.target.value);
-          setMarked(0);
-        }}
-        onKeyDown={onKey}
-      />
+      <div className="find-field input">
+        <Pills filters={filters} onRemove={remove} />
+        <input
+          ref={field}
+          type="search"
+          role="combobox"
+          aria-expanded="true"
+          aria-controls="found"
+          aria-activedescendant={found[marked] ? `found-${marked}` : undefined}
+          aria-label="Find chats, messages, files and commands"
+          placeholder={filters.length ? "Titles of chats" : "Chats, messages, files, commands"}
+          title="is:unread, is:shared and is:archived are filters"
+          autoFocus
+          value={text}
+          onChange={(event) => type(event.target.value)}
+          onKeyDown={onKey}
+        />
+      </div>
       {problem !== null && <p className="field-problem" role="alert">{wordsOf(problem)}</p>}
       <div className="found" id="found" role="listbox" aria-label="Found">
         {found.map((each, index) => (
@@ -98,10 +125,22 @@ export default function FindDialog({ onClose }: { onClose: () => void }) {
         ))}
       </div>
       <p className="card-note" role="status">
-        {found.length === 0 ? (isBusy ? "Searching…" : "Nothing was found.") : ""}
+        {found.length === 0 ? (isBusy ? "Searching…" : "Nothing was found.") : chats.isCut ? `The first ${SHOWN_MAX} chats are shown.` : ""}
       </p>
     </Dialog>
   );
+}
+
+function Pills({ filters, onRemove }: { filters: readonly FilterName[]; onRemove: (name: FilterName) => void }) {
+  return filters.map((name) => {
+    const label = FILTERS.find(([each]) => each === name)![1];
+    return (
+      <button key={name} type="button" className="pill" aria-label={`Remove the filter ${label}`} onClick={() => onRemove(name)}>
+        {label}
+        <Icon name="close" />
+      </button>
+    );
+  });
 }
 
 interface Results {
@@ -110,16 +149,15 @@ interface Results {
   isBusy: boolean;
 }
 
-function useChats(words: string): Results {
+function useChats(words: string, filters: readonly FilterName[]): Results & { isCut: boolean } {
   const [, navigate] = useLocation();
-  const q = words ? `title:"${words.replaceAll('"', '""')}"` : "";
+  const asked = queryOf(words, filters);
   const query = useQuery({
-    queryKey: ["find", "chats", q],
-    queryFn: ({ signal }) =>
-      answered(api.GET("/api/v1/chats", { params: { query: { limit: SHOWN_MAX, ...(q ? { q } : {}) } }, signal })),
-    placeholderData: (was) => was,
+    queryKey: ["find", "chats", filters, asked],
+    queryFn: ({ signal }) => answered(api.GET("/api/v1/chats", { params: { query: { limit: SHOWN_MAX, ...asked } }, signal })),
+    // Results of the words before stay until others come, if they still fit.
+    placeholderData: (was, before) => (JSON.stringify(before?.queryKey[2]) === JSON.stringify(filters) ? was : undefined),
   });
-  // Results of the words before stay until others come, if they still fit.
   const fitting = (query.data?.items ?? []).filter((chat) => chat.title.toLowerCase().includes(words.toLowerCase()));
   const found = fitting.map((chat): Found => ({
     key: `chat ${chat.id}`,
@@ -128,7 +166,7 @@ function useChats(words: string): Results {
     label: <Visible>{chat.title || "Untitled"}</Visible>,
     choose: () => navigate(`/chats/${chat.id}`),
   }));
-  return { found, error: query.error, isBusy: query.isFetching };
+  return { found, error: query.error, isBusy: query.isFetching, isCut: Boolean(query.data?.next_cursor) };
 }
 
 function useMessages(words: string): Results {

@@ -1,10 +1,11 @@
 /** The panel beside a chat: its changes, files and processes, its workspace and what it cost. */
-import { type ComponentType, type KeyboardEvent, lazy, Suspense, useEffect, useId } from "react";
+import { type ComponentType, type KeyboardEvent, lazy, Suspense, useEffect, useId, useSyncExternalStore } from "react";
 import type { Chat } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
+import { Menu, MenuItem } from "../ui/menu.tsx";
 import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
-import { useStored } from "../ui/stored.ts";
+import { changeTabs, panelTabs, tabsOf } from "./panel-tabs.ts";
 
 export interface TabProps {
   chat: Chat;
@@ -22,6 +23,7 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "context", title: "Context", component: lazy(() => import("./context.tsx")) },
   { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },
   { name: "summary", title: "Summary", component: lazy(() => import("./summary.tsx")) },
+  { name: "debug", title: "Debug", component: lazy(() => import("../turns/debug.tsx")) },
 ];
 
 interface PanelProps extends TabProps {
@@ -30,21 +32,31 @@ interface PanelProps extends TabProps {
 }
 
 export default function Panel({ chat, pane, onClose }: PanelProps) {
-  const [stored, setName] = useStored("parley.panel.tab", TABS[0]!.name);
+  const kept = tabsOf(useSyncExternalStore(panelTabs.subscribe, panelTabs.get), chat.id);
+  const shown = shownTabs(kept.hidden);
   const id = useId();
-  const place = Math.max(0, TABS.findIndex((each) => each.name === stored));
-  const { name } = TABS[place]!;
-  const Content = TABS[place]!.component;
+  const place = Math.max(0, shown.findIndex((each) => each.name === kept.open));
+  const { name, component: Content } = shown[place]!;
   useEffect(() => {
     document.getElementById(`${id}-${name}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [id, name]);
+
+  function open(tab: string): void {
+    changeTabs({ ...kept, open: tab });
+  }
+
+  /** Put a tab away, or show it again and open it. */
+  function toggle(tab: string): void {
+    if (kept.hidden.includes(tab)) changeTabs({ ...kept, open: tab, hidden: kept.hidden.filter((each) => each !== tab) });
+    else changeTabs({ ...kept, hidden: [...kept.hidden, tab] });
+  }
 
   function move(event: KeyboardEvent): void {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
     event.preventDefault();
-    const next = TABS[(place + step + TABS.length) % TABS.length]!;
-    setName(next.name);
+    const next = shown[(place + step + shown.length) % shown.length]!;
+    open(next.name);
     document.getElementById(`${id}-${next.name}`)?.focus();
   }
 
@@ -53,7 +65,7 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
       <Splitter label="Width of the panel" pane={pane} least={320} most={1200} side="left" />
       <div className="panel-head">
         <div className="tabs" role="tablist" aria-label="Parts of the workspace" onKeyDown={move}>
-          {TABS.map((each) => (
+          {shown.map((each) => (
             <button
               key={each.name}
               type="button"
@@ -63,12 +75,22 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
               aria-controls={`${id}-content`}
               tabIndex={each.name === name ? 0 : -1}
               className="tab"
-              onClick={() => setName(each.name)}
+              onClick={() => open(each.name)}
             >
               {each.title}
             </button>
           ))}
         </div>
+        <Menu label="Tabs" button={(attributes) => <IconButton icon="list" label="Choose the tabs" {...attributes} />}>
+          {TABS.map((each) => {
+            const isShown = shown.includes(each);
+            return (
+              <MenuItem key={each.name} checked={isShown} isToggle disabled={isShown && shown.length === 1} onChoose={() => toggle(each.name)}>
+                {each.title}
+              </MenuItem>
+            );
+          })}
+        </Menu>
         <IconButton icon="close" label="Close the panel" onClick={onClose} />
       </div>
       <div className="panel-body" role="tabpanel" id={`${id}-content`} aria-labelledby={`${id}-${name}`} tabIndex={0}>
@@ -78,4 +100,10 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
       </div>
     </aside>
   );
+}
+
+/** The tabs that are not put away; if all are, the first one is shown. */
+function shownTabs(hidden: readonly string[]): typeof TABS {
+  const shown = TABS.filter((each) => !hidden.includes(each.name));
+  return shown.length ? shown : TABS.slice(0, 1);
 }

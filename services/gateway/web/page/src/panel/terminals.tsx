@@ -5,7 +5,7 @@ import { answered, api } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
 import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
-import { post } from "../composer/outbox.ts";
+import { post } from "../outbox/outbox.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { models } from "../api/queries.ts";
 import type { ReasoningEffort, Schedule } from "../api/types.ts";
-import { effortsOf } from "../composer/model-picker.tsx";
+import { effortsOf } from "../models/picker.tsx";
 import { usableWorkspaces } from "../composer/workspace-picker.tsx";
 import { AreaField, CheckField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, type Saving } from "../forms/form.tsx";

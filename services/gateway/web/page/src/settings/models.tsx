@@ -5,7 +5,7 @@ import { answered, api } from "../api/client.ts";
 import { models, queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
 import type { Model, ReasoningEffort } from "../api/types.ts";
-import { effortsOf } from "../composer/model-picker.tsx";
+import { effortsOf } from "../models/picker.tsx";
 import { CheckField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";

@@ -15,9 +15,9 @@ const SECTIONS: readonly Section[] = [
   { name: "profile", title: "Profile", component: lazy(() => import("./profile.tsx")) },
   { name: "instructions", title: "Instructions", component: lazy(() => import("./instructions.tsx")) },
   { name: "models", title: "Models", component: lazy(() => import("./models.tsx")) },
-  { name: "skills", title: "Skills", component: lazy(() => import("./skills.tsx")) },
+  { name: "skills", title: "Skills", component: lazy(() => import("../skills/section.tsx")) },
   { name: "schedules", title: "Schedules", component: lazy(() => import("../schedules/section.tsx")) },
-  { name: "display", title: "Display", component: lazy(() => import("./display.tsx")) },
+  { name: "display", title: "Display", component: lazy(() => import("../display/section.tsx")) },
   { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
   { name: "provider-keys", title: "Provider keys", component: lazy(() => import("./provider-keys.tsx")) },
   { name: "mcp", title: "MCP servers", component: lazy(() => import("../mcp/own-servers.tsx")) },
@@ -26,6 +26,7 @@ const SECTIONS: readonly Section[] = [
   { name: "security", title: "Sign-in", component: lazy(() => import("./security.tsx")) },
   { name: "sessions", title: "Sessions", component: lazy(() => import("./sessions.tsx")) },
   { name: "api-keys", title: "API keys", component: lazy(() => import("./api-keys.tsx")) },
+  { name: "account", title: "Your data", component: lazy(() => import("../account/section.tsx")) },
   { name: "access", title: "Access to your chats", component: lazy(() => import("./access.tsx")) },
 ];
 

@@ -19,6 +19,7 @@ import { complain } from "../ui/toasts.tsx";
 import { UsageRing } from "../usage/usage-ring.tsx";
 import { FindField } from "./find-field.tsx";
 import { searchOf, useFilters } from "./filters.ts";
+import { ChatGroup } from "./group.tsx";
 import { groupsOf } from "./groups.ts";
 import { ChatRow } from "./row.tsx";
 import { UserMenu } from "./user-menu.tsx";
@@ -95,28 +96,18 @@ function ChatList() {
     <div className="side-list">
       {listed.length === 0 && <p className="side-empty">{emptyWords(filters)}</p>}
       {groups.map((group) => (
-        <section
-          key={group.title}
-          aria-label={group.title}
-          onDragOver={(event) => {
-            if (event.dataTransfer.types.includes("application/x-parley-chat")) event.preventDefault();
-          }}
-          onDrop={(event) => void dropped(event, group.chats)}
-        >
-          <h2 className="side-group">{group.title}</h2>
-          <ul className="side-rows">
-            {group.chats.map((chat) => (
-              <ChatRow
-                key={chat.id}
-                chat={chat}
-                isOpen={chat.id === openId}
-                isMine={chat.owner_id === who?.id}
-                now={now}
-                openId={openChat?.root_chat_id === chat.id && openChat.id !== chat.id ? openId : null}
-              />
-            ))}
-          </ul>
-        </section>
+        <ChatGroup key={group.title} title={group.title} count={group.chats.length} onDrop={(event) => void dropped(event, group.chats)}>
+          {group.chats.map((chat) => (
+            <ChatRow
+              key={chat.id}
+              chat={chat}
+              isOpen={chat.id === openId}
+              isMine={chat.owner_id === who?.id}
+              now={now}
+              openId={openChat?.root_chat_id === chat.id && openChat.id !== chat.id ? openId : null}
+            />
+          ))}
+        </ChatGroup>
       ))}
       {query.hasNextPage && (
         <MoreButton isBusy={query.isFetchingNextPage} onMore={() => void query.fetchNextPage()} />

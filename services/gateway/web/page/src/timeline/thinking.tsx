@@ -1,13 +1,15 @@
 import { useState } from "react";
 import type { Part } from "../api/types.ts";
+import { opensBy, useDisplayMode } from "../display/modes.ts";
 import { duration } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Markdown } from "./markdown.tsx";
 
-/** What the model thought: open while it comes, closed afterwards. */
+/** What the model thought: open while it comes and closed afterwards, unless the person wants it otherwise. */
 export function Thinking({ part, isLive }: { part: Part & { type: "reasoning" }; isLive: boolean }) {
   const [chosen, setChosen] = useState<boolean | null>(null);
-  const isOpen = chosen ?? isLive;
+  const byItself = opensBy(useDisplayMode("thinking"), isLive);
+  const isOpen = chosen ?? byItself;
   const began = part.created_at ? Date.parse(part.created_at) : Number.NaN;
   const ended = part.completed_at ? Date.parse(part.completed_at) : Number.NaN;
   const took = ended - began;

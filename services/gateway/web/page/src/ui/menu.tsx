@@ -91,16 +91,18 @@ interface ItemProps {
   danger?: boolean;
   disabled?: boolean;
   checked?: boolean;
+  /** Whether it is checked by itself, not in place of others. */
+  isToggle?: boolean;
   onChoose: () => void;
   children: ReactNode;
 }
 
-export function MenuItem({ icon, hint, danger, disabled, checked, onChoose, children }: ItemProps) {
+export function MenuItem({ icon, hint, danger, disabled, checked, isToggle, onChoose, children }: ItemProps) {
   const isChoice = checked !== undefined;
   return (
     <button
       type="button"
-      role={isChoice ? "menuitemradio" : "menuitem"}
+      role={isChoice ? (isToggle ? "menuitemcheckbox" : "menuitemradio") : "menuitem"}
       {...(isChoice ? { "aria-checked": checked } : {})}
       aria-disabled={disabled ? "true" : undefined}
       tabIndex={-1}

@@ -1,0 +1,74 @@
+"""The tabs of the panel: kept by chat, and one for those who look for a cause."""
+
+import pytest
+
+from support.net.browser import Browser
+from support.stack.local_stack import LocalStack
+from support.stack.page_audit import problems_in_all_looks
+from support.stack.page_session import idle, sign_in, written
+
+pytestmark = pytest.mark.slow
+
+OPEN = "document.querySelector('[role=tab][aria-selected=true]')?.innerText"
+TABS = "[...document.querySelectorAll('[role=tab]')].map((each) => each.innerText)"
+
+CALLS = """
+    document.querySelectorAll('.turn-run')[1]
+        .querySelectorAll("[aria-label='Calls of the model'] tbody tr").length
+"""
+
+
+async def test_each_chat_keeps_its_tabs(stack: LocalStack, chromium: Browser) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "tabea")
+    await written(page, "repeat after me: the first")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    first = await page.run("location.href")
+    await page.click("button", "Workspace of the chat")
+    await page.click("[role=tab]", "Summary")
+    await page.click(".panel button", "Choose the tabs")
+    await page.click("[role=menuitemcheckbox]", "Goal")
+    await page.until(f"!{TABS}.includes('Goal')")
+    await page.visit(f"http://{stack.http}/")
+    await written(page, "repeat after me: the second")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.find(".panel [role=tab]", "Goal")
+    await page.click("[role=tab]", "Files")
+    await page.visit(first)
+    await page.until(f"{OPEN} === 'Summary'")
+    kept = await page.run(TABS)
+    await page.click(".panel button", "Choose the tabs")
+    shown = await problems_in_all_looks(page)
+
+    assert "Goal" not in kept
+    assert shown == {}
+
+
+async def test_a_tab_shows_what_each_turn_called_used_and_took(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "debora")
+    await written(page, "run: echo looked at")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await written(page, "repeat after me: and again")
+    await page.find(".assistant-message", "and again")
+    await idle(page)
+    await page.click("button", "Workspace of the chat")
+    await page.click("[role=tab]", "Debug")
+    await page.until("document.querySelectorAll('.turn-run').length === 2")
+    await page.find(".turn-run summary", "repeat after me: and again")
+    await page.click(".turn-run summary", "run: echo looked at")
+    await page.find("[aria-label='Calls of tools'] td", "execute")
+    calls = await page.run(CALLS)
+    shown = await problems_in_all_looks(page)
+    await page.click(".turn-run[open] button", "Time line")
+    await page.find(".dialog", "Time line of this turn")
+
+    assert calls == 2
+    assert shown == {}
