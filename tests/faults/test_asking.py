@@ -1,4 +1,4 @@
-"""The process dies that asks a client or a person, or that takes the answer: row A37."""
+"""The process dies that asks a client or a person, or that takes the answer: row A39."""
 
 import asyncio
 import json
@@ -91,9 +91,9 @@ def variants(*commands: str) -> Iterator[object]:
                 yield pytest.param(kind, point, marks=marks)
 
 
-@pytest.mark.row("A37")
+@pytest.mark.row("A39")
 @pytest.mark.parametrize(("kind", "point"), tuple(variants("SuspendCall", "EnterRequiresAction")))
-async def test_a37_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
+async def test_a39_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
     async with prepared(lab, kind):
@@ -112,9 +112,9 @@ async def test_a37_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
             await check(fault, kind, began)
 
 
-@pytest.mark.row("A37")
+@pytest.mark.row("A39")
 @pytest.mark.parametrize(("kind", "point"), tuple(variants("AnswerAction", "SubmitToolResults")))
-async def test_a37_an_answer_whose_process_is_killed_is_stored_once(
+async def test_a39_an_answer_whose_process_is_killed_is_stored_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
     async with prepared(lab, kind):
