@@ -113,11 +113,14 @@ class HookEvents:
     async def _store(self, added: tuple[HookContext, ...]) -> None:
         """Store what hooks add, as a message that only the model reads.
 
-        That would end a series of attempts: before the first of them it was stored already.
+        That begins a new episode, which would forget that a fallback model makes the next attempt.
+        A fallback follows only a call of the model, before which this was stored already; other
+        attempts can fail before any event is sent.
         """
         session = self._session
         messages = context_messages(added)
-        if not messages or session.state.retry is not None:
+        retry = session.state.retry
+        if not messages or (retry is not None and retry.fallback is not None):
             return
         if not await session.apply(CommitStep(session.fence, messages), messages):
             raise EventSuperseded(session.state)

@@ -1,7 +1,9 @@
 """What hooks add for the model: stored once, read by the model, and not returned to people."""
 
+import asyncio
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,13 +11,16 @@ import pytest
 from chatd.chats.domain.chat import Message, Status
 from chatd.chats.domain.commands import RequestCompaction
 from chatd.chats.rpc.convert import content_to_proto
-from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.messages import ErrorKind, Role, Visibility
 from chatd.content.domain.parts import HookContext, Text, ToolCall
 from chatd.content.domain.prompts import PromptMessage, hook_context_text
+from chatd.content.domain.tool_servers import ServerReport
+from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.answers import CONTEXTS_BYTES_MAX, bounded_context
 from chatd.hooks.domain.hooks import HookEvent
 from chatd.models.domain.language_model import (
     Finished,
+    ModelError,
     ModelEvent,
     ModelRequest,
     TextDelta,
@@ -142,6 +147,48 @@ async def test_the_next_owner_adds_nothing_twice(event: HookEvent, dies_after: i
     await stage.take_over()
     assert stage.texts[-1] == ("assistant", "done")
     assert len(contexts(stage)) == 1
+
+
+@dataclass(slots=True)
+class RequiredServer:
+    """A server that is required, and away the next time that it is asked for."""
+
+    is_away: bool = False
+
+    async def reports(self, context: TurnContext) -> tuple[ServerReport, ...]:
+        """Return what is known about it."""
+        problem = "it does not answer." if self.is_away else ""
+        self.is_away = False
+        return (ServerReport("s1", "tracker", "Tracker", problem=problem, is_required=True),)
+
+
+@pytest.mark.parametrize(("event", "dies_after"), [(START, None), (POST, 1)])
+async def test_what_a_hook_adds_is_kept_if_the_preparation_failed_before(
+    event: HookEvent, dies_after: int | None
+) -> None:
+    """The call of the model fails too, after it was stored, and nothing is added twice."""
+    busy = [ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True)]
+
+    def play(request: ModelRequest) -> Iterable[ModelEvent]:
+        if block(event) in texts(request.messages) and busy:
+            raise busy.pop()
+        return once(LS)(request)
+
+    hooks, server = adding(event), RequiredServer()
+    stage = Stage(play, tool("execute"), hooks=hooks.chats, tool_servers=server)
+    stage.commits.dies_after = dies_after
+    stage.send()
+    if dies_after is not None:
+        with pytest.raises(Crash):
+            await stage.run()
+    server.is_away = True
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(stage.run() if dies_after is None else stage.take_over())
+        for _ in range(2):  # Without the server, and after the failed call.
+            stage.clock.advance(await stage.clock.until_sleeping())
+    assert (stage.texts[-1], busy) == (("assistant", "done"), [])
+    assert len(contexts(stage)) == 1
+    assert len(hooks.consumer.got) == 1
 
 
 async def test_a_hostile_text_cannot_end_its_block() -> None:
