@@ -9,6 +9,8 @@ from chatd.content.domain.instructions import HOME_PREFIX
 
 IMPORTS_MAX: Final = 20
 PATH_CHARACTERS_MAX: Final = 300
+#: File systems have no longer names of files and directories.
+NAME_BYTES_MAX: Final = 255
 #: A path of a text behind an at sign that begins a word, so that addresses and mentions are none.
 _IMPORT: Final = re.compile(r"(?:^|(?<=[\s(]))@((?:~/)?[\w.+/-]+\.(?:md|mdc|txt))(?=[\s).,;:]|$)")
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
@@ -19,7 +21,7 @@ def imported_paths(path: str, content: str) -> tuple[str, ...]:
     """Return the files that an instruction file imports, each once, in their order.
 
     Paths are relative to the file; those that would lead out of the workspace or the home are left
-    out, and so are hidden ones of the home.
+    out, and so are hidden ones of the home, and those that are too long for a file.
 
     Args:
         path: The file, with the prefix of the home if it is there.
@@ -37,13 +39,14 @@ def imported_paths(path: str, content: str) -> tuple[str, ...]:
 
 
 def _inside(path: str) -> str:
-    """Return a path without detours; empty if it leads out of the workspace or the home."""
+    """Return a path without detours; empty if it leads out, is hidden or is too long."""
     is_of_home = path.startswith(HOME_PREFIX)
     plain = posixpath.normpath(path.removeprefix(HOME_PREFIX))
     parts = plain.split("/")
     is_outside = plain.startswith("/") or ".." in parts
     is_hidden = is_of_home and any(part.startswith(".") for part in parts)
-    if is_outside or is_hidden or len(plain) > PATH_CHARACTERS_MAX:
+    is_long = any(len(part.encode()) > NAME_BYTES_MAX for part in parts)
+    if is_outside or is_hidden or is_long or len(plain) > PATH_CHARACTERS_MAX:
         return ""
     return f"{HOME_PREFIX}{plain}" if is_of_home else plain
 

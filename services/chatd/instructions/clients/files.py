@@ -37,6 +37,7 @@ from chatd.content.domain.skills import (
 )
 from chatd.instructions.clients.node_files import NodeFiles, in_workspace
 from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.workspaces.clients.failures import plain_problem
 from chatd.workspaces.domain.ports import WorkspaceLocator
 from parley.rpc import Channels
 
@@ -44,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 #: How long all skills of a workspace may take; afterwards there are none.
 SKILLS_S: Final = 5.0
+#: The reason with which a node refuses a path that no file can have.
+INVALID_REQUEST: Final = "INVALID_REQUEST"
 
 
 class NodeInstructionFiles:
@@ -150,11 +153,25 @@ async def _with_imports(files: NodeFiles, kept: Sequence[ContextFile]) -> list[C
             if path in tried or len(tried) >= tries_max:
                 continue
             tried.add(path)
-            in_home = path.startswith(HOME_PREFIX)
-            text = await files.text(path.removeprefix(HOME_PREFIX), FILE_BYTES_MAX, in_home=in_home)
+            text = await _imported(files, path)
             if text is not None:
                 found.append(ContextFile(path, *text))
     return found
+
+
+async def _imported(files: NodeFiles, path: str) -> tuple[str, bool] | None:
+    """Return the text of an imported file and whether a part of it is missing; None if none.
+
+    A path that the node does not accept is none either: the text of a file must not keep the others
+    from being read.
+    """
+    in_home = path.startswith(HOME_PREFIX)
+    try:
+        return await files.text(path.removeprefix(HOME_PREFIX), FILE_BYTES_MAX, in_home=in_home)
+    except grpc.aio.AioRpcError as error:
+        if plain_problem(error).reason == INVALID_REQUEST:
+            return None
+        raise
 
 
 async def _skills_of(files: NodeFiles) -> tuple[Skill, ...]:

@@ -118,6 +118,21 @@ async def test_imported_files_are_pinned_after_the_file_that_imports_them_and_ea
     assert await stage.pins.compare(chat_id, ANN, facts)
 
 
+async def test_an_import_that_the_node_refuses_as_invalid_is_left_out(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    stage.fake.files = {
+        "AGENTS.md": b"@odd.md @style.md",
+        "style.md": b"tabs",
+        "skills/deploy/SKILL.md": SKILL,
+    }
+    stage.fake.invalid = frozenset({"odd.md"})
+    found = (await stage.pins.refresh(chat_id, ANN)).found
+    assert [file.path for file in found.files] == ["AGENTS.md", "style.md"]
+    assert [skill.name for skill in found.skills] == ["deploy"]
+
+
 async def test_no_more_than_so_many_files_are_imported(stage: Stage, served: ServedChats) -> None:
     chat_id = ChatId((await served.ann.create()).id)
     names = [f"part-{number}.md" for number in range(IMPORTS_MAX + 5)]

@@ -60,6 +60,7 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
 
     Attributes:
         forbidden: Paths of files that may not be read.
+        invalid: Paths that no file can have.
         scripts: What commands print, and their exit code; a command without a script runs on.
         starts: How often each request started a process.
         requests: Everything that was asked, in order.
@@ -77,6 +78,7 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         self.processes: dict[str, FakeProcess] = {}
         self.files: dict[str, bytes] = {}
         self.forbidden: frozenset[str] = frozenset()
+        self.invalid: frozenset[str] = frozenset()
         self.journal: dict[str, bytes] = {}
         self.starts: Counter[str] = Counter()
         self.requests: list[Any] = []
@@ -225,6 +227,9 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         if request.path in self.forbidden:
             status = grpc.StatusCode.PERMISSION_DENIED
             return await self._refuse(context, status, "PATH_FORBIDDEN")
+        if request.path in self.invalid:
+            status = grpc.StatusCode.INVALID_ARGUMENT
+            return await self._refuse(context, status, "INVALID_REQUEST")
         data = self.files.get(f"~/{request.path}" if request.in_home else request.path)
         if data is None:
             return await self._refuse(

@@ -80,6 +80,9 @@ def test_files_are_bounded_and_equal_ones_are_pinned_once() -> None:
         ("AGENTS.md", "ask @alice or a@b.md, run @types/node, see @key.pem", ()),
         ("AGENTS.md", "```\n@a.md\n```\n`@b.md`\n~~~\n@c.md\n~~~\n@d.md", ("d.md",)),
         ("AGENTS.md", f"@{'x' * 300}.md", ()),
+        ("AGENTS.md", f"@{'x' * 253}.md @{'y' * 256}/a.md", ()),
+        ("AGENTS.md", "@U.md @~/U.md".replace("U", "\u00fc" * 127), ()),
+        ("AGENTS.md", f"@{'x' * 252}.md", (f"{'x' * 252}.md",)),
     ],
 )
 def test_imports_stay_inside_of_the_workspace_and_the_home(
