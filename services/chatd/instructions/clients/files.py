@@ -79,8 +79,9 @@ class NodeInstructionFiles:
         found = [(path, await files.text(path, FILE_BYTES_MAX)) for path in INSTRUCTION_FILES]
         ordered = [(f"{HOME_PREFIX}{HOME_FILE}", at_home), *found]
         kept = [ContextFile(path, *text) for path, text in ordered if text is not None]
-        imported = await _with_imports(files, kept)
-        return InstructionSet(bounded(imported), *await self._named_of(files))
+        # Imported files are the last ones, so that they take only the size that the others leave.
+        imported = await _imports_of(files, kept)
+        return InstructionSet(bounded((*kept, *imported)), *await self._named_of(files))
 
     async def _named_of(self, files: NodeFiles) -> tuple[tuple[Skill, ...], tuple[AgentType, ...]]:
         """Return skills and types of agents; none if that fails while the node can be reached."""
@@ -139,8 +140,8 @@ class NodeSkillFiles:
         return await in_workspace(*where, find, absent=())
 
 
-async def _with_imports(files: NodeFiles, kept: Sequence[ContextFile]) -> list[ContextFile]:
-    """Return files, each followed by those that it imports and that are not among them yet.
+async def _imports_of(files: NodeFiles, kept: Sequence[ContextFile]) -> list[ContextFile]:
+    """Return the files that those kept import and that are not among them, in the same order.
 
     Imports of imported files are not followed.
     """
@@ -148,7 +149,6 @@ async def _with_imports(files: NodeFiles, kept: Sequence[ContextFile]) -> list[C
     tries_max = len(tried) + IMPORTS_MAX
     found: list[ContextFile] = []
     for each in kept:
-        found.append(each)
         for path in imported_paths(each.path, each.content):
             if path in tried or len(tried) >= tries_max:
                 continue

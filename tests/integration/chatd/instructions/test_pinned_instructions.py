@@ -9,6 +9,7 @@ import pytest
 
 from chatd.content.domain.agent_types import AgentType
 from chatd.content.domain.instruction_imports import IMPORTS_MAX
+from chatd.content.domain.instructions import FILE_BYTES_MAX, TOTAL_BYTES_MAX
 from chatd.content.domain.parts import ContextFile, Skill
 from chatd.instructions.clients.files import NodeInstructionFiles
 from chatd.instructions.engine.pins import InstructionPins
@@ -94,7 +95,7 @@ async def test_pinned_instructions_stay_until_they_are_refreshed(
     assert (await stage.pins.refresh(chat_id, ANN)).version == 2
 
 
-async def test_imported_files_are_pinned_after_the_file_that_imports_them_and_each_once(
+async def test_imported_files_are_pinned_after_the_others_and_each_once(
     stage: Stage, served: ServedChats
 ) -> None:
     chat_id = ChatId((await served.ann.create()).id)
@@ -108,10 +109,10 @@ async def test_imported_files_are_pinned_after_the_file_that_imports_them_and_ea
     }
     assert [(file.path, file.content) for file in await stage.turn(chat_id)] == [
         ("~/AGENTS.md", "@own.md"),
-        ("~/own.md", "short answers"),
         ("AGENTS.md", "@docs/style.md @CLAUDE.md @gone.md"),
-        ("docs/style.md", "tabs, @deeper.md @../AGENTS.md"),
         ("CLAUDE.md", "@AGENTS.md @docs/style.md"),
+        ("~/own.md", "short answers"),
+        ("docs/style.md", "tabs, @deeper.md @../AGENTS.md"),
     ]
     stage.fake.files["docs/style.md"] = b"spaces"
     facts = await stage.cache.chat(chat_id)
@@ -131,6 +132,21 @@ async def test_an_import_that_the_node_refuses_as_invalid_is_left_out(
     found = (await stage.pins.refresh(chat_id, ANN)).found
     assert [file.path for file in found.files] == ["AGENTS.md", "style.md"]
     assert [skill.name for skill in found.skills] == ["deploy"]
+
+
+async def test_imported_files_take_only_the_size_that_the_others_leave(
+    stage: Stage, served: ServedChats
+) -> None:
+    chat_id = ChatId((await served.ann.create()).id)
+    line = b"a line of text\n"
+    large = {f"~/{n}.md": b"%d\n" % n + line * (FILE_BYTES_MAX // len(line)) for n in range(3)}
+    imports = " ".join(f"@{name}" for name in large).encode()
+    stage.fake.files = {"~/AGENTS.md": imports, "AGENTS.md": b"be kind", "CLAUDE.md": b"x", **large}
+    files = await stage.turn(chat_id)
+    assert files[1:3] == (KIND, ContextFile("CLAUDE.md", "x"))
+    assert [file.path for file in files[3:]] == list(large)
+    assert files[-1].truncated
+    assert sum(len(file.content.encode()) for file in files) <= TOTAL_BYTES_MAX
 
 
 async def test_no_more_than_so_many_files_are_imported(stage: Stage, served: ServedChats) -> None:
