@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,6 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.providers.scripted import Play
 from support.chatd.hooks.in_memory_hooks import HookStage, hook, hook_stage
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import ANN, CHAT, WORKER, Stage, tool
@@ -60,7 +59,7 @@ def texts(messages: Iterable[PromptMessage]) -> list[str]:
     return [part.text for each in messages for part in each.content if isinstance(part, Text)]
 
 
-def once(*calls: ToolCall) -> Play:
+def once(*calls: ToolCall) -> Callable[[ModelRequest], Iterable[ModelEvent]]:
     """Return a play that calls tools once in a chat, and then says that it is done."""
 
     def play(request: ModelRequest) -> Iterable[ModelEvent]:
