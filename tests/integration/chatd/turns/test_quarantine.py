@@ -19,7 +19,10 @@ from parley.instance_file import InstanceFile
 locked = InstanceFile.lock(Path(os.environ["CHATD_INSTANCE_FILE"]))
 number = len(list(Path(sys.argv[1]).iterdir()))
 locked.name(f"worker-{number}")
-(Path(sys.argv[1]) / str(number)).write_text(os.environ["CHATD_IS_QUARANTINE"])
+# A start is seen with its content, and not while it is written.
+written = Path(sys.argv[1] + ".written")
+written.write_text(os.environ["CHATD_IS_QUARANTINE"])
+written.rename(Path(sys.argv[1]) / str(number))
 if number == 0:
     os.kill(os.getpid(), 9)
 if number == 1:
