@@ -12,9 +12,15 @@ from parley.postgres import Connection
 LOCK_WORKERS_OF_WORKSPACE = """
     SELECT c.id, e.status FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE (c.id = $1 OR c.root_chat_id = $1 AND c.workspace_id IS NULL) AND c.owner_id = $2
-        AND EXISTS (SELECT 1 FROM chat.chats moved WHERE moved.id = $1
-            AND moved.workspace_id IS DISTINCT FROM nullif($3::text, '')::uuid)
     ORDER BY e.chat_id FOR NO KEY UPDATE OF e
+"""
+
+# Whether a chat has this workspace. A statement of its own, after the lock: a turn binds its chat
+# with a lock of the execution, and one that was waited for is seen only by a later statement.
+# May run: owner.
+SELECT_HAS_WORKSPACE = """
+    SELECT workspace_id IS NOT DISTINCT FROM nullif($3::text, '')::uuid
+    FROM chat.chats WHERE id = $1 AND owner_id = $2
 """
 
 
@@ -24,12 +30,16 @@ async def require_rest(
     """Refuse another workspace while a turn works in the present one.
 
     A turn has told its model where it works, and its processes, checkpoints and calls are there.
+    The same workspace is not refused, and no turn binds the chat to another one before the
+    transaction ends.
 
     Raises:
         TransitionNotAllowed: A turn of the chat is under way.
         AgentAtWork: A turn of an agent is, which works in the same workspace.
     """
-    rows = await connection.fetch(LOCK_WORKERS_OF_WORKSPACE, chat_id, owner_id, workspace_id)
+    rows = await connection.fetch(LOCK_WORKERS_OF_WORKSPACE, chat_id, owner_id)
+    if await connection.fetchval(SELECT_HAS_WORKSPACE, chat_id, owner_id, workspace_id):
+        return
     for row in rows:
         if (status := Status(row["status"])) in AT_REST:
             continue

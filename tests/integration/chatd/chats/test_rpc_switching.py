@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from chatd.chats.store.owner_claims import HOLD_CLAIM
 from chatd.workspaces.domain.templates import SCRATCH_ID
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -13,6 +14,10 @@ from support.chatd.workspaces.stored_workspaces import HASH, LIMITS
 from support.chatd.workspaces.workspace_values import WORKSPACE, workspace
 
 AT_WORK = ("running", "interrupting", "requires_action")
+WAITING_FOR_LOCKS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
 
 
 @pytest.fixture
@@ -73,10 +78,6 @@ async def test_a_message_waits_for_a_switch_that_is_under_way(
     served: ServedChats, chat_id: str
 ) -> None:
     held = "SELECT 1 FROM chat.chats WHERE id = $1 FOR UPDATE"
-    waiting = """
-        SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'
-    """
     async with (
         asyncio.timeout(10),
         served.pool.acquire() as connection,
@@ -86,15 +87,38 @@ async def test_a_message_waits_for_a_switch_that_is_under_way(
         # The switch has locked the execution, and waits for the chat itself.
         await connection.execute(held, chat_id)
         switching = tasks.create_task(served.ann.ask(switch(chat_id)))
-        while await served.pool.fetchval(waiting) < 1:
+        while await served.pool.fetchval(WAITING_FOR_LOCKS) < 1:
             pass
         sending = tasks.create_task(served.ann.send(chat_id))
-        while await served.pool.fetchval(waiting) < 2:
+        while await served.pool.fetchval(WAITING_FOR_LOCKS) < 2:
             pass
     await sending
 
     assert switching.result().chat.workspace_id == WORKSPACE
     assert (await served.ann.get(chat_id)).status == chat_pb2.CHAT_STATUS_RUNNING
+
+
+async def test_a_turn_that_binds_its_chat_meanwhile_keeps_its_workspace(
+    served: ServedChats, chat_id: str
+) -> None:
+    bind = "UPDATE chat.chats SET workspace_id = $2 WHERE id = $1"
+    await served.ann.send(chat_id)
+    async with (
+        asyncio.timeout(10),
+        served.pool.acquire() as connection,
+        asyncio.TaskGroup() as tasks,
+        connection.transaction(),
+    ):
+        # As the turn does: it holds its claim, and then binds the chat.
+        await connection.execute(HOLD_CLAIM, chat_id, (await served.state(chat_id)).owner_epoch)
+        switching = tasks.create_task(served.ann.refusal(switch(chat_id, "")))
+        while await served.pool.fetchval(WAITING_FOR_LOCKS) < 1:
+            pass
+        await connection.execute(bind, chat_id, WORKSPACE)
+    after = await served.ann.get(chat_id)
+
+    assert switching.result().reason == "TRANSITION_NOT_ALLOWED"
+    assert (after.title == "moved", after.workspace_id) == (False, WORKSPACE)
 
 
 async def test_a_new_workspace_for_a_chat_in_a_turn_is_refused_and_not_made(
