@@ -57,6 +57,9 @@ def read_archive(file: Path) -> SkillArchive:
             raise CliError(f"{file} has more than {ARCHIVE_BYTES_MAX} bytes")
         with zipfile.ZipFile(file) as archive:
             return _skills_of(archive)
+    except (EOFError, ValueError, OverflowError):
+        # Sizes, places and names that are not those of the archive.
+        raise CliError(f"{file} cannot be read: it is damaged; pack it again") from None
     except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise CliError(f"{file} cannot be read: {error}") from None
 

@@ -1,5 +1,6 @@
 """Archives of skills."""
 
+import struct
 import zipfile
 from pathlib import Path
 
@@ -86,6 +87,37 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"no archive")
     with pytest.raises(CliError, match="cannot be read"):
         read_archive(file)
+
+
+def damaged(file: Path, *changes: tuple[int, int, bytes]) -> Path:
+    """Write an archive of two files, and bytes at places of their records in its directory."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as made:
+        made.writestr("review/SKILL.md", REVIEW.content)
+        made.writestr("review/run.sh", "rm")
+    data = bytearray(file.read_bytes())
+    first = data.index(b"PK\1\2")
+    records = (first, data.index(b"PK\1\2", first + 1))
+    for number, place, changed in changes:
+        start = records[number] + place
+        data[start : start + len(changed)] = changed
+    file.write_bytes(data)
+    return file
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # The file ends before the size that is stated; the next one is stated to be further on.
+        [(0, 20, struct.pack("<II", 9999, 9999)), (1, 42, struct.pack("<I", 999_999))],
+        # A name that is stated to be UTF-8, and is not.
+        [(0, 8, struct.pack("<H", 0x800)), (0, 46, b"\xff")],
+    ],
+)
+def test_a_damaged_archive_is_refused(
+    tmp_path: Path, changes: list[tuple[int, int, bytes]]
+) -> None:
+    with pytest.raises(CliError, match="cannot be read: it is damaged; pack it again"):
+        read_archive(damaged(tmp_path / "a.zip", *changes))
 
 
 @pytest.mark.parametrize("description", ["a: b", 'says "x"', "it's", '"it\'s"', 'it\'s "x"'])
