@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-
 from chatd.chats.store.owner_claims import HOLD_CLAIM
+
 from chatd.workspaces.domain.templates import SCRATCH_ID
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
