@@ -140,7 +140,7 @@ async def test_a_login_is_not_finished_without_its_cookie_with_another_state_lat
     }
     assert len(without_cookie.cookies) == len(ada.cookies) - 1
     refusals = [await without_cookie.open(address)]
-    # The first attempt used the login up, whoever made it.
+    # A login is spent by the first attempt to complete it, of any user.
     refusals.append(await ada.open(address))
     fresh = await begun(whole, ada)
     state = whole.issuer.asked[-1]["state"]
