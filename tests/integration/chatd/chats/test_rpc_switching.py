@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from chatd.chats.store.owner_claims import HOLD_CLAIM
 from chatd.workspaces.domain.templates import SCRATCH_ID
-from chatd.workspaces.store.workspaces import HOLD_CLAIM
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.workspace.v1 import workspace_service_pb2 as workspace_api
