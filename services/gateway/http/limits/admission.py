@@ -8,8 +8,8 @@ share of the places. Each long-running request holds a call to another service, 
 limited. Of all other requests, and of streams that are being opened, only some of a user run
 concurrently and the rest wait in order; one whose client disconnects meanwhile is dropped without
 being run. While other users make requests too, fewer requests of a user run concurrently: each of
-them delays the requests of the others. A stream that was opened then keeps its slot for a moment,
-so that a user who opens thousands leaves time for others.
+them delays the requests of the others. A stream that was opened and a long-running request that was
+started then keep a slot for a moment, so that a user who opens thousands leaves time for others.
 """
 
 import asyncio
@@ -58,8 +58,8 @@ class AdmissionLimits:
         user_long_running_max: Long-running ones of one user.
         user_calls_max: Of one user that run concurrently.
         shared_user_calls_max: The same, while other users are active.
-        opened_s: How long an opened stream keeps its slot while other users are active; with 4
-            slots a user opens 200 a second.
+        opened_s: How long an opened stream or a started long-running request keeps its slot while
+            other users are active; with 4 slots a user opens 80 a second.
         quotas: Requests of one address, user and API key in a minute.
     """
 
@@ -69,7 +69,7 @@ class AdmissionLimits:
     user_long_running_max: int = 200
     user_calls_max: int = 64
     shared_user_calls_max: int = 4
-    opened_s: float = 0.02
+    opened_s: float = 0.05
     quotas: RateQuotas = NO_QUOTAS
 
 
@@ -176,7 +176,10 @@ class Admission:
                         yield end_turn
                 case Duration.LONG_RUNNING:
                     with self._counted_long_running(requester.user_id):
-                        yield _nothing
+                        async with self._turn(requester, keeps_s=self._limits.opened_s) as end_turn:
+                            # It waits for long, so that only its start occupies a slot.
+                            end_turn()
+                            yield _nothing
                 case _:
                     assert_never(duration)
         finally:

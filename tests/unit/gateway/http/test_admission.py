@@ -219,13 +219,16 @@ async def test_streams_of_one_user_are_opened_a_few_at_a_time() -> None:
         requests.end_all()
 
 
-async def test_streams_are_opened_more_slowly_while_another_user_makes_requests() -> None:
+@pytest.mark.parametrize("duration", [Duration.STREAM, Duration.LONG_RUNNING])
+async def test_streams_are_opened_more_slowly_while_another_user_makes_requests(
+    duration: Duration,
+) -> None:
     limits = replace(LIMITS, opened_s=0.01)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests = Requests(tasks, limits)
         requests.make("other", Duration.SHORT, user="u2")
         for name in "abc":
-            requests.make(name, Duration.STREAM)
+            requests.make(name, duration)
         await requests.settle()
         # Both are open, and keep their slots.
         assert requests.begun == ["other", "a", "b"]
