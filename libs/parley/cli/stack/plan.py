@@ -25,6 +25,10 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     GATEWAY: ("-m", "gateway"),
 }
 
+#: The first process of each service is restarted before the second one of any. chatd continues the
+#: turns, and needs toolrunner for their commands.
+RESTARTS = (CHATD, TOOLRUNNER, GATEWAY, MCPGATEWAY, MCP_DEMO)
+
 
 class Sign(StrEnum):
     """The kinds of readiness checks."""
@@ -59,6 +63,8 @@ class ProcessSpec:
     metrics: str | None = None
     #: The file that it holds locked and in which it names itself; None if it has none.
     instance_file: Path | None = None
+    #: Of processes that ended at the same time the lowest rank is started again first.
+    restart_rank: int = 0
 
 
 def plan(
@@ -76,6 +82,7 @@ def plan(
             depends_on=STARTS_AFTER[service],
             metrics=stack.metrics_url(service, number),
             instance_file=stack.instance_file(service, number),
+            restart_rank=number * len(RESTARTS) + RESTARTS.index(service),
         )
         for service in STARTS_AFTER
         for number in range(stack.sizes.of(service))

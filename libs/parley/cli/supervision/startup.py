@@ -142,6 +142,7 @@ async def _run_services(
         progress=progress,
         changed=records.save,
         starting_max=cores() + 1,
+        restarting_max=cores(),
         stop_time=stop_time,
         death_reports=RpcDeathReports(records.stack.home, clock, progress),
     )

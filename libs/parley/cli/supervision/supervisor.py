@@ -6,8 +6,9 @@ processes than cores would only delay each other. They do not wait until their d
 ready, because after a crash they could not either. If a process ends before it was ready once, the
 whole start fails; if it exits because of its configuration, the others may first report the same.
 After that it is restarted forever, with growing delays; before each delay its death is reported to
-a living process of its service, which takes its work over. Stopping first cancels these tasks, so
-that no process is started any more, and then ends the processes, dependents first.
+a living process of its service, which takes its work over. Of processes that ended at the same time
+only a few are restarted at once, those that continue turns first. Stopping first cancels these
+tasks, so that no process is started any more, and then ends the processes, dependents first.
 
 Only a failed start and `stop` end the processes. Launching, probing, reporting a death and saving
 the table may fail in any way, as without free descriptors: that is logged, and the task goes on.
@@ -26,6 +27,7 @@ from parley.cli.supervision.children import Child, Launcher
 from parley.cli.supervision.death_reports import DeathReports
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.supervision.readiness import Probe
+from parley.cli.supervision.restart_queue import RestartQueue, RestartSlot
 from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.clock import Clock, backoff_s
 
@@ -84,6 +86,8 @@ class _SupervisedProcess:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     #: How the first start failed, if it did.
     failed: _ProcessRun | None = None
+    #: Its permission to start again, until it is ready.
+    slot: RestartSlot | None = None
 
 
 class Supervisor:
@@ -99,6 +103,7 @@ class Supervisor:
         progress: Progress,
         changed: Callable[[tuple[ProcessRecord, ...]], None],
         starting_max: int,
+        restarting_max: int,
         stop_time: StopDeadline,
         death_reports: DeathReports,
     ) -> None:
@@ -106,6 +111,7 @@ class Supervisor:
         self._kept = {spec.name: _SupervisedProcess(spec) for wave in self._waves for spec in wave}
         # Waiters are served in the order in which they came, which is that of the waves.
         self._starting = asyncio.Semaphore(starting_max)
+        self._restarts = RestartQueue(restarting_max, clock)
         self._launcher = launcher
         self._probe = probe
         self._clock = clock
@@ -154,7 +160,7 @@ class Supervisor:
                 await self._fail(kept, life)
                 return
             await self._report_death(kept)
-            await self._pause(kept, life)
+            await self._until_restart(kept, life)
 
     async def _live(self, kept: _SupervisedProcess) -> _ProcessRun:
         """Start the process and return when it has ended."""
@@ -169,7 +175,7 @@ class Supervisor:
             return _ProcessRun(None)
         kept.starts += 1
         self._tell()
-        if await self._becomes_ready(kept.spec, child):
+        if await self._becomes_ready(kept, child):
             ready_at = self._clock.monotonic()
             self._note_ready(kept, ready_at - began)
             exit_code = await child.ended()
@@ -180,17 +186,21 @@ class Supervisor:
             return _ProcessRun(None)
         return _ProcessRun(await child.ended())
 
-    async def _becomes_ready(self, spec: ProcessSpec, child: Child) -> bool:
+    async def _becomes_ready(self, kept: _SupervisedProcess, child: Child) -> bool:
         give_up_at = self._clock.monotonic() + READY_S_MAX
         while child.exit_code is None and self._clock.monotonic() < give_up_at:
-            if await self._is_ready(spec.readiness) and child.exit_code is None:
+            if await self._is_ready(kept.spec.readiness) and child.exit_code is None:
                 return True
+            if kept.slot is not None:
+                kept.slot.expire(self._clock.monotonic())
             await self._clock.sleep(PROBE_EVERY_S)
         return False
 
     def _note_ready(self, kept: _SupervisedProcess, seconds: float) -> None:
         if not kept.ready.is_set():
             self._starting.release()
+        if kept.slot is not None:
+            kept.slot.release()
         kept.ready.set()
         self._progress.say(step(kept.spec.name, seconds, kept.spec.address))
         if all(other.ready.is_set() for other in self._kept.values()):
@@ -212,13 +222,16 @@ class Supervisor:
         with _logged(f"the death of {kept.spec.name} cannot be reported; it is started again"):
             await self._death_reports.report(kept.spec.instance_file, kept.child.pid, living)
 
-    async def _pause(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
+    async def _until_restart(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
+        """Wait until the process may be started again."""
+        if kept.slot is not None:
+            kept.slot.release()
         kept.failures = failures_in_a_row(kept.failures, life.healthy_s)
         wait_s = restart_delay_s(kept.failures)
         self._progress.say(
             f"  {kept.spec.name} {_exit_reason(life.exit_code)}; starts again in {wait_s:g} s"
         )
-        await self._clock.sleep(wait_s)
+        kept.slot = await self._restarts.slot(kept.spec.restart_rank, wait_s)
 
     async def _fail(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
         kept.failed = life

@@ -8,6 +8,7 @@ import pytest
 
 from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
 from parley.cli.supervision.process_table import ProcessRecord
+from parley.cli.supervision.restart_queue import HELD_S_MAX
 from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.cli.supervision.supervisor import (
     PROBE_EVERY_S,
@@ -83,6 +84,7 @@ class Bench:
     told: list[tuple[ProcessRecord, ...]] = field(default_factory=list)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     starting_max: int = 1
+    restarting_max: int = 2
     reports: RecordedReports = field(default_factory=RecordedReports)
 
     def __post_init__(self) -> None:
@@ -94,6 +96,7 @@ class Bench:
             progress=self.progress,
             changed=self.told.append,
             starting_max=self.starting_max,
+            restarting_max=self.restarting_max,
             stop_time=StopDeadline(self.clock.monotonic),
             death_reports=self.reports,
         )
@@ -389,3 +392,28 @@ async def test_a_launch_that_fails_unexpectedly_is_tried_again_later() -> None:
         bench.clock.advance(await bench.clock.until_sleeping())
         await bench.launcher.journal.until("launch only-0", 2)
         bench.supervisor.stop()
+
+
+async def test_of_processes_that_ended_together_those_that_continue_turns_start_first() -> None:
+    ranks = {"gateway": 2, "mcp": 3, "toolrunner": 1, "chatd": 0}
+    bench = Bench(tuple(replace(spec(name), restart_rank=rank) for name, rank in ranks.items()))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        bench.probe.unready |= ranks.keys()
+        for name in ranks:
+            bench.launcher.children[f"{name}-0"].end(-9)
+        bench.clock.advance(await bench.clock.until_sleeping(len(ranks)))
+        await bench.launcher.journal.until("launch toolrunner-0", 2)
+        bench.probe.unready.discard("chatd")
+        await bench.clock.until_sleeping(2)
+        bench.clock.advance(PROBE_EVERY_S)
+        await bench.launcher.journal.until("launch gateway-0", 2)
+        # The two that are not ready hold their slots for a limited time.
+        await bench.clock.until_sleeping(2)
+        bench.clock.advance(HELD_S_MAX)
+        await bench.launcher.journal.until("launch mcp-0", 2)
+        bench.supervisor.stop()
+    again = [each for each in bench.launcher.journal.entries if each.startswith("launch")][4:]
+    assert set(again[:2]) == {"launch chatd-0", "launch toolrunner-0"}
+    assert again[2:] == ["launch gateway-0", "launch mcp-0"]
