@@ -1,5 +1,6 @@
 """What holds for all tests: patience, the simulated seeds, what is told, and several workers."""
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -88,6 +89,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not session.config.getoption("numprocesses", None):
         start_guard(marks_of_process(session.config))
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests and all that they import stay until the end: the collector need not look
+    # at them again and again to find what a test left.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from support.source.modules import modules_below, source_of
+
 # The mechanism itself, and programs that are no services: their tasks end with their work.
 NO_SERVICES = (
     "libs/parley/tasks",
@@ -54,16 +55,15 @@ def lasting_groups(source: str) -> list[int]:
 
 
 def modules() -> list[Path]:
-    found = [*(ROOT / "services").rglob("*.py"), *(ROOT / "libs").rglob("*.py")]
-    names = {path: path.relative_to(ROOT).as_posix() for path in found}
-    return sorted(path for path in found if not names[path].startswith(NO_SERVICES))
+    found = modules_below("services", "libs")
+    return sorted(path for path in found if not path.as_posix().startswith(NO_SERVICES))
 
 
 def test_no_plain_task_group_lasts_as_long_as_a_process() -> None:
     found = {
-        path.relative_to(ROOT).as_posix(): lines
+        path.as_posix(): lines
         for path in modules()
-        if (lines := lasting_groups(path.read_text()))
+        if "TaskGroup" in (source := source_of(path)) and (lines := lasting_groups(source))
     }
     assert {name: lines for name, lines in found.items() if name not in ALLOWED} == {}
     assert found.keys() >= ALLOWED

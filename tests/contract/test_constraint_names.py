@@ -8,7 +8,7 @@ import pytest
 import chatd.primitives.store.constraints
 import gateway.constraints
 import mcpgateway.servers.constraints
-from support.source.modules import parsed, shipped_modules
+from support.source.modules import nodes_of, shipped_modules
 
 MODULES = {
     "chatd": chatd.primitives.store.constraints,
@@ -24,6 +24,6 @@ def test_no_name_of_a_constraint_is_typed_by_hand(service: str) -> None:
         f"{path}:{node.lineno}"
         for path in shipped_modules()
         if path.is_relative_to(Path("services") / service) and path.name != "constraints.py"
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Constant) and node.value in names
     ] == []

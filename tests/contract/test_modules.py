@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.source.modules import ROOT, parsed, shipped_modules, tracked_modules
+from support.source.modules import ROOT, nodes_of, shipped_modules, source_of, tracked_modules
 
 LINES_MAX = 500
 FOLDER_MODULES_MAX = 25
@@ -20,7 +20,7 @@ JUNK_DRAWERS = frozenset(
 
 
 def test_no_module_grows_beyond_its_bound() -> None:
-    lengths = {path: (ROOT / path).read_text().count("\n") for path in tracked_modules()}
+    lengths = {path: source_of(path).count("\n") for path in tracked_modules()}
     assert {path: length for path, length in lengths.items() if length > LINES_MAX} == {}
 
 
@@ -47,7 +47,7 @@ def test_no_function_grows_beyond_its_bound() -> None:
     lengths = {
         f"{path}:{function.name}": code_lines(function)
         for path in shipped_modules()
-        for function in ast.walk(parsed(path))
+        for function in nodes_of(path)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES_MAX} == {}

@@ -1,6 +1,7 @@
 """Routes, commands, settings and files that documents name must be there by that name."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ in_every_document = pytest.mark.parametrize(
 
 @in_every_document
 def test_every_route_that_is_named_is_served(text: str) -> None:
-    served = {(route.method, bare(route.path)) for route in every_route()}
+    served = served_routes()
     named = [(method, bare(path)) for method, path in ROUTE.findall(text)]
     assert [
         (method, path)
@@ -60,6 +61,11 @@ def test_every_file_that_is_named_exists(text: str) -> None:
     assert [
         path for path in FILE.findall(text) if not any((base / path).exists() for base in below)
     ] == []
+
+
+@cache
+def served_routes() -> frozenset[tuple[str, str]]:
+    return frozenset((route.method, bare(route.path)) for route in every_route())
 
 
 def bare(path: str) -> str:

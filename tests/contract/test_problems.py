@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from parley.api.error.v1.http_error_reason_pb2 import HttpErrorReason
 from parley.api.error.v1.rpc_error_reason_pb2 import RpcErrorReason
 from parley.contract.errors import ENUMS, ERROR_SPECS, FIELD_CODES, specs_of
 from support.gateway.routes import every_route
+from support.source.modules import modules_below, nodes_of, source_of
 from toolrunner.filesystem import errors as file_errors
 from toolrunner.primitives import errors as toolrunner_errors
 from toolrunner.problems import ERRORS as TOOLRUNNER_ERRORS
@@ -98,9 +99,9 @@ def test_what_may_be_retried_has_a_status_that_says_so() -> None:
 
 def test_problems_to_answer_with_are_made_from_their_reason_alone() -> None:
     making = {
-        str(path.relative_to(ROOT))
-        for path, tree in product_modules("services", "libs/parley")
-        if imports_problem(tree) and [*calls_of("Problem", tree)]
+        str(path)
+        for path in modules_below("services", "libs/parley")
+        if imports_problem(path) and [*calls_of("Problem", path)]
     }
 
     assert making == set()
@@ -131,8 +132,8 @@ def test_every_declared_code_of_no_domain_is_named_by_the_code() -> None:
 def test_an_http_status_that_the_code_names_is_the_declared_one() -> None:
     named = {
         (str(code.value), status.value)
-        for _, tree in product_modules("services/gateway")
-        for call in calls_of("HttpProblem", tree)
+        for path in modules_below("services/gateway")
+        for call in calls_of("HttpProblem", path)
         if isinstance(status := call.args[0], ast.Constant)
         and isinstance(code := call.args[1], ast.Constant)
     }
@@ -207,13 +208,9 @@ def refused_fields(*directories: str) -> set[str]:
     """Return the fields that are refused by name; those that are put together are left out."""
     return {
         field.value
-        for directory in directories
-        for path in (ROOT / directory).rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text()))
-        if isinstance(call, ast.Call)
-        and getattr(call.func, "id", "") == "InvalidRequest"
-        and isinstance(field := call.args[0], ast.Constant)
-        and isinstance(field.value, str)
+        for path in modules_below(*directories)
+        for call in calls_of("InvalidRequest", path)
+        if isinstance(field := call.args[0], ast.Constant) and isinstance(field.value, str)
     }
 
 
@@ -221,25 +218,19 @@ def hints_in(text: str) -> list[str]:
     return [word for word in (*TOOLS, *NOT_FOR_PEOPLE) if word in text]
 
 
-def product_modules(*directories: str) -> Iterator[tuple[Path, ast.Module]]:
-    for directory in directories:
-        for path in (ROOT / directory).rglob("*.py"):
-            if not path.is_relative_to(ROOT / "libs/parley/api"):
-                yield path, ast.parse(path.read_text())
-
-
-def imports_problem(tree: ast.Module) -> bool:
+def imports_problem(path: Path) -> bool:
     return any(
         isinstance(node, ast.ImportFrom)
         and (node.module or "").startswith("parley.rpc")
         and any(name.name == "Problem" for name in node.names)
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
     )
 
 
-def calls_of(name: str, tree: ast.Module) -> Iterator[ast.Call]:
+def calls_of(name: str, path: Path) -> Iterator[ast.Call]:
     """Yield the calls of a function or of a constructor."""
-    for call in ast.walk(tree):
+    # A module that does not contain the name calls nothing by it; most need no second look.
+    for call in nodes_of(path) if name in source_of(path) else ():
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == name:
             yield call
 
@@ -248,20 +239,29 @@ def codes_given_to(name: str, *directories: str) -> set[str]:
     """Return the codes that calls of `name` or `name.of` are given, as texts or in expressions."""
     return {
         text
-        for _, tree in product_modules(*directories)
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in (name, f"{name}.of")
+        for path in modules_below(*directories)
+        if name in source_of(path)
+        for call in nodes_of(path)
+        if isinstance(call, ast.Call) and is_named(call.func, name)
         for given in call.args
-        for text in codes_in(given)
+        for text in codes_in(ast.walk(given))
     }
 
 
+def is_named(function: ast.expr, name: str) -> bool:
+    """Return whether a function is called as `name` or as `name.of`."""
+    match function:
+        case ast.Name(id=found) | ast.Attribute(value=ast.Name(id=found), attr="of"):
+            return found == name
+    return False
+
+
 def texts_in(*directories: str) -> set[str]:
-    return {text for _, tree in product_modules(*directories) for text in codes_in(tree)}
+    return {text for path in modules_below(*directories) for text in codes_in(nodes_of(path))}
 
 
-def codes_in(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def codes_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and re.fullmatch("[A-Z_]{2,}", text):
             yield text

@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor
@@ -12,9 +13,9 @@ import mcpgateway.settings
 import toolrunner.settings
 from chatd.models.domain.preferences import AdvisorSettings, InstallationSettings, UserSettings
 from parley.api.chat.v1 import settings_pb2
+from support.source.modules import modules_below, nodes_of
 
-SERVICES = Path(__file__).resolve().parents[2] / "services"
-SHARED = SERVICES.parent / "libs" / "parley" / "process"
+SERVICES = Path("services")
 #: Field -> the module that acts on it; reading it only to show it does not count.
 READERS = {
     "system_prompt": "chatd/chats/rpc/defaults.py",
@@ -51,12 +52,12 @@ PROCESS_SETTINGS = {
 }
 
 
+@cache
 def attributes_read(path: Path) -> set[str]:
     """Return the names of all attributes that a module reads."""
-    tree = ast.parse(path.read_text())
     return {
         node.attr
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
 
@@ -93,7 +94,7 @@ def test_every_setting_of_a_process_has_a_reader() -> None:
     unread = set()
     for service, settings in PROCESS_SETTINGS.items():
         read = set[str]()
-        for module in (*(SERVICES / service).rglob("*.py"), *SHARED.rglob("*.py")):
+        for module in modules_below(f"services/{service}", "libs/parley/process"):
             read |= attributes_read(module)
         unread |= {f"{service}: {each.name}" for each in fields(settings) if each.name not in read}
     assert unread == set()

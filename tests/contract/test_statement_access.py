@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from support.source.modules import ROOT, parsed, shipped_modules
+from support.source.modules import nodes_of, parsed, shipped_modules, source_of
 
 SERVICES = (
     Path("services/chatd"),
@@ -109,7 +109,7 @@ def database_modules() -> tuple[Path, ...]:
         path
         for path in shipped_modules()
         if any(path.is_relative_to(each) for each in SERVICES)
-        and (list(calls_in(path)) or any(RULE.fullmatch(line) for line in source(path)))
+        and (calls_in(path) or any(RULE.fullmatch(line) for line in source(path)))
     )
 
 
@@ -140,9 +140,14 @@ def statements_in(path: Path) -> Iterator[tuple[str, ast.AST, str]]:
                 yield name, node, str(getattr(imported(path), name))
 
 
-def calls_in(path: Path) -> Iterator[tuple[ast.Call, ast.AST]]:
-    """Yield the calls that run a statement, with the function around each."""
-    for function in ast.walk(parsed(path)):
+@cache
+def calls_in(path: Path) -> tuple[tuple[ast.Call, ast.AST], ...]:
+    """Return the calls that run a statement, with the function around each."""
+    return tuple(_calls_in(path))
+
+
+def _calls_in(path: Path) -> Iterator[tuple[ast.Call, ast.AST]]:
+    for function in nodes_of(path):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for call in ast.walk(function):
                 match call:
@@ -214,7 +219,7 @@ def rule_places(path: Path) -> Iterator[tuple[Path, int | None]]:
 
 
 def defined(path: Path) -> Iterator[str]:
-    for node in ast.walk(parsed(path)):
+    for node in nodes_of(path):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]):
                 yield name
@@ -226,4 +231,4 @@ def defined(path: Path) -> Iterator[str]:
 
 @cache
 def source(path: Path) -> tuple[str, ...]:
-    return tuple((ROOT / path).read_text().splitlines())
+    return tuple(source_of(path).splitlines())

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.source.modules import parsed, shipped_modules, tracked_modules
+from support.source.modules import nodes_of, parsed, shipped_modules, tracked_modules
 
 USERS = frozenset({"bench", "libs", "scripts", "services"})
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -24,7 +24,7 @@ def test_the_product_defines_nothing_that_it_does_not_use() -> None:
     used = defaultdict[str, list[tuple[Path, int]]](list)
     for path in tracked_modules():
         if path.suffix == ".py" and path.parts[0] in USERS:
-            for name, line in used_names(parsed(path)):
+            for name, line in used_names(path):
                 used[name].append((path, line))
     found = [
         f"{path}: {name}"
@@ -37,13 +37,13 @@ def test_the_product_defines_nothing_that_it_does_not_use() -> None:
     assert found == []
 
 
-def used_names(module: ast.Module) -> Iterator[tuple[str, int]]:
+def used_names(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the names that code reads and their lines, also in annotations and of attributes.
 
     Imports and the list of what a package exports are no use of a name.
     """
-    exported = {id(name) for node in module.body for name in exports(node)}
-    for node in ast.walk(module):
+    exported = {id(name) for node in parsed(path).body for name in exports(node)}
+    for node in nodes_of(path):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
                 yield name, node.lineno

@@ -83,6 +83,7 @@ class BodyField:
     default: Any
 
 
+@cache
 def body_of(
     message: Descriptor,
     kind: BodyKind,

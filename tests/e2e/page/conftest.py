@@ -5,16 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from support.net.browser import Browser, Page, browser
+from support.net.browser import Browser, BrowserProcess, Page, browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_report import ADVISOR, MAIN, PageReport, ReportDocument
 from support.stack.page_session import sign_in
 
 
+@pytest.fixture(scope="session")
+def browser_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserProcess]:
+    """Give the browser of all tests here, in which each of them has a profile of its own."""
+    process = BrowserProcess(tmp_path_factory.mktemp("browser"))
+    yield process
+    process.stop()
+
+
 @pytest.fixture
-async def chromium(tmp_path: Path) -> AsyncIterator[Browser]:
+async def chromium(browser_process: BrowserProcess) -> AsyncIterator[Browser]:
     """Give a browser; nothing may be reported on the consoles of its tabs."""
-    async with browser(tmp_path / "browser") as opened:
+    async with browser(browser_process.url()) as opened:
         yield opened
     assert [line for page in opened.pages for line in page.said] == []
 

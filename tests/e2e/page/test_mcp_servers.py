@@ -130,7 +130,7 @@ async def agreed(chromium: Browser, page: Page, issuer: str) -> None:
     await window.click("a", "Agree")
     await page.see("Your account is connected.")
     await page.until("!document.body.innerText.includes('not connected')")
-    while len(await chromium.windows()) > 2:
+    while len(await chromium.windows()) > 1:
         await page.run("new Promise((done) => setTimeout(done, 25))")
 
 

@@ -5,6 +5,7 @@ import base64
 import itertools
 import json
 import re
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import aiohttp
 
+from support.host.conditions import until
 from support.net.browser_program import browser_program
 
 FLAGS = (
@@ -268,10 +270,11 @@ class Page:
 
 
 class Browser:
-    """A browser that knows nothing yet."""
+    """A browser that knows nothing yet: a profile of a running one."""
 
-    def __init__(self, devtools: DevTools) -> None:
+    def __init__(self, devtools: DevTools, profile: str) -> None:
         self._devtools = devtools
+        self._profile = profile
 
     @property
     def pages(self) -> tuple[Page, ...]:
@@ -280,8 +283,10 @@ class Browser:
 
     async def page(self) -> Page:
         """Open a tab, with the policies of its pages in force."""
-        target = (await self._devtools.ask("Target.createTarget", url="about:blank"))["targetId"]
-        return await self._attach(target)
+        opened = await self._devtools.ask(
+            "Target.createTarget", url="about:blank", browserContextId=self._profile
+        )
+        return await self._attach(opened["targetId"])
 
     async def window_at(self, address: str) -> Page:
         """Wait for a window that a page opened, until it is at an address."""
@@ -294,7 +299,11 @@ class Browser:
     async def windows(self) -> list[dict[str, Any]]:
         """Return what the browser says of its tabs and windows."""
         found = (await self._devtools.ask("Target.getTargets"))["targetInfos"]
-        return [each for each in found if each["type"] == "page"]
+        return [
+            each
+            for each in found
+            if each["type"] == "page" and each.get("browserContextId") == self._profile
+        ]
 
     async def _attach(self, target: str) -> Page:
         attached = await self._devtools.ask("Target.attachToTarget", targetId=target, flatten=True)
@@ -305,53 +314,71 @@ class Browser:
         return page
 
 
+class BrowserProcess:
+    """A browser that runs for many tests, because starting one takes longer than most of them."""
+
+    def __init__(self, directory: Path) -> None:
+        """Keep the files of the browser in `directory`; nothing is started yet."""
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._url = ""
+
+    def url(self) -> str:
+        """Return the address of its protocol; it is started if it does not run."""
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        return self._url
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self) -> None:
+        log = self._directory / "said"
+        with log.open("wb") as said:
+            self._process = started = subprocess.Popen(
+                [browser_program(), *FLAGS, f"--user-data-dir={self._directory}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+            )
+
+        def listening() -> re.Match[bytes] | None:
+            assert started.poll() is None, f"the browser did not start: {log.read_text()}"
+            return LISTENING.search(log.read_bytes())
+
+        found = until(listening, "the start of the browser", within_s=START_S_MAX)
+        assert found is not None
+        self._url = found[1].decode()
+
+
 @asynccontextmanager
-async def browser(directory: Path) -> AsyncIterator[Browser]:
-    """Give a browser that knows nothing yet and keeps its files in `directory`."""
-    process = await asyncio.create_subprocess_exec(
-        browser_program(),
-        *FLAGS,
-        f"--user-data-dir={directory}",
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stderr is not None
-        async with asyncio.timeout(START_S_MAX):
-            url = await _devtools_of(process.stderr)
-        async with (
-            asyncio.TaskGroup() as tasks,
-            aiohttp.ClientSession() as session,
-            session.ws_connect(url, max_msg_size=0) as socket,
-        ):
-            draining = tasks.create_task(_drain(process.stderr))
-            devtools = DevTools(socket)
-            reading = tasks.create_task(devtools.read())
-            yield Browser(devtools)
-            reading.cancel()
-            draining.cancel()
-    finally:
-        process.kill()
-        await process.wait()
+async def browser(url: str) -> AsyncIterator[Browser]:
+    """Give a browser that knows nothing yet: a new profile of the one at `url`.
+
+    A profile has its own cookies, storage, caches and windows. It is gone with the socket.
+    """
+    async with (
+        asyncio.TaskGroup() as tasks,
+        aiohttp.ClientSession() as session,
+        session.ws_connect(url, max_msg_size=0) as socket,
+    ):
+        devtools = DevTools(socket)
+        reading = tasks.create_task(devtools.read())
+        made = await devtools.ask("Target.createBrowserContext", disposeOnDetach=True)
+        profile: str = made["browserContextId"]
+        yield Browser(devtools, profile)
+        reading.cancel()
 
 
 @asynccontextmanager
 async def browser_page(directory: Path) -> AsyncIterator[Page]:
     """Give the only tab of a new browser."""
-    async with browser(directory) as opened:
-        yield await opened.page()
-
-
-async def _devtools_of(stderr: asyncio.StreamReader) -> str:
-    seen = b""
-    while line := await stderr.readline():
-        seen += line
-        if found := LISTENING.search(line):
-            return found[1].decode()
-    raise AssertionError(f"the browser did not start: {seen.decode()}")
-
-
-async def _drain(stderr: asyncio.StreamReader) -> None:
-    while await stderr.readline():
-        pass
+    process = BrowserProcess(directory)
+    try:
+        async with browser(await asyncio.to_thread(process.url)) as opened:
+            yield await opened.page()
+    finally:
+        process.stop()
