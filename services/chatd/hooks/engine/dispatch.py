@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatd.chats.domain.errors import HookFailed
-from chatd.content.domain.parts import HookContext
+from chatd.content.domain.parts import HookAddition, Notice
 from chatd.hooks.domain.answers import (
     Allowed,
     Asked,
@@ -96,23 +96,23 @@ class HookDispatcher:
         """
         return await self._dispatch(occurrence, self._until_s())
 
-    async def notify(self, occurrences: Sequence[Occurrence]) -> tuple[HookContext, ...]:
+    async def notify(self, occurrences: Sequence[Occurrence]) -> tuple[HookAddition, ...]:
         """Send several events, some at a time, all together within the time of one.
 
-        What hooks add for the model is returned in the order of the events.
+        What hooks add is returned in the order of the events.
 
         Raises:
             HookFailed: One that fails closed failed; the other events were sent.
         """
         until_s, few = self._until_s(), asyncio.Semaphore(CONCURRENT_MAX)
 
-        async def send(occurrence: Occurrence) -> tuple[HookContext, ...]:
+        async def send(occurrence: Occurrence) -> tuple[HookAddition, ...]:
             async with few:
-                return (await self._dispatch(occurrence, until_s)).context
+                return (await self._dispatch(occurrence, until_s)).added
 
         async with asyncio.TaskGroup() as group:
             sent = [group.create_task(captured(send(each))) for each in occurrences]
-        return tuple(context for task in sent for context in result_of(task.result()))
+        return tuple(addition for task in sent for addition in result_of(task.result()))
 
     def _until_s(self) -> float:
         return self._clock.monotonic() + EVENT_MS_MAX / 1000
@@ -159,6 +159,7 @@ class HookDispatcher:
             problem=self._clean(answered.problem)[:PROBLEM_CHARACTERS_MAX],
             duration_ms=round((self._clock.monotonic() - began_s) * 1000),
             created_at=self._clock.now(),
+            notice=_notice_of(answered.verdict),
         )
         series = self.durations.of(delivery.event.value, delivery.outcome.value)
         series.record(delivery.duration_ms / 1000)
@@ -191,6 +192,12 @@ class HookDispatcher:
         """Return data without secrets and the ends of long texts, and whether any is missing."""
         sent = sendable(data, self._clean)
         return sent, sent != data
+
+
+def _notice_of(verdict: Verdict | None) -> str:
+    """Return the notice of one hook's verdict; empty without one."""
+    added = () if verdict is None else verdict.added
+    return next((each.text for each in added if isinstance(each, Notice)), "")
 
 
 def _outcome_of(verdict: Verdict | None) -> HookOutcome:

@@ -16,7 +16,7 @@ from chatd.content.domain.parts import HookContext, Text, ToolCall
 from chatd.content.domain.prompts import PromptMessage, hook_context_text
 from chatd.content.domain.tool_servers import ServerReport
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.answers import CONTEXTS_BYTES_MAX, bounded_context
+from chatd.hooks.domain.answers import ADDITIONS_BYTES_MAX, bounded_additions
 from chatd.hooks.domain.hooks import HookEvent
 from chatd.models.domain.language_model import (
     Finished,
@@ -199,8 +199,8 @@ async def test_a_hostile_text_cannot_end_its_block() -> None:
 
 
 def test_all_that_hooks_add_at_one_place_is_bounded() -> None:
-    large = HookContext("stop", "policy", "x" * (CONTEXTS_BYTES_MAX // 2))
-    assert bounded_context([large] * 5) == (large, large)
+    large = HookContext("stop", "policy", "x" * (ADDITIONS_BYTES_MAX // 2))
+    assert bounded_additions([large] * 5) == (large, large)
 
 
 async def test_a_call_is_added_to_in_the_order_of_the_calls() -> None:
