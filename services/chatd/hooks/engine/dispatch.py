@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatd.chats.domain.errors import HookFailed
-from chatd.content.domain.parts import HookAddition, Notice
+from chatd.content.domain.parts import HookAddition, HookContext, Notice
 from chatd.hooks.domain.answers import (
     Allowed,
     Asked,
@@ -32,13 +32,15 @@ from chatd.hooks.domain.ports import (
 from chatd.hooks.engine.cached_hooks import CachedHooks
 from parley.clock import Clock
 from parley.tasks import captured, result_of
-from parley.telemetry import Durations
+from parley.telemetry import Durations, Histograms
 
 logger = logging.getLogger(__name__)
 
 PROBLEM_CHARACTERS_MAX = 500
 DURATION = "chatd_hook_delivery_duration_seconds"
 LABELS = ("event", "outcome")
+CONTEXT_BYTES = "chatd_hook_context_bytes"
+CONTEXT_BOUNDS = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
 #: How long all hooks of one event may take together.
 EVENT_MS_MAX = 10_000
 #: How many of several events are sent at the same time.
@@ -64,6 +66,7 @@ class HookDispatcher:
 
     Attributes:
         durations: How long deliveries took, by event and outcome.
+        contexts: Bytes of the texts that hooks add for models, by event.
     """
 
     def __init__(
@@ -82,6 +85,9 @@ class HookDispatcher:
         self._clean = clean
         self.durations = Durations(
             DURATION, "How long deliveries to hooks took, by event and outcome.", LABELS
+        )
+        self.contexts = Histograms(
+            CONTEXT_BYTES, "Bytes that hooks add for models.", ("event",), CONTEXT_BOUNDS
         )
 
     async def has_hooks(self, event: HookEvent, tool_name: str = "") -> bool:
@@ -163,6 +169,9 @@ class HookDispatcher:
         )
         series = self.durations.of(delivery.event.value, delivery.outcome.value)
         series.record(delivery.duration_ms / 1000)
+        for each in () if answered.verdict is None else answered.verdict.added:
+            if isinstance(each, HookContext):
+                self.contexts.of(delivery.event.value).record(len(each.text.encode()))
         try:
             await self._log.add(delivery)
         except Exception as error:  # The log must not decide; its hook may just be deleted.

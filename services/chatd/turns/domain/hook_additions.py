@@ -21,22 +21,16 @@ def addition_messages(added: Iterable[HookAddition]) -> tuple[NewMessage, ...]:
     return (*for_model, *notice_messages(kept))
 
 
-def notice_messages(
-    added: Iterable[HookAddition], *, is_compressed: bool = False
-) -> tuple[NewMessage, ...]:
+def notice_messages(added: Iterable[HookAddition]) -> tuple[NewMessage, ...]:
     """Return the message with the notices of hooks; none if they give none.
 
-    Args:
-        added: What hooks add.
-        is_compressed: Whether it belongs to a summary, after which the chat may rest.
+    Like the rows of a summary it is no part of the conversation, so that a chat which ends with a
+    notice still ends with its answer.
     """
     notices = tuple(each for each in bounded_additions(added) if isinstance(each, Notice))
     if not notices:
         return ()
-    message = NewMessage(
-        Role.SYSTEM, notices, visibility=Visibility.USER, is_compressed=is_compressed
-    )
-    return (message,)
+    return (NewMessage(Role.SYSTEM, notices, visibility=Visibility.USER, is_compressed=True),)
 
 
 def contexts_of(added: Iterable[HookAddition]) -> tuple[HookContext, ...]:

@@ -77,7 +77,7 @@ class Summariser:
         asked = self._request(request, action.shortenings, hints)
         session.metered(CallPurpose.COMPACTION, profile, answer, asked)
         limits = replace(self.limits, total_s=SUMMARY_S)
-        notices = notice_messages(hints, is_compressed=True)
+        notices = notice_messages(hints)
         stream = ModelStream(self.model, limits, self.clock, profile.provider)
         end: StepEnd | Answered = await stream.read(asked, answer, session.superseded)
         if isinstance(end, Answered):

@@ -88,7 +88,7 @@ class HookEvents:
     async def compacted(self, prepared: PreparedTurn, action: Compact) -> None:
         """Send that the history was summarised, and store the notices of hooks."""
         added = await self._compaction(HookEvent.POST_COMPACT, prepared, action)
-        await self._store(notice_messages(added, is_compressed=True))
+        await self._store(notice_messages(added))
 
     async def results(self, prepared: PreparedTurn) -> None:
         """Send the stored results of the calls of the last answer, and store what hooks add.
