@@ -112,7 +112,10 @@ def verdict_of(event: HookEvent, status: int, content: bytes, hook_name: str = "
         raise BadAnswer(f"it decides on {event} as only messages and calls are decided on")
     if rewrite is not None and decision != "allow":
         raise BadAnswer("it replaces the input of something that it does not allow")
-    added = (*_context(event, answer, hook_name), *_notice(event, answer, hook_name))
+    added: tuple[HookAddition, ...] = (
+        *_context(event, answer, hook_name),
+        *_notice(event, answer, hook_name),
+    )
     if decision == "deny":
         return Denied(_reason(reason), added)
     if decision == "ask":

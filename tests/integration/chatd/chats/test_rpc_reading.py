@@ -1,3 +1,4 @@
+import uuid
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chatd.chats.chat_people import BOB_ID, EVES_GROUP, Person, text
-from support.chatd.chats.served_chats import ServedChats
+from support.chatd.chats.served_chats import INSERT_CHILD, ServedChats
 
 
 async def walk(person: Person, **wanted: Any) -> list[list[str]]:
@@ -153,7 +154,9 @@ async def test_a_token_goes_on_only_in_its_own_list(served: ServedChats) -> None
 
 async def test_many_children_of_a_root_are_read_page_by_page(served: ServedChats) -> None:
     chat = await served.ann.create()
-    children = [await served.add_child(chat.id) for _ in range(CHILDREN_MAX + 2)]
+    children = [str(uuid.uuid5(uuid.UUID(chat.id), str(n))) for n in range(CHILDREN_MAX + 2)]
+    for child_id in children:
+        await served.pool.execute(INSERT_CHILD, child_id, chat.id, "waiting")
     first = (await served.ann.ask(api.GetChatRequest(chat_id=chat.id))).chat
     assert first.has_more_children
     asked = api.GetChatRequest(chat_id=chat.id, children_after=first.children[-1].id)

@@ -52,7 +52,9 @@ ADD_MESSAGE = """
 """
 FAIL = "UPDATE chat.chat_exec SET status = 'error', last_error = $2 WHERE chat_id = $1"
 CHANGE = "UPDATE chat.chat_exec SET changed_at = changed_at + interval '1 h' WHERE chat_id = $1"
-PUT_AWAY = "UPDATE chat.chat_exec SET archived = true WHERE chat_id = $1"
+PUT_AWAY = """
+    UPDATE chat.chat_exec SET status = 'waiting', archived = true WHERE chat_id = $1
+"""
 REST = "UPDATE chat.chat_exec SET status = 'waiting' WHERE chat_id = $1"
 
 

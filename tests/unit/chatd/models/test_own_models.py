@@ -120,7 +120,7 @@ async def test_a_model_of_agents_is_described_with_its_window_and_its_efforts() 
     described = {each.name: each for each in await models.described(ANN.id)}
     assert tuple(described) == await models.names(ANN.id)
     llama = described[known.reference_of("llama")]
-    assert (llama.display_name, llama.reasoning_efforts) == ("llama", ())
+    assert (llama.display_name, llama.reasoning_efforts) == ("Llama", ())
     limited = replace(
         known.models["opus"], context_limit_tokens=9000, max_effort=ReasoningEffort.LOW
     )
