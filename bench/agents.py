@@ -9,6 +9,9 @@ so that one clock tells when each request left; ratios are of figures of the sam
               reads the database
     spawn     from the request of an agent that starts another to the first request of that one,
               which is answered at once, against the start of a chat over HTTP
+    deltas    from the request of an agent that starts another to the first piece of text of that
+              one, as a client hears it that follows the parent, and the agent as soon as the
+              result of the call names it; `--spawns` times, against the first piece of a new chat
     parallel  ten agents that each take `--work-s` seconds of a model, against one chat that does
               the same in ten turns; a ratio of 10 would be all of it
     forks     fork and merge of a workspace of `--files` files, a tenth of them changed, against
@@ -25,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,13 +37,22 @@ from urllib.parse import quote
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from bench.chats import is_at_rest, stack_of
+from bench.chats import client_of, is_at_rest, percentiles_ms, stack_of
 from bench.machine import print_figures
 from bench.nodes import running
 from bench.workspaces import QUOTAS, Node, fork_of, local, merge, plain_ms, timed_ms, tree
 
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
+from parley.client import (
+    ChatOptions,
+    MessageCommitted,
+    Parley,
+    PartStreamed,
+    Role,
+    Text,
+    ToolResult,
+)
 from parley.clock import SystemClock
 from parley.testing.llm_mock import MockModels
 from support.stack.faulty_stack import FaultyStack
@@ -61,6 +73,9 @@ def calling(tool: str, arguments: Mapping[str, Any]) -> str:
 ASKING = calling("advisor", {"question": "Which way?"})
 LISTING = calling("list_agents", {})
 SPAWNING = calling("spawn_agent", {"prompt": "repeat after me: here"})
+#: Speaks for a second, so that a client that follows it at once hears it while it speaks.
+SPEAKING = "mock-speaking:deltas=40,delay=25ms"
+STARTING = calling("spawn_agent", {"prompt": "Speak.", "model": SPEAKING, "name": "speaker"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +178,63 @@ async def spawn(_options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+async def deltas(options: argparse.Namespace) -> dict[str, Any]:
+    agents_s, chats_s, clock = [], [], SystemClock()
+    async with bench(STARTING, SPEAKING) as found, client_of(found.stack) as client:
+        for _ in range(options.spawns):
+            began_s = clock.monotonic()
+            chat = await client.create_chat("Speak.", options=options_of(found, SPEAKING))
+            await first_text(client, chat.id)
+            chats_s.append(clock.monotonic() - began_s)
+            await found.stack.until(chat.id, is_at_rest)
+            found.provider.reset()
+            chat = await client.create_chat("Begin.", options=options_of(found, STARTING))
+            agent_id = await agent_of(client, chat.id)
+            await first_text(client, agent_id)
+            agents_s.append(clock.monotonic() - found.requested_at_s(STARTING)[0])
+            await found.stack.until(agent_id, is_at_rest)
+    return {
+        "spawns": options.spawns,
+        "spawn_to_first_delta_ms": percentiles_ms(agents_s),
+        "chat_to_first_delta_ms": percentiles_ms(chats_s),
+        "ratio_p50": round(statistics.median(agents_s) / statistics.median(chats_s), 2),
+    }
+
+
+def options_of(found: Bench, model: str) -> ChatOptions:
+    return ChatOptions(title="bench", model_id=found.models[model])
+
+
+async def agent_of(client: Parley, chat_id: str) -> str:
+    """Return the id of the agent that a chat starts, as soon as a result names it."""
+    async with aclosing(client.follow(chat_id)) as events:
+        async for event in events:
+            match event:
+                case PartStreamed(part=ToolResult() as result):
+                    results = [result]
+                case MessageCommitted(message=message):
+                    results = [part for part in message.content if isinstance(part, ToolResult)]
+                case _:
+                    continue
+            for result in results:
+                if agent_id := json.loads(result.result_json or "{}").get("agent_id"):
+                    return str(agent_id)
+    raise AssertionError("the chat was followed to its end and started no agent")
+
+
+async def first_text(client: Parley, chat_id: str) -> None:
+    """Wait for the first piece of text of a chat's answer."""
+    async with aclosing(client.follow(chat_id)) as events:
+        async for event in events:
+            match event:
+                case PartStreamed(role=Role.ASSISTANT, part=Text()):
+                    return
+                case MessageCommitted(message=message) if message.role is Role.ASSISTANT:
+                    return
+                case _:
+                    continue
+
+
 def of_agent(found: Bench) -> list[float]:
     """Return when the requests came whose first message is the task of the agent."""
     return [
@@ -232,6 +304,7 @@ async def forks(options: argparse.Namespace) -> dict[str, Any]:
 PARTS: Mapping[str, Callable[[argparse.Namespace], Awaitable[dict[str, Any]]]] = {
     "advisor": advisor,
     "spawn": spawn,
+    "deltas": deltas,
     "parallel": parallel,
     "forks": forks,
 }
@@ -247,6 +320,7 @@ def main() -> None:
     parser.add_argument("--work-s", type=float, default=2.0)
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--spawns", type=int, default=100)
     options = parser.parse_args()
     if unknown := set(options.parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")

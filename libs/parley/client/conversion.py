@@ -207,7 +207,7 @@ def part_of(part: message_pb2.Part) -> parts.Part | None:
         case "skill":
             return parts.Skill(part.skill.name, part.skill.description)
         case "notice":
-            return parts.Notice(part.notice.text)
+            return parts.Notice(part.notice.text, part.notice.hook_name, part.notice.event)
         case "fallback":
             given = part.fallback
             return parts.Fallback(given.failed_model_id, given.model_id, given.kind, given.text)

@@ -143,9 +143,11 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice of the installation to the reader; it is not sent to the model."""
+    """A notice of the installation or of a hook to the reader; it is not sent to the model."""
 
     text: str
+    hook_name: str = ""
+    event: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Telemetry of a process: traces, metrics, and logs from which secrets are redacted."""
 
-from parley.telemetry.durations import Durations, Series
+from parley.telemetry.durations import Durations, Histograms, Series
 from parley.telemetry.errors import (
     MetricsAddressInvalid,
     MetricsAddressTaken,
@@ -17,6 +17,7 @@ from parley.telemetry.telemetry import Telemetry, start
 
 __all__ = [
     "Durations",
+    "Histograms",
     "InMemoryTelemetry",
     "LogFormat",
     "LogLevel",

@@ -60,8 +60,9 @@ async def open_hooks(
         clock=process.clock,
         clean=process.telemetry.clean,
     )
-    process.telemetry.registry.register(dispatcher.durations)
-    stack.callback(process.telemetry.registry.unregister, dispatcher.durations)
+    for metric in (dispatcher.durations, dispatcher.contexts):
+        process.telemetry.registry.register(metric)
+        stack.callback(process.telemetry.registry.unregister, metric)
     ports = HookPorts(
         stored, log, dispatcher, guarded.check, lambda: new_secret(secrets.token_bytes)
     )

@@ -41,6 +41,7 @@ from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import ToolComponents, open_tools
 from chatd.turns.domain.ports import Approvals, Hooks, Setups
 from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.context_metrics import MeasuredCalls
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.open_calls import OpenCallWriter
@@ -161,7 +162,7 @@ async def open_worker(
             partials=chats.partials,
             spending=spend.spending,
             files=CachedFiles(PostgresFiles(resources.pool)),
-            calls=open_calls,
+            calls=_measured(resources, stack, open_calls),
             inherited=stored_calls,
             clock=process.clock,
             jitter=process.random.random,
@@ -206,6 +207,15 @@ def _turn_tools(
     files = NodeSkillFiles(resources.toolrunners, workspaces.locator)
     tracked = ChangeTrackingTools(offered.tools, diffs.files_changed)
     return NestedInstructionTools(tracked, files)
+
+
+def _measured(resources: Resources, stack: AsyncExitStack, calls: CallObserver) -> CallObserver:
+    """Return the observer of the calls of turns, which measures their prompts."""
+    measured, registry = MeasuredCalls(calls), resources.process.telemetry.registry
+    for metric in measured.metrics:
+        registry.register(metric)
+        stack.callback(registry.unregister, metric)
+    return measured
 
 
 def _workers(resources: Resources, stack: AsyncExitStack) -> PostgresWorkers:
@@ -330,7 +340,7 @@ def _agents(
         types=AgentTypes(
             files,
             ConfiguredDefaults(catalogue.configuration),
-            ConfiguredAgentModels(catalogue.configuration),
+            ConfiguredAgentModels(catalogue.configuration, catalogue.book),
         ),
     )
 

@@ -76,7 +76,10 @@ async def test_the_consumer_of_the_document_decides_on_a_turn(tmp_path: Path) ->
             ran = await asyncio.to_thread(stack.parley, "run", "--json", "write")
             assert ran.returncode == 0, ran.stderr
             assert "a hook refuses it: forbidden.txt is not to be touched" in ran.stdout
+            assert "A call about forbidden.txt was refused." in ran.stdout
             log = await asyncio.to_thread(stack.parley, "hook", "log", "policy", "--json")
+            shown = await asyncio.to_thread(stack.parley, "run", "write")
+            assert "! policy: A call about forbidden.txt was refused." in shown.stderr
         finally:
             process.terminate()
             await process.wait()

@@ -25,6 +25,7 @@ LOG_COLUMNS = (
     "duration_ms",
     "attempts",
     "problem",
+    "notice",
     "chat_id",
 )
 EVENTS = (

@@ -49,7 +49,7 @@ def show(chat_id: str, as_json: bool) -> None:
         root = api.call("GET", chat_path(str(asked["root_chat_id"])), needs="id")
     rows = [
         (depth, {**chat, "own_cost_micros": _own_cost_micros(api, str(chat["id"]))})
-        for depth, chat in below(str(asked["id"]), root.get("children") or ())
+        for depth, chat in below(str(asked["id"]), children_of(api, root))
     ]
     if as_json:
         items = [chat for _, chat in rows]
@@ -57,6 +57,16 @@ def show(chat_id: str, as_json: bool) -> None:
         return
     table = [row_of(depth, chat) for depth, chat in rows]
     click.echo(text_table(COLUMNS, table), nl=False)
+
+
+def children_of(api: Api, root: Any) -> list[Any]:
+    """Return all chats below a root, of which an answer has some."""
+    children = list(root.get("children") or ())
+    while root.get("has_more_children"):
+        path = f"{chat_path(str(root['id']))}?children_after={children[-1]['id']}"
+        root = api.call("GET", path, needs="id")
+        children += root.get("children") or ()
+    return children
 
 
 @agents.command()

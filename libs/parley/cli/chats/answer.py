@@ -30,6 +30,8 @@ CUT: Mapping[str, str] = {
 
 
 FALLBACK = "fallback_model_id"
+#: Roles of the messages that are always shown; those of the system have notices.
+ROLES = ("assistant", "tool", "system")
 
 
 class Ending(StrEnum):
@@ -109,12 +111,13 @@ class Answer:
 
     def _take_message(self, message: dict[str, Any]) -> list[Shown]:
         key = str(message.get("id"))
-        roles = ("assistant", "tool", "user") if self.shows_users else ("assistant", "tool")
+        roles = (*ROLES, "user") if self.shows_users else ROLES
         if message.get("role") not in roles or key in self._messages:
             return []
         self._messages.add(key)
         if message.get("role") == "user":
-            return [*self._end_line(), *(Note(f"> {line}") for line in _said(message))]
+            said = [*(f"> {line}" for line in _said(message)), *notice_lines(message)]
+            return [*self._end_line(), *map(Note, said)]
         parts = [part for part in message.get("content", ()) if isinstance(part, dict)]
         whole = "".join(part.get("text", "") for part in parts if part.get("type") == "text")
         shown: list[Shown] = []
@@ -127,10 +130,8 @@ class Answer:
             shown += self._end_line()
         for part in parts:
             shown += self._take_tool(part, is_committed=True)
-        notices = [str(part.get("text", "")) for part in parts if part.get("type") == "notice"]
-        if notices:
-            lines = [line for text in notices for line in text.splitlines()]
-            shown += [*self._end_line(), *(Note(f"! {line}") for line in lines)]
+        if notices := notice_lines(message):
+            shown += [*self._end_line(), *map(Note, notices)]
         if (cut := cut_words(message)) is not None:
             shown += [*self._end_line(), Note(cut)]
         return shown
@@ -163,6 +164,16 @@ class Answer:
         return self._write("\n") if self._is_mid_line else []
 
 
+def notice_lines(message: Mapping[str, Any]) -> list[str]:
+    """Return the lines that show the notices of a message, each with the hook that gave it."""
+    lines: list[str] = []
+    for part in message.get("content", ()):
+        if isinstance(part, dict) and part.get("type") == "notice":
+            hook = f"{part['hook_name']}: " if part.get("hook_name") else ""
+            lines += [f"! {hook}{line}" for line in str(part.get("text", "")).splitlines()]
+    return lines
+
+
 def cut_words(message: Mapping[str, Any]) -> str | None:
     """Return why an answer is incomplete, None if it is complete or the reason is unknown."""
     return CUT.get(str(message.get("finish_reason")))
@@ -175,7 +186,8 @@ def _words(payload: dict[str, Any]) -> str:
 
 def _said(message: dict[str, Any]) -> list[str]:
     parts = [part for part in message.get("content", ()) if isinstance(part, dict)]
-    return "".join(part.get("text", "") for part in parts).splitlines()
+    said = (part.get("text", "") for part in parts if part.get("type") != "notice")
+    return "".join(said).splitlines()
 
 
 def _brief(arguments: Any) -> str:

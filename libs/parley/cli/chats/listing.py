@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from parley.cli.api.client import Api
-from parley.cli.chats.answer import cut_words
+from parley.cli.chats.answer import cut_words, notice_lines
 from parley.cli.terminal_text import sanitized
 
 CHATS = "/api/v1/chats"
@@ -89,7 +89,9 @@ def _part_lines(part: Mapping[str, Any]) -> Iterator[str]:
     match part.get("type"):
         case "fallback":
             yield f"! {part.get('model_id')} answers: {part.get('text')}"
-        case "text" | "notice":
+        case "notice":
+            yield from notice_lines({"content": [part]})
+        case "text":
             yield from str(part.get("text", "")).splitlines()
         case "reasoning":
             for line in str(part.get("text", "")).splitlines():

@@ -22,7 +22,7 @@ from chatd.chats.domain.writes import (
     Write,
 )
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import HookContext, Part, Text, ToolOutcome, ToolResult
+from chatd.content.domain.parts import HookContext, Notice, Part, Text, ToolOutcome, ToolResult
 from chatd.content.domain.prompts import hook_context_text
 from chatd.content.domain.tools import InputAction, InputAnswer, PendingKind
 from chatd.primitives.domain.ids import ExecutionId, WorkerId
@@ -66,7 +66,7 @@ def next_to_expire(state: ChatState) -> ExecutionId | None:
 
 def free_text_answer(state: ChatState, content: tuple[Part, ...]) -> PendingCall | None:
     """Return the action that a plain message answers; None if it answers none."""
-    if not all(isinstance(part, Text | HookContext) for part in content):
+    if not all(isinstance(part, Text | HookContext | Notice) for part in content):
         return None
     return next((call for call in state.pending if call.is_asked and call.kind in FREE_TEXT), None)
 
@@ -81,7 +81,12 @@ def answered_by_message(
     contexts = [
         hook_context_text(part) for part in message.content if isinstance(part, HookContext)
     ]
-    added = {"hook_context": contexts} if contexts else {}
+    notices = [part.text for part in message.content if isinstance(part, Notice)]
+    added = {
+        name: texts
+        for name, texts in (("hook_context", contexts), ("hook_notice", notices))
+        if texts
+    }
     result = ToolResult(
         call.tool_call_id,
         call.tool_name,

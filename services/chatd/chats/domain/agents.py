@@ -88,6 +88,14 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentPage:
+    """Some children of a chat, and how many it has; without children it is not counted."""
+
+    agents: tuple[Agent, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentWait:
     """A call that waits for agents; if that is over, its chat can go on."""
 

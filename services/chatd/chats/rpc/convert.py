@@ -336,8 +336,9 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
         case parts.Skill(name, description):
             skill = message_pb2.SkillPart(name=name, description=description)
             return message_pb2.Part(skill=skill)
-        case parts.Notice(text):
-            return message_pb2.Part(notice=message_pb2.NoticePart(text=text))
+        case parts.Notice(text, hook_name, event):
+            notice = message_pb2.NoticePart(text=text, hook_name=hook_name, event=event)
+            return message_pb2.Part(notice=notice)
         case parts.Fallback(failed_model_id, model_id, kind, text):
             fallback = message_pb2.FallbackPart(
                 failed_model_id=failed_model_id, model_id=model_id, kind=kind, text=text

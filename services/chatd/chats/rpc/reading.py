@@ -38,11 +38,12 @@ class ReadMethods(ChatMethods):
         chat_id = fields.chat_id_of(request.chat_id)
         reader = await caller_as_reader(self._groups)
         chat = await self._read(chat_id, reader)
-        children: tuple[ChatView, ...] = ()
-        if chat.parent_chat_id is None:
-            children = await self._stores.reading.children(chat_id, reader)
         answer = api.GetChatResponse(chat=chat_to_proto(chat))
-        answer.chat.children.extend(chat_to_proto(child) for child in children)
+        if chat.parent_chat_id is None:
+            after = fields.optional_uuid(request.children_after, "children_after")
+            children, has_more = await self._stores.reading.children(chat_id, reader, after)
+            answer.chat.children.extend(chat_to_proto(child) for child in children)
+            answer.chat.has_more_children = has_more
         return answer
 
     async def ListChats(

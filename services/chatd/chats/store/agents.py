@@ -9,6 +9,7 @@ from chatd.chats.agent_ids import agent_id_of
 from chatd.chats.domain.agents import (
     Agent,
     AgentLimits,
+    AgentPage,
     AgentsRefused,
     AgentWait,
     SpawnRequest,
@@ -47,11 +48,10 @@ SELECT_TREE = """
         EXISTS (SELECT 1 FROM chat.chats WHERE id = $2) AS is_known
 """
 
-# The children of a chat with their last answer and their cost, in the order of their start. A child
-# that rests behind a message or a result without an answer was interrupted.
-# May run: process.
-SELECT_CHILDREN = """
-    SELECT c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, c.orders::text AS orders,
+# Children with their last answer and their cost. A child that rests behind a message or a result
+# without an answer was interrupted.
+CHILD_COLUMNS = """
+    c.id, c.title, c.mode, c.workspace_id = c.id AS is_forked, c.orders::text AS orders,
         e.status, e.queue_length, e.history_version,
         e.last_error::text AS last_error, c.model_id, c.reasoning_effort,
         answer.content::text AS answer, answer.finish_reason, coalesce((
@@ -60,13 +60,35 @@ SELECT_CHILDREN = """
             ORDER BY m.id DESC LIMIT 1), false) AS is_unanswered,
         (SELECT coalesce(sum(u.cost_micros), 0)::bigint FROM chat.usage u
             WHERE u.chat_id = c.id) AS cost_micros
-    FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+"""
+CHILD_ANSWERS = """
     LEFT JOIN LATERAL (
         SELECT m.content, m.finish_reason FROM chat.chat_messages m
         WHERE m.chat_id = c.id AND m.role = 'assistant' AND NOT m.is_deleted
             AND NOT m.is_compressed
         ORDER BY m.id DESC LIMIT 1) AS answer ON true
+"""
+
+# The children of a chat, in the order of their start.
+# May run: process.
+SELECT_CHILDREN = f"""
+    SELECT {CHILD_COLUMNS} FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+    {CHILD_ANSWERS}
     WHERE c.root_chat_id = $1 AND c.parent_chat_id = $2 ORDER BY c.created_at, c.id
+"""
+
+# Some children of a chat, those that changed last first; without those that were put away.
+# May run: process.
+SELECT_CHILDREN_PAGE = f"""
+    WITH listed AS (
+        SELECT child.id, moved.changed_at, count(*) OVER () AS total
+        FROM chat.chats child JOIN chat.chat_exec moved ON moved.chat_id = child.id
+        WHERE child.root_chat_id = $1 AND child.parent_chat_id = $2 AND NOT moved.archived
+        ORDER BY moved.changed_at DESC, child.id LIMIT $3 OFFSET $4)
+    SELECT listed.total, {CHILD_COLUMNS} FROM listed JOIN chat.chats c ON c.id = listed.id
+    JOIN chat.chat_exec e ON e.chat_id = c.id
+    {CHILD_ANSWERS}
+    ORDER BY listed.changed_at DESC, listed.id
 """
 
 # Calls of a chat that started agents, from a message on; also those of deleted messages.
@@ -166,6 +188,13 @@ class Agents:
         """Return the children of a chat, in the order of their start."""
         rows = await self._pool.fetch(SELECT_CHILDREN, root_chat_id, chat_id)
         return tuple(map(_agent_of, rows))
+
+    async def page(
+        self, root_chat_id: ChatId, chat_id: ChatId, length: int, offset: int
+    ) -> AgentPage:
+        """Return some children of a chat, those that changed last first."""
+        rows = await self._pool.fetch(SELECT_CHILDREN_PAGE, root_chat_id, chat_id, length, offset)
+        return AgentPage(tuple(map(_agent_of, rows)), rows[0]["total"] if rows else 0)
 
     async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
         """Return all chats below a chat, the nearest first."""

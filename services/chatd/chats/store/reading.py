@@ -18,6 +18,7 @@ from chatd.primitives.domain.requests import Reader
 from parley.postgres import Pool
 
 EXPORT_PAGE_LENGTH = 200
+CHILDREN_MAX = 200
 PROMPT_CHARACTERS_MAX = 8000
 #: The newest messages with results in which the to-do list of a chat is looked for.
 TODO_MESSAGES_MAX = 500
@@ -28,11 +29,16 @@ SELECT_VIEW = f"""
     SELECT {VIEW_COLUMNS}, {ASKING} AS asking FROM {CHATS} WHERE c.id = $1 AND {READABLE}
 """
 
-# The children of a root, for a reader, in the order they were spawned.
+# The next children of a root, for a reader, in the order they were spawned: a parent comes before
+# those that it spawned.
 # May run: reader.
 SELECT_CHILDREN = f"""
     SELECT {VIEW_COLUMNS} FROM {CHATS}
-    WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE} ORDER BY c.created_at, c.id
+    WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE}
+        AND ($4::uuid IS NULL OR (c.created_at, c.id) > (
+            SELECT known.created_at, known.id FROM chat.chats known
+            WHERE known.id = $4 AND known.root_chat_id = $1))
+    ORDER BY c.created_at, c.id LIMIT $5
 """
 
 # Messages that users see, between two ids.
@@ -183,10 +189,14 @@ class Reading:
         view = view_of(row)
         return replace(view, asking=asking_of(view.state, row["asking"]))
 
-    async def children(self, chat_id: ChatId, reader: Reader) -> tuple[ChatView, ...]:
-        """Return the children of a root, in the order they were spawned."""
-        rows = await self._pool.fetch(SELECT_CHILDREN, chat_id, reader.id, reader.group_ids)
-        return tuple(map(view_of, rows))
+    async def children(
+        self, chat_id: ChatId, reader: Reader, after: str = ""
+    ) -> tuple[tuple[ChatView, ...], bool]:
+        """Return the next children of a root as they were spawned, and whether there are more."""
+        rows = await self._pool.fetch(
+            SELECT_CHILDREN, chat_id, reader.id, reader.group_ids, after or None, CHILDREN_MAX + 1
+        )
+        return tuple(map(view_of, rows[:CHILDREN_MAX])), len(rows) > CHILDREN_MAX
 
     async def page(self, chat_id: ChatId, reader: Reader, bounds: Bounds) -> Page:
         """Return a page of the history.

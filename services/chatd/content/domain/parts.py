@@ -98,10 +98,12 @@ class Skill(msgspec.Struct, frozen=True, tag="skill", omit_defaults=True):
     directory: str = ""
 
 
-class Notice(msgspec.Struct, frozen=True, tag="notice"):
+class Notice(msgspec.Struct, frozen=True, tag="notice", omit_defaults=True):
     """A notice of the installation to the reader; it is not sent to the model."""
 
     text: str
+    hook_name: str = ""  # The hook that gave it; empty for one of the installation itself.
+    event: str = ""  # The event that the hook answered.
 
 
 class Fallback(msgspec.Struct, frozen=True, tag="fallback"):
@@ -159,3 +161,5 @@ Part = (
     | HookContext
 )
 StreamedPart = Part | ToolResultDelta
+#: What the answer of a hook adds to a chat: something for the model, or a notice for people.
+HookAddition = HookContext | Notice

@@ -17,6 +17,7 @@ _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*cod
 FIND_TOOLS: Final = "find_tools"
 APPLY_CHILD_CHANGES: Final = "apply_child_changes"
 LIST_AGENTS: Final = "list_agents"
+LIST_SUBAGENT_MODELS: Final = "list_subagent_models"
 SPAWN_AGENT: Final = "spawn_agent"
 WAIT_AGENTS: Final = "wait_agents"
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
@@ -34,6 +35,7 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "interrupt_agent",
         LIST_AGENTS,
         "list_files",
+        LIST_SUBAGENT_MODELS,
         "list_templates",
         "message_agent",
         "monitor_process",

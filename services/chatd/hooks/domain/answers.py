@@ -5,16 +5,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from chatd.content.domain.parts import HookContext
+from chatd.content.domain.parts import HookAddition, HookContext, Notice
+from chatd.content.domain.sanitizing import sanitized
 from chatd.hooks.domain.hooks import INPUTS, HookEvent
 
 REASON_CHARACTERS_MAX = 1000
 #: How deep an answer is nested at most, far below the limit of recursion.
 ANSWER_DEPTH_MAX = 200
 CONTEXT_BYTES_MAX = 16 * 1024
+NOTICE_CHARACTERS_MAX = 2000
 #: Of all that hooks add at one place; the rest is left out.
-CONTEXTS_BYTES_MAX = 64 * 1024
-KEYS = frozenset({"decision", "reason", "rewrite", "context"})
+ADDITIONS_BYTES_MAX = 64 * 1024
+KEYS = frozenset({"decision", "reason", "rewrite", "context", "notice"})
 #: Events after which no model reads what a hook adds.
 UNREAD = frozenset({HookEvent.POST_COMPACT})
 
@@ -25,11 +27,11 @@ class Allowed:
 
     Attributes:
         rewrite: What replaces its input: arguments of a call or the text of a message, as JSON.
-        context: What hooks add for the model.
+        added: What hooks add for the model, and their notices for people.
     """
 
     rewrite: object | None = None
-    context: tuple[HookContext, ...] = ()
+    added: tuple[HookAddition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Denied:
     """The operation is refused."""
 
     reason: str
-    context: tuple[HookContext, ...] = ()
+    added: tuple[HookAddition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Asked:
 
     reason: str
     rewrite: object | None = None
-    context: tuple[HookContext, ...] = ()
+    added: tuple[HookAddition, ...] = ()
 
 
 Verdict = Allowed | Denied | Asked
@@ -59,36 +61,36 @@ class BadAnswer(Exception):
 def merged(so_far: Verdict, following: Verdict) -> Verdict:
     """Return what two hooks decide together: the strictest decision, and the last rewrite.
 
-    What both add for the model is kept.
+    What both add is kept.
     """
-    context = (*so_far.context, *following.context)
+    added = (*so_far.added, *following.added)
     match (so_far, following):
         case (Denied(), _):
-            return replace(so_far, context=context)
+            return replace(so_far, added=added)
         case (_, Denied()):
-            return replace(following, context=context)
+            return replace(following, added=added)
         case (Asked() | Allowed() as first, Asked() | Allowed() as second):
             rewrite = first.rewrite if second.rewrite is None else second.rewrite
             asking = first if isinstance(first, Asked) else second
-            return replace(asking, rewrite=rewrite, context=context)
+            return replace(asking, rewrite=rewrite, added=added)
         case _:
             assert_never(so_far)
 
 
-def bounded_context(contexts: Iterable[HookContext]) -> tuple[HookContext, ...]:
+def bounded_additions(added: Iterable[HookAddition]) -> tuple[HookAddition, ...]:
     """Return what hooks add at one place, up to the first text beyond the size limit."""
-    left_bytes = CONTEXTS_BYTES_MAX
-    kept: list[HookContext] = []
-    for context in contexts:
-        left_bytes -= len(context.text.encode())
+    left_bytes = ADDITIONS_BYTES_MAX
+    kept: list[HookAddition] = []
+    for addition in added:
+        left_bytes -= len(addition.text.encode())
         if left_bytes < 0:
             break
-        kept.append(context)
+        kept.append(addition)
     return tuple(kept)
 
 
 def verdict_of(event: HookEvent, status: int, content: bytes, hook_name: str = "") -> Verdict:
-    """Return what an answer decides, and what it adds for the model in the name of its hook.
+    """Return what an answer decides, and what it adds in the name of its hook.
 
     Raises:
         BadAnswer: It is no answer to this event.
@@ -110,14 +112,17 @@ def verdict_of(event: HookEvent, status: int, content: bytes, hook_name: str = "
         raise BadAnswer(f"it decides on {event} as only messages and calls are decided on")
     if rewrite is not None and decision != "allow":
         raise BadAnswer("it replaces the input of something that it does not allow")
-    context = _context(event, answer, hook_name)
+    added: tuple[HookAddition, ...] = (
+        *_context(event, answer, hook_name),
+        *_notice(event, answer, hook_name),
+    )
     if decision == "deny":
-        return Denied(_reason(reason), context)
+        return Denied(_reason(reason), added)
     if decision == "ask":
         if event is not HookEvent.PRE_TOOL_USE:
             raise BadAnswer("it asks a person, which only calls of tools can wait for")
-        return Asked(_reason(reason), context=context)
-    return Allowed(None if rewrite is None else _input(event, rewrite), context)
+        return Asked(_reason(reason), added=added)
+    return Allowed(None if rewrite is None else _input(event, rewrite), added)
 
 
 def _context(
@@ -141,6 +146,25 @@ def _context(
     if event in UNREAD or is_over or is_refused:
         raise BadAnswer(f"its context to {event} would be read by no model")
     return (HookContext(event.value, hook_name, added),)
+
+
+def _notice(event: HookEvent, answer: dict[str, object], hook_name: str) -> tuple[Notice, ...]:
+    """Return the notice for people in an answer, without characters that are not seen.
+
+    Raises:
+        BadAnswer: It is no text or too long, or would be shown to no person.
+    """
+    given = answer.get("notice", "")
+    if not isinstance(given, str):
+        raise BadAnswer("its notice is no text")
+    if len(given) > NOTICE_CHARACTERS_MAX:
+        raise BadAnswer(f"its notice has more than {NOTICE_CHARACTERS_MAX} characters")
+    text = sanitized(given)
+    if not text:
+        return ()
+    if event is HookEvent.USER_PROMPT_SUBMIT and answer.get("decision") == "deny":
+        raise BadAnswer("its notice to a message that it refuses has no place; give it as reason")
+    return (Notice(text, hook_name, event.value),)
 
 
 def _input(event: HookEvent, rewrite: object) -> object:

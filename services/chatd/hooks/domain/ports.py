@@ -27,6 +27,7 @@ class Delivery:
         http_status: The status of the answer; 0 without one.
         problem: Why it failed; empty if it did not.
         attempts: How often it was delivered, also by earlier owners of the chat.
+        notice: The notice for people in the answer; empty for none.
     """
 
     hook_id: str
@@ -40,6 +41,7 @@ class Delivery:
     duration_ms: int
     attempts: int = 1
     created_at: datetime | None = None
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from chatd.chats.domain.errors import HookDenied, HookFailed
 from chatd.content.domain.arguments import parsed
-from chatd.content.domain.parts import FileReference, HookContext, Part, Text, ToolCall
+from chatd.content.domain.parts import FileReference, HookAddition, Part, Text, ToolCall
 from chatd.content.domain.prompts import reference_text
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.answers import Allowed, Denied, Verdict, bounded_context
+from chatd.hooks.domain.answers import Allowed, Denied, Verdict, bounded_additions
 from chatd.hooks.domain.hooks import HookEvent, HookNotice, Occurrence
 from chatd.hooks.engine.dispatch import HookDispatcher
 from chatd.primitives.domain.ids import ChatId, Owner
@@ -34,7 +34,7 @@ class ChatHooks:
         """Return the content with which a message of a user is accepted.
 
         A text that replaces the prompt replaces all parts which the prompt is made of. What hooks
-        add for the model is at the end.
+        add is at the end.
 
         Raises:
             HookDenied: A hook refuses it.
@@ -55,7 +55,7 @@ class ChatHooks:
                 content = (Text(text), *(part for part in content if _text_of(part) is None))
             case _:
                 pass
-        return (*content, *bounded_context(verdict.context))
+        return (*content, *bounded_additions(verdict.added))
 
     async def judge(
         self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]
@@ -89,24 +89,23 @@ class ChatHooks:
             for occurrence, task in zip(occurrences, asked, strict=True)
         }
 
-    async def stop(self, context: TurnContext, notice: HookNotice) -> Denied | None:
-        """Send that a turn ends; return why it is not to end yet, None if it may.
+    async def stop(self, context: TurnContext, notice: HookNotice) -> Verdict:
+        """Send that a turn ends; return what hooks decide on that.
 
         Raises:
             HookFailed: One that fails closed failed.
         """
         if not await self._dispatcher.has_hooks(notice.event):
-            return None
+            return Allowed()
         occurrence = _of_turn(context, notice.event, notice.key, notice.data, "")
-        verdict = await self._dispatcher.dispatch(occurrence)
-        return verdict if isinstance(verdict, Denied) else None
+        return await self._dispatcher.dispatch(occurrence)
 
     async def notify(
         self, context: TurnContext, notices: Sequence[HookNotice]
-    ) -> tuple[HookContext, ...]:
+    ) -> tuple[HookAddition, ...]:
         """Send events that hooks do not decide on, together within the time of one.
 
-        What hooks add for the model is returned.
+        What hooks add is returned.
 
         Raises:
             HookFailed: One that fails closed failed; the other events were sent.

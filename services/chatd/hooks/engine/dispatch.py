@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatd.chats.domain.errors import HookFailed
-from chatd.content.domain.parts import HookContext
+from chatd.content.domain.parts import HookAddition, HookContext, Notice
 from chatd.hooks.domain.answers import (
     Allowed,
     Asked,
@@ -32,13 +32,15 @@ from chatd.hooks.domain.ports import (
 from chatd.hooks.engine.cached_hooks import CachedHooks
 from parley.clock import Clock
 from parley.tasks import captured, result_of
-from parley.telemetry import Durations
+from parley.telemetry import Durations, Histograms
 
 logger = logging.getLogger(__name__)
 
 PROBLEM_CHARACTERS_MAX = 500
 DURATION = "chatd_hook_delivery_duration_seconds"
 LABELS = ("event", "outcome")
+CONTEXT_BYTES = "chatd_hook_context_bytes"
+CONTEXT_BOUNDS = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
 #: How long all hooks of one event may take together.
 EVENT_MS_MAX = 10_000
 #: How many of several events are sent at the same time.
@@ -64,6 +66,7 @@ class HookDispatcher:
 
     Attributes:
         durations: How long deliveries took, by event and outcome.
+        contexts: Bytes of the texts that hooks add for models, by event.
     """
 
     def __init__(
@@ -83,6 +86,9 @@ class HookDispatcher:
         self.durations = Durations(
             DURATION, "How long deliveries to hooks took, by event and outcome.", LABELS
         )
+        self.contexts = Histograms(
+            CONTEXT_BYTES, "Bytes that hooks add for models.", ("event",), CONTEXT_BOUNDS
+        )
 
     async def has_hooks(self, event: HookEvent, tool_name: str = "") -> bool:
         """Return whether an event has hooks, without a query unless they just changed."""
@@ -96,23 +102,23 @@ class HookDispatcher:
         """
         return await self._dispatch(occurrence, self._until_s())
 
-    async def notify(self, occurrences: Sequence[Occurrence]) -> tuple[HookContext, ...]:
+    async def notify(self, occurrences: Sequence[Occurrence]) -> tuple[HookAddition, ...]:
         """Send several events, some at a time, all together within the time of one.
 
-        What hooks add for the model is returned in the order of the events.
+        What hooks add is returned in the order of the events.
 
         Raises:
             HookFailed: One that fails closed failed; the other events were sent.
         """
         until_s, few = self._until_s(), asyncio.Semaphore(CONCURRENT_MAX)
 
-        async def send(occurrence: Occurrence) -> tuple[HookContext, ...]:
+        async def send(occurrence: Occurrence) -> tuple[HookAddition, ...]:
             async with few:
-                return (await self._dispatch(occurrence, until_s)).context
+                return (await self._dispatch(occurrence, until_s)).added
 
         async with asyncio.TaskGroup() as group:
             sent = [group.create_task(captured(send(each))) for each in occurrences]
-        return tuple(context for task in sent for context in result_of(task.result()))
+        return tuple(addition for task in sent for addition in result_of(task.result()))
 
     def _until_s(self) -> float:
         return self._clock.monotonic() + EVENT_MS_MAX / 1000
@@ -159,9 +165,13 @@ class HookDispatcher:
             problem=self._clean(answered.problem)[:PROBLEM_CHARACTERS_MAX],
             duration_ms=round((self._clock.monotonic() - began_s) * 1000),
             created_at=self._clock.now(),
+            notice=_notice_of(answered.verdict),
         )
         series = self.durations.of(delivery.event.value, delivery.outcome.value)
         series.record(delivery.duration_ms / 1000)
+        for each in () if answered.verdict is None else answered.verdict.added:
+            if isinstance(each, HookContext):
+                self.contexts.of(delivery.event.value).record(len(each.text.encode()))
         try:
             await self._log.add(delivery)
         except Exception as error:  # The log must not decide; its hook may just be deleted.
@@ -191,6 +201,12 @@ class HookDispatcher:
         """Return data without secrets and the ends of long texts, and whether any is missing."""
         sent = sendable(data, self._clean)
         return sent, sent != data
+
+
+def _notice_of(verdict: Verdict | None) -> str:
+    """Return the notice of one hook's verdict; empty without one."""
+    added = () if verdict is None else verdict.added
+    return next((each.text for each in added if isinstance(each, Notice)), "")
 
 
 def _outcome_of(verdict: Verdict | None) -> HookOutcome:

@@ -78,6 +78,7 @@ def delivery_to_proto(delivery: Delivery) -> hook_pb2.HookDelivery:
         problem=delivery.problem,
         duration_ms=delivery.duration_ms,
         attempts=delivery.attempts,
+        notice=delivery.notice,
     )
     if delivery.created_at is not None:
         shown.created_at.FromDatetime(delivery.created_at)

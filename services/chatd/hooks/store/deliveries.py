@@ -24,19 +24,20 @@ INSERT_DELIVERY = """
             AND d.dispatch_id <> $2
     )
     INSERT INTO chat.hook_deliveries (hook_id, dispatch_id, chat_id, event, tool_name, outcome,
-        http_status, problem, duration_ms, attempts, created_at)
-    SELECT h.id, $2, $3, $4, $5, $6, $7, $8, $9, 1, clock_timestamp()
+        http_status, problem, duration_ms, attempts, created_at, notice)
+    SELECT h.id, $2, $3, $4, $5, $6, $7, $8, $9, 1, clock_timestamp(), $11
     FROM chat.hooks h WHERE h.id = $1
     ON CONFLICT (hook_id, dispatch_id) DO UPDATE
         SET outcome = excluded.outcome, http_status = excluded.http_status,
             problem = excluded.problem, duration_ms = excluded.duration_ms,
-            attempts = hook_deliveries.attempts + 1, created_at = excluded.created_at
+            attempts = hook_deliveries.attempts + 1, created_at = excluded.created_at,
+            notice = excluded.notice
 """
 
 # May run: administrator.
 SELECT_DELIVERIES = """
     SELECT hook_id, dispatch_id, chat_id, event, tool_name, outcome, http_status, problem,
-        duration_ms, attempts, created_at
+        duration_ms, attempts, created_at, notice
     FROM chat.hook_deliveries WHERE hook_id = $1
     ORDER BY created_at DESC, dispatch_id LIMIT $2
 """
@@ -62,6 +63,7 @@ class PostgresDeliveries:
             delivery.problem,
             delivery.duration_ms,
             DELIVERIES_MAX,
+            delivery.notice,
         )
 
     async def deliveries(self, hook_id: str, length: int) -> tuple[Delivery, ...]:
@@ -83,4 +85,5 @@ def _delivery_of(row: asyncpg.Record) -> Delivery:
         duration_ms=row["duration_ms"],
         attempts=row["attempts"],
         created_at=row["created_at"],
+        notice=row["notice"],
     )

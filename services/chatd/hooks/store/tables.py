@@ -53,7 +53,8 @@ hooks = Table(
     CheckConstraint("timeout_ms BETWEEN 100 AND 5000", name=Constraint.HOOKS_TIMEOUT_BOUNDED),
 )
 
-# Without a foreign key to chats: the log of a hook outlives them, and has nothing of their content.
+# Without a foreign key to chats: the log of a hook outlives them, and has nothing of their
+# content beside what the hook itself says about it.
 hook_deliveries = Table(
     "hook_deliveries",
     metadata,
@@ -68,6 +69,7 @@ hook_deliveries = Table(
     count_column("duration_ms"),
     count_column("attempts"),
     time_column("created_at"),
+    text_column("notice"),
     PrimaryKeyConstraint("hook_id", "dispatch_id", name=Constraint.HOOK_DELIVERIES_PKEY),
     ForeignKeyConstraint(
         ["hook_id"],

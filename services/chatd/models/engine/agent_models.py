@@ -3,8 +3,10 @@
 import logging
 from typing import Protocol
 
+from chatd.models.domain.agent_model import AgentModel, agent_model
 from chatd.models.domain.catalogue import Model
 from chatd.models.domain.own_model_choice import agent_choice, offered_models
+from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import Snapshot, UserConfig
 from chatd.primitives.domain.ids import OwnerId
@@ -27,8 +29,9 @@ class Configuration(Protocol):
 class ConfiguredAgentModels:
     """Returns the models that agents may have, and the one that was chosen for them."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, book: PriceBook) -> None:
         self._configuration = configuration
+        self._book = book
 
     async def of_agents(self, owner_id: OwnerId, *, is_explorer: bool) -> ModelChoice:
         """Return the model of a new agent of an owner; empty for that of its parent."""
@@ -53,6 +56,12 @@ class ConfiguredAgentModels:
         """Return the names of the models that agents of an owner may have."""
         catalogue = (await self._configuration.current()).catalogue
         return tuple(catalogue.reference_of(each.id) for each in await self._offered(owner_id))
+
+    async def described(self, owner_id: OwnerId) -> tuple[AgentModel, ...]:
+        """Return the models that agents of an owner may have, with what they can."""
+        catalogue = (await self._configuration.current()).catalogue
+        offered = await self._offered(owner_id)
+        return tuple(agent_model(each, catalogue, self._book) for each in offered)
 
     async def name_of(self, model_id: str) -> str:
         """Return the name of a model, its id if it is unknown."""

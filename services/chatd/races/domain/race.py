@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from chatd.content.domain.messages import CUT, FinishReason
-from chatd.content.domain.parts import HookContext
+from chatd.content.domain.parts import HookAddition
 from chatd.primitives.domain.ids import ChatId, Owner
 
 OUTPUT_BYTES_MAX: Final = 16 * 1024
@@ -119,7 +119,7 @@ class NewRace:
     Attributes:
         id: Derived from the request, so that a repeated one finds its race.
         candidates: Its candidates before their start.
-        context: What hooks add to the prompt for the models.
+        added: What hooks add to the prompt.
     """
 
     id: ChatId
@@ -130,4 +130,4 @@ class NewRace:
     check_command: str = ""
     workspace_id: str = ""
     owner_group_ids: tuple[str, ...] = ()
-    context: tuple[HookContext, ...] = ()
+    added: tuple[HookAddition, ...] = ()

@@ -273,7 +273,7 @@ def _derived(chat_id: ChatId, name: str) -> ChatId:
 def _chat_of(new: NewRace, candidate: Candidate) -> NewChat:
     message = NewMessage(
         Role.USER,
-        (Text(new.prompt), *new.context),
+        (Text(new.prompt), *new.added),
         created_by=new.owner.id,
         choice=ModelChoice(candidate.model_id),
     )

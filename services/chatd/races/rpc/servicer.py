@@ -13,7 +13,7 @@ from chatd.chats.rpc.convert import FINISH_REASON
 from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.access.ownership import Ownership
-from chatd.content.domain.parts import HookContext, Text
+from chatd.content.domain.parts import HookContext, Notice, Text
 from chatd.models.domain.errors import ModelNotFound
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import InvalidRequest
@@ -80,8 +80,8 @@ class RaceServicer(RaceServiceServicer):
         content = await self._ports.hooks.submitted(race_id, owner, key.key, task)
         if content != task:
             prompt = "\n".join(part.text for part in content if isinstance(part, Text))
-            added = tuple(part for part in content if isinstance(part, HookContext))
-            new = replace(new, prompt=prompt, title=title_of(content), context=added)
+            added = tuple(part for part in content if isinstance(part, HookContext | Notice))
+            new = replace(new, prompt=prompt, title=title_of(content), added=added)
         await self._ports.races.start(new, key)
         self._ports.ownership.learn(race_id, owner.id)
         return api.CreateRaceResponse(race=await self._race(race_id, owner))

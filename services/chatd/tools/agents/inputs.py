@@ -7,6 +7,7 @@ import msgspec
 from chatd.content.domain.tools import (
     APPLY_CHILD_CHANGES,
     LIST_AGENTS,
+    LIST_SUBAGENT_MODELS,
     SPAWN_AGENT,
     WAIT_AGENTS,
     Executor,
@@ -20,6 +21,9 @@ NAME_CHARACTERS_MAX: Final = 80
 MODEL_CHARACTERS_MAX: Final = 300
 AGENTS_MAX: Final = 100
 PATHS_MAX: Final = 1000
+LISTED: Final = 10
+LISTED_MAX: Final = 50
+OFFSET_MAX: Final = 1_000_000
 WAIT_S: Final = 300
 WAIT_S_MAX: Final = 86_400
 
@@ -158,6 +162,19 @@ class ApplyInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ListInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of `list_agents`."""
 
+    limit: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=LISTED_MAX, description=f"How many, {LISTED} if left out."),
+    ] = LISTED
+    offset: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=OFFSET_MAX, description="How many to leave out before them."),
+    ] = 0
+
+
+class ListModelsInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `list_subagent_models`."""
+
 
 SPECS: Final = (
     ToolSpec(
@@ -200,8 +217,16 @@ SPECS: Final = (
     ),
     ToolSpec(
         LIST_AGENTS,
-        "List the agents that you started, with their status, model, cost and last report.",
+        "List the agents that you started, with their status, model, cost and last report; those "
+        "that changed last come first. has_more says that an offset gives others.",
         schema_of(ListInput),
+        Executor.CHATD,
+    ),
+    ToolSpec(
+        LIST_SUBAGENT_MODELS,
+        "List the models that you can give to spawn_agent, with their windows and reasoning "
+        "efforts.",
+        schema_of(ListModelsInput),
         Executor.CHATD,
     ),
 )

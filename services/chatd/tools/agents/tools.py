@@ -17,6 +17,7 @@ from chatd.chats.domain.agents import (
     STOP_AGENT,
     Agent,
     AgentLimits,
+    AgentPage,
     AgentsRefused,
     SpawnRequest,
     stop_below,
@@ -29,6 +30,7 @@ from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
     APPLY_CHILD_CHANGES,
     LIST_AGENTS,
+    LIST_SUBAGENT_MODELS,
     SPAWN_AGENT,
     WAIT_AGENTS,
     Ended,
@@ -52,12 +54,13 @@ from chatd.tools.agents.inputs import (
     ApplyInput,
     InterruptInput,
     ListInput,
+    ListModelsInput,
     MessageInput,
     SpawnInput,
     WaitInput,
 )
-from chatd.tools.agents.types import AgentTypes, models_text, types_text
-from chatd.tools.agents.views import agent_view, model_fields
+from chatd.tools.agents.types import AgentTypes, is_choice, models_text, types_text
+from chatd.tools.agents.views import agent_view, model_fields, model_view
 from chatd.tools.workspace.arguments import BadArguments, read
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.tools.workspace.results import failed, misused, succeeded
@@ -69,7 +72,9 @@ GO_ON: Final = "Do the work yourself, or wait for the agents that run."
 #: Changes of forks are shown and not applied.
 _OFFERED: Final = {
     ChatMode.ORDINARY: frozenset(spec.name for spec in SPECS),
-    ChatMode.PLAN: frozenset({SPAWN_AGENT, WAIT_AGENTS, LIST_AGENTS, APPLY_CHILD_CHANGES}),
+    ChatMode.PLAN: frozenset(
+        {SPAWN_AGENT, WAIT_AGENTS, LIST_AGENTS, LIST_SUBAGENT_MODELS, APPLY_CHILD_CHANGES}
+    ),
     ChatMode.EXPLORE: frozenset[str](),
 }
 
@@ -106,6 +111,12 @@ class AgentStore(Protocol):
 
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         """Return the children of a chat."""
+        ...
+
+    async def page(
+        self, root_chat_id: ChatId, chat_id: ChatId, length: int, offset: int
+    ) -> AgentPage:
+        """Return some children of a chat, those that changed last first."""
         ...
 
     async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
@@ -162,13 +173,14 @@ class AgentTools:
         if len(context.ancestor_ids) >= self._limits.depth_max:
             return ()
         names = await self._types.models(context.owner.id)
+        left_out = frozenset[str]() if is_choice(names) else frozenset({LIST_SUBAGENT_MODELS})
         types = types_text(context.agent_types) + models_text(names)
         return tuple(
             replace(spec, description=spec.description + types)
             if types and spec.name == SPAWN_AGENT
             else spec
             for spec in SPECS
-            if spec.name in _OFFERED[context.mode]
+            if spec.name in _OFFERED[context.mode] - left_out
         )
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
@@ -191,9 +203,12 @@ class AgentTools:
                     given = read(ApplyInput, call.args_json)
                     (agent,) = _chosen(await self._own(execution), [given.agent_id])
                     return await apply_changes(self._forks, execution, agent, given)
+                case "list_subagent_models":
+                    read(ListModelsInput, call.args_json)
+                    models = await self._types.described_models(execution.owner.id)
+                    return succeeded({"models": [model_view(each) for each in models]})
                 case _:
-                    read(ListInput, call.args_json)
-                    return succeeded({"agents": await self._views(await self._own(execution))})
+                    return await self._list(execution, read(ListInput, call.args_json))
         except BadArguments as error:
             return misused(error)
         except FenceLost:
@@ -218,6 +233,23 @@ class AgentTools:
     async def _views(self, agents: Sequence[Agent]) -> list[dict[str, object]]:
         names = self._types.model_name
         return [agent_view(each, await names(each.model.model_id)) for each in agents]
+
+    async def _list(self, execution: Execution, given: ListInput) -> Outcome:
+        context = execution.context
+        page = await self._store.page(
+            context.root_chat_id, context.chat_id, given.limit, given.offset
+        )
+        if given.offset and not page.agents:
+            raise BadArguments("offset is beyond your last agent", "leave it out, or lower it")
+        until = given.offset + len(page.agents)
+        return succeeded(
+            {
+                "agents": await self._views(page.agents),
+                "total": page.total,
+                "offset": given.offset,
+                "has_more": until < page.total,
+            }
+        )
 
     async def _spawn(self, execution: Execution, given: SpawnInput) -> Outcome:
         context, execution_id = execution.context, execution.dispatch.execution_id

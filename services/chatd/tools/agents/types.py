@@ -15,6 +15,7 @@ from chatd.content.domain.agent_types import (
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.orders import AgentOrders, unsupported_keywords
 from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, Execution
+from chatd.models.domain.agent_model import AgentModel
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
@@ -69,6 +70,10 @@ class AgentModels(Protocol):
 
     async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
         """Return the names of the models that agents of an owner may have."""
+        ...
+
+    async def described(self, owner_id: OwnerId) -> tuple[AgentModel, ...]:
+        """Return the models that agents of an owner may have, with what they can."""
         ...
 
     async def name_of(self, model_id: str) -> str:
@@ -149,6 +154,10 @@ class AgentTypes:
         """Return the names of the models that agents of an owner may have."""
         return await self._agent_models.names(owner_id)
 
+    async def described_models(self, owner_id: OwnerId) -> tuple[AgentModel, ...]:
+        """Return the models that agents of an owner may have, with what they can."""
+        return await self._agent_models.described(owner_id)
+
     async def model_name(self, model_id: str) -> str:
         """Return the name of a model, its id if it is unknown."""
         return await self._agent_models.name_of(model_id)
@@ -196,9 +205,14 @@ def types_text(types: Sequence[AgentType]) -> str:
     return "\n\n" + "\n".join(lines)
 
 
+def is_choice(names: Sequence[str]) -> bool:
+    """Return whether there is more than one model to choose from."""
+    return len(names) > 1
+
+
 def models_text(names: Sequence[str]) -> str:
     """Return the list of models for the description of a tool; empty if there is no choice."""
-    if len(names) < 2:
+    if not is_choice(names):
         return ""
     more = len(names) - MODELS_DESCRIBED_MAX
     listed = ", ".join(names[:MODELS_DESCRIBED_MAX])

@@ -4,6 +4,7 @@ from chatd.chats.domain.agents import Agent
 from chatd.content.domain.agent_errors import error_fields
 from chatd.content.domain.messages import cut_field
 from chatd.content.domain.orders import checked_report
+from chatd.models.domain.agent_model import AgentModel
 from chatd.models.domain.profile import ModelChoice
 
 
@@ -35,6 +36,18 @@ def model_fields(name: str, choice: ModelChoice) -> dict[str, object]:
     if choice.reasoning_effort:
         fields["reasoning_effort"] = choice.reasoning_effort.value
     return fields
+
+
+def model_view(model: AgentModel) -> dict[str, object]:
+    """Return a model that agents may have, as the model that starts them sees it."""
+    told: dict[str, object] = {"model": model.name, "display_name": model.display_name}
+    if model.context_limit_tokens:
+        told["context_limit_tokens"] = model.context_limit_tokens
+    if model.is_default:
+        told["is_default"] = True
+    if model.reasoning_efforts:
+        told["reasoning_efforts"] = [each.value for each in model.reasoning_efforts]
+    return told
 
 
 def _report(agent: Agent) -> dict[str, object]:

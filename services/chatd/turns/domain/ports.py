@@ -7,10 +7,10 @@ from chatd.approvals.domain.judgement import Judgement
 from chatd.chats.domain.chat import ChatState, Message, Revert
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Piece
-from chatd.content.domain.parts import HookContext, ToolCall
+from chatd.content.domain.parts import HookAddition, ToolCall
 from chatd.content.domain.tools import StoredExecution, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
-from chatd.hooks.domain.answers import Denied, Verdict
+from chatd.hooks.domain.answers import Allowed, Verdict
 from chatd.hooks.domain.hooks import HookNotice
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.errors import ChatError
@@ -76,8 +76,8 @@ class Hooks(Protocol):
         """
         ...
 
-    async def stop(self, context: TurnContext, notice: HookNotice) -> Denied | None:
-        """Send that a turn ends; return why it is not to end yet, None if it may.
+    async def stop(self, context: TurnContext, notice: HookNotice) -> Verdict:
+        """Send that a turn ends; return what hooks decide on that.
 
         Raises:
             HookFailed: One that fails closed failed.
@@ -86,10 +86,10 @@ class Hooks(Protocol):
 
     async def notify(
         self, context: TurnContext, notices: Sequence[HookNotice]
-    ) -> tuple[HookContext, ...]:
+    ) -> tuple[HookAddition, ...]:
         """Send events that hooks do not decide on, together within the time of one.
 
-        What hooks add for the model is returned.
+        What hooks add is returned.
 
         Raises:
             HookFailed: One that fails closed failed.
@@ -106,13 +106,13 @@ class NoHooks:
         """Return no verdicts."""
         return {}
 
-    async def stop(self, context: TurnContext, notice: HookNotice) -> Denied | None:
+    async def stop(self, context: TurnContext, notice: HookNotice) -> Verdict:
         """Let the turn end."""
-        return None
+        return Allowed()
 
     async def notify(
         self, context: TurnContext, notices: Sequence[HookNotice]
-    ) -> tuple[HookContext, ...]:
+    ) -> tuple[HookAddition, ...]:
         """Do nothing."""
         return ()
 

@@ -10,8 +10,9 @@ from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Part, Text
 from chatd.content.domain.sanitizing import sanitized
-from chatd.hooks.domain.answers import Denied, bounded_context
+from chatd.hooks.domain.answers import Denied
 from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.hook_additions import contexts_of
 
 BEGIN: Final = "<not_finished>"
 END: Final = "</not_finished>"
@@ -23,7 +24,7 @@ def continuation(denied: Denied) -> NewMessage:
         f"{BEGIN}\nA rule of this installation says that the work is not finished:\n"
         f"{sanitized(denied.reason)}\nGo on with it, or say what is in the way.\n{END}"
     )
-    content: tuple[Part, ...] = (Text(text), *bounded_context(denied.context))
+    content: tuple[Part, ...] = (Text(text), *contexts_of(denied.added))
     return NewMessage(Role.USER, content, visibility=Visibility.MODEL)
 
 

@@ -292,13 +292,14 @@ class ChatRun:
     async def _finish(self, messages: tuple[NewMessage, ...], *, may_go_on: bool = False) -> None:
         session = self._session
         try:
-            going_on = await self._events.stopping(self._prepared)
+            stopping = await self._events.stopping(self._prepared)
         except HookFailed as failure:
             await self._fail_answered(messages, failure)
             return
         bill = session.billed(CallOutcome.DONE)
-        if may_go_on and going_on is not None:
-            messages = (*messages, going_on)
+        messages = (*messages, *stopping.notices)
+        if may_go_on and stopping.going_on is not None:
+            messages = (*messages, stopping.going_on)
             await session.apply(CommitStep(session.fence, messages, bill=bill), messages)
             return
         if await session.apply(FinishTurn(session.fence, messages, bill), messages):

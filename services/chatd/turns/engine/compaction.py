@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import CommitCompaction
 from chatd.chats.domain.pieces import interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
-from chatd.content.domain.parts import HookContext, Text, ToolCall
+from chatd.content.domain.parts import HookAddition, Text, ToolCall
 from chatd.content.domain.prompts import PromptMessage, hook_context_text
 from chatd.content.domain.todos import newest_todos
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
@@ -23,6 +24,7 @@ from chatd.turns.domain.compaction import (
     summary_result,
 )
 from chatd.turns.domain.fallbacks import announced
+from chatd.turns.domain.hook_additions import contexts_of, notice_messages
 from chatd.turns.domain.prompt import without_foreign_parts
 from chatd.turns.domain.steps import Compact
 from chatd.turns.domain.turn import TurnSetup
@@ -51,7 +53,7 @@ class Summariser:
         action: Compact,
         request: ModelRequest,
         show: Show,
-        hints: Sequence[HookContext] = (),
+        hints: Sequence[HookAddition] = (),
     ) -> StepEnd:
         """Summarise the messages of `request` and commit the summary; return how the call ended.
 
@@ -60,7 +62,7 @@ class Summariser:
             action: What requested the summary.
             request: The request of the next step.
             show: Publishes parts.
-            hints: What hooks add to the request for the summary.
+            hints: What hooks add to the request for the summary, and their notices.
 
         Raises:
             OwnershipLost: This runner no longer owns the chat.
@@ -75,10 +77,11 @@ class Summariser:
         asked = self._request(request, action.shortenings, hints)
         session.metered(CallPurpose.COMPACTION, profile, answer, asked)
         limits = replace(self.limits, total_s=SUMMARY_S)
+        notices = notice_messages(hints)
         stream = ModelStream(self.model, limits, self.clock, profile.provider)
         end: StepEnd | Answered = await stream.read(asked, answer, session.superseded)
         if isinstance(end, Answered):
-            end = await self._commit(session, action, call, answer, show)
+            end = await self._commit(session, action, call, answer, show, notices)
         if isinstance(end, Broken):
             show(Role.TOOL, 0, error_result(call, end.error.message))
         return end
@@ -91,14 +94,14 @@ class Summariser:
         return msgspec.structs.replace(call, created_at=self.clock.now())
 
     def _request(
-        self, request: ModelRequest, shortenings: int, hints: Sequence[HookContext]
+        self, request: ModelRequest, shortenings: int, hints: Sequence[HookAddition]
     ) -> ModelRequest:
         """Return the request of the next step, turned into one for a summary of it."""
         messages = shortened(request.messages, shortenings) if shortenings else request.messages
         profile = self.setup.summariser or self.setup.model
         if profile.id != self.setup.model.id and not _is_one_provider(profile, self.setup.model):
             messages = without_foreign_parts(messages)
-        added = (Text(hook_context_text(each)) for each in hints)
+        added = (Text(hook_context_text(each)) for each in contexts_of(hints))
         wish = PromptMessage(Role.USER, (Text(SUMMARY_REQUEST), *added))
         return replace(
             request,
@@ -110,7 +113,13 @@ class Summariser:
         )
 
     async def _commit(
-        self, session: Session, action: Compact, call: ToolCall, answer: Answer, show: Show
+        self,
+        session: Session,
+        action: Compact,
+        call: ToolCall,
+        answer: Answer,
+        show: Show,
+        notices: tuple[NewMessage, ...],
     ) -> Stepped | Broken:
         texts = (part.text for part in answer.content if isinstance(part, Text))
         summary = "\n\n".join(text.strip() for text in texts if text.strip())
@@ -127,6 +136,7 @@ class Summariser:
         todos = newest_todos(message.content for message in session.history.messages)
         fallback = announced(session.state, self.setup.model)
         rows = stored_summary(call, result, summary, bill.use, reason, todos, fallback)
+        rows = (*rows, *notices)
         await session.apply(CommitCompaction(session.fence, rows, bill), rows)
         return Stepped()
 

@@ -1,16 +1,21 @@
 """Sends what the turns of a chat do to its hooks."""
 
 from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from chatd.chats.domain.chat import ChatState, Message, NewMessage
 from chatd.chats.domain.commands import CommitStep
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import HookContext, ToolResult
-from chatd.hooks.domain.answers import Denied, bounded_context
+from chatd.content.domain.parts import HookAddition, ToolResult
+from chatd.hooks.domain.answers import Denied, Verdict, bounded_additions
 from chatd.hooks.domain.hooks import HookEvent, HookNotice
-from chatd.turns.domain.hook_contexts import context_messages, has_context
+from chatd.turns.domain.hook_additions import (
+    addition_messages,
+    has_additions,
+    notice_messages,
+)
 from chatd.turns.domain.ports import Hooks
 from chatd.turns.domain.steps import CallModel, Compact
 from chatd.turns.domain.stop_hooks import continuation, went_on
@@ -33,6 +38,19 @@ class EventSuperseded(Exception):
         self.newest = newest
 
 
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """What hooks say to the end of a turn.
+
+    Attributes:
+        notices: The message with their notices for people.
+        going_on: The message with which the turn goes on; None if it may end.
+    """
+
+    notices: tuple[NewMessage, ...] = ()
+    going_on: NewMessage | None = None
+
+
 class HookEvents:
     """The events of one claimed chat, each sent once.
 
@@ -46,12 +64,12 @@ class HookEvents:
         self._hooks = hooks
         self._session = session
         self._sent: set[tuple[HookEvent, str]] = set()
-        self._stops: dict[str, Denied | None] = {}  # Why turns go on, by the keys of their events.
-        self._hints: dict[str, tuple[HookContext, ...]] = {}  # For summaries, by the same keys.
+        self._stops: dict[str, Verdict] = {}  # On the ends of turns, by the keys of their events.
+        self._hints: dict[str, tuple[HookAddition, ...]] = {}  # For summaries, by the same keys.
 
     async def before(
         self, prepared: PreparedTurn, action: Compact | CallModel
-    ) -> tuple[HookContext, ...]:
+    ) -> tuple[HookAddition, ...]:
         """Send that a chat begins, or that its history will be summarised.
 
         What hooks add to the beginning is stored, what they add to a summary is returned.
@@ -63,13 +81,14 @@ class HookEvents:
             return ()
         event, key = HookEvent.SESSION_START, str(prepared.turn_id)
         added = await self._send(prepared, HookNotice(event, key, {"source": "startup"}))
-        if not has_context(history, event):
-            await self._store(added)
+        if not has_additions(history, event):
+            await self._store(addition_messages(added))
         return ()
 
     async def compacted(self, prepared: PreparedTurn, action: Compact) -> None:
-        """Send that the history was summarised."""
-        await self._compaction(HookEvent.POST_COMPACT, prepared, action)
+        """Send that the history was summarised, and store the notices of hooks."""
+        added = await self._compaction(HookEvent.POST_COMPACT, prepared, action)
+        await self._store(notice_messages(added))
 
     async def results(self, prepared: PreparedTurn) -> None:
         """Send the stored results of the calls of the last answer, and store what hooks add.
@@ -79,30 +98,33 @@ class HookEvents:
         """
         newest = _newest_results(self._session.history.messages)
         notices = (_notice_of(message, result) for message, result in newest)
-        await self._store(await self._send(prepared, *notices))
+        await self._store(addition_messages(await self._send(prepared, *notices)))
 
-    async def stopping(self, prepared: PreparedTurn | None) -> NewMessage | None:
-        """Send that a turn ends; return the message with which a hook lets it go on, once."""
+    async def stopping(self, prepared: PreparedTurn | None) -> Stopping:
+        """Send that a turn ends; return what hooks say to that. One lets it go on once."""
         if prepared is None:
-            return None
+            return Stopping()
         is_continued = went_on(self._session.history.messages, prepared.turn_id)
         key = f"{prepared.turn_id} continued" if is_continued else str(prepared.turn_id)
         if key not in self._stops:
             notice = HookNotice(HookEvent.STOP, key, {"continued": is_continued})
             self._stops[key] = await self._sent_first(self._hooks.stop(prepared.context, notice))
-        denied = self._stops[key]
-        return None if denied is None or is_continued else continuation(denied)
+        verdict = self._stops[key]
+        notices = notice_messages(verdict.added)
+        if isinstance(verdict, Denied) and not is_continued:
+            return Stopping(notices, continuation(verdict))
+        return Stopping(notices)
 
     async def _compaction(
         self, event: HookEvent, prepared: PreparedTurn, action: Compact
-    ) -> tuple[HookContext, ...]:
+    ) -> tuple[HookAddition, ...]:
         key = f"{prepared.turn_id} {self._session.state.history_version}"
         data = {"source": action.source.value}
         added = await self._send(prepared, HookNotice(event, key, data))
-        return self._hints.setdefault(f"{event} {key}", bounded_context(added))
+        return self._hints.setdefault(f"{event} {key}", bounded_additions(added))
 
-    async def _send(self, prepared: PreparedTurn, *notices: HookNotice) -> tuple[HookContext, ...]:
-        """Send events that were not sent yet; return what hooks add for the model."""
+    async def _send(self, prepared: PreparedTurn, *notices: HookNotice) -> tuple[HookAddition, ...]:
+        """Send events that were not sent yet; return what hooks add."""
         unsent = [each for each in notices if (each.event, each.key) not in self._sent]
         if not unsent:
             return ()
@@ -110,15 +132,14 @@ class HookEvents:
         self._sent.update((each.event, each.key) for each in unsent)
         return added
 
-    async def _store(self, added: tuple[HookContext, ...]) -> None:
-        """Store what hooks add, as a message that only the model reads.
+    async def _store(self, messages: tuple[NewMessage, ...]) -> None:
+        """Store the messages with what hooks add.
 
         That begins a new episode, which would forget that a fallback model makes the next attempt.
         A fallback follows only a call of the model, before which this was stored already; other
         attempts can fail before any event is sent.
         """
         session = self._session
-        messages = context_messages(added)
         retry = session.state.retry
         if not messages or (retry is not None and retry.fallback is not None):
             return

@@ -64,6 +64,11 @@ class MeteredCall:
                 logger.warning("%s; it is stored as an estimate or as not known", problem)
         return self._bill
 
+    @property
+    def charged(self) -> Bill | None:
+        """The bill; None before it is fixed, and if nothing is charged."""
+        return self._bill
+
     def entry(self, chat_id: ChatId, outcome: CallOutcome) -> LedgerEntry | None:
         """Return the bill as a ledger entry, for a call that no commit of the chat carries."""
         bill, fence = self.bill(outcome), self.fence

@@ -27,7 +27,7 @@ from chatd.turns.domain.calls import (
     plan_calls,
 )
 from chatd.turns.domain.fallbacks import announced
-from chatd.turns.domain.hook_contexts import context_of_calls
+from chatd.turns.domain.hook_additions import additions_of_calls
 from chatd.turns.domain.hooked_calls import hooked, refused_by_hooks, rewritten, rewritten_call
 from chatd.turns.domain.loops import ASK_AFTER, repetitions
 from chatd.turns.domain.ports import Approvals, Hooks, NoHooks
@@ -134,7 +134,7 @@ class ModelStep:
         except Overtaken:
             return Superseded(await session.superseded())
         calls = tuple(rewritten_call(call, verdicts.get(call.tool_call_id)) for call in calls)
-        added = context_of_calls(calls, verdicts)
+        added = additions_of_calls(calls, verdicts)
         message = replace(message, content=(*rewritten(message.content, verdicts), *added))
         judgements = await self.approvals.judge(
             self.prepared.context, session.history.messages, calls, specs

@@ -15,7 +15,8 @@ from support.stack.page_session import call, idle, new_user, sign_in, written
 pytestmark = pytest.mark.slow
 
 NO_DIALOG = "!document.querySelector('dialog')"
-DENIAL = whole(json.dumps({"decision": "deny", "reason": "not on a Friday"}).encode())
+ANSWER = {"decision": "deny", "reason": "not on a Friday", "notice": "Commands rest on Fridays."}
+DENIAL = whole(json.dumps(ANSWER).encode())
 BROKEN = whole(b"out of order", "500 Internal Server Error")
 
 
@@ -66,8 +67,10 @@ async def test_a_hook_is_added_tested_asked_edited_switched_off_and_deleted(
         await written(page, "run: touch forbidden.txt")
         await page.until("location.pathname.startsWith('/chats/')")
         await idle(page)
+        await page.find(".assistant-message .notice-text", "policy: Commands rest on Fridays.")
         await page.visit(f"http://{stack.http}/admin/hooks")
         await page.click("section.card button", "Deliveries")
+        await page.find("dialog td .cell-side", "Notice: Commands rest on Fridays.")
         await page.find("dialog td .badge", "deny")
         await page.find("dialog td a", "chat")
         rows = await page.run("document.querySelectorAll('dialog tbody tr').length")

@@ -1,10 +1,11 @@
+import uuid
 from dataclasses import replace
 from typing import Any
 
 from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.store.reading import EXPORT_PAGE_LENGTH, TODO_MESSAGES_MAX
+from chatd.chats.store.reading import CHILDREN_MAX, EXPORT_PAGE_LENGTH, TODO_MESSAGES_MAX
 from chatd.content.domain.messages import FinishReason, Role, Visibility
 from chatd.content.domain.parts import ContextFile, Skill, Text, ToolOutcome, ToolResult
 from chatd.models.domain.price import ModelUse
@@ -12,7 +13,7 @@ from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chatd.chats.chat_people import BOB_ID, EVES_GROUP, Person, text
-from support.chatd.chats.served_chats import ServedChats
+from support.chatd.chats.served_chats import INSERT_CHILD, ServedChats
 
 
 async def walk(person: Person, **wanted: Any) -> list[list[str]]:
@@ -149,6 +150,20 @@ async def test_a_token_goes_on_only_in_its_own_list(served: ServedChats) -> None
     token = (await served.ann.ask(api.ListChatsRequest(page_size=1))).next_page_token
     problem = await served.ann.refusal(api.ListChatsRequest(page_token=token, archived=True))
     assert problem.metadata == {"field": "page_token"}
+
+
+async def test_many_children_of_a_root_are_read_page_by_page(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    children = [str(uuid.uuid5(uuid.UUID(chat.id), str(n))) for n in range(CHILDREN_MAX + 2)]
+    for child_id in children:
+        await served.pool.execute(INSERT_CHILD, child_id, chat.id, "waiting")
+    first = (await served.ann.ask(api.GetChatRequest(chat_id=chat.id))).chat
+    assert first.has_more_children
+    asked = api.GetChatRequest(chat_id=chat.id, children_after=first.children[-1].id)
+    rest = (await served.ann.ask(asked)).chat
+    assert not rest.has_more_children
+    assert [each.id for each in (*first.children, *rest.children)] == children
+    assert len(rest.children) == 2
 
 
 async def test_a_root_is_read_with_its_children(served: ServedChats) -> None:

@@ -72,6 +72,13 @@ async def test_the_log_has_the_newest_deliveries_of_a_hook_first(log: DeliveryLo
     ]
 
 
+async def test_the_log_has_the_notice_of_an_answer(log: DeliveryLog) -> None:
+    await log.add(delivery(1, notice="Mind the gap."))
+    assert timeless(await log.deliveries(HOOK_ID, 9)) == [delivery(1, notice="Mind the gap.")]
+    await log.add(delivery(1))
+    assert timeless(await log.deliveries(HOOK_ID, 9)) == [delivery(1, attempts=2)]
+
+
 async def test_a_repeated_delivery_is_one_entry_with_the_last_outcome(log: DeliveryLog) -> None:
     await log.add(delivery(1, outcome=HookOutcome.FAILED, problem="it is down"))
     await log.add(delivery(2))

@@ -35,6 +35,7 @@ from chatd.content.domain.tools import (
     ToolSpec,
 )
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.agent_model import AgentModel
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -97,6 +98,9 @@ class Nothing:
         return ""
 
     async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
+        return ()
+
+    async def described(self, owner_id: OwnerId) -> tuple[AgentModel, ...]:
         return ()
 
     async def name_of(self, model_id: str) -> str:

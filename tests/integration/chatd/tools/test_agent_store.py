@@ -51,6 +51,10 @@ ADD_MESSAGE = """
     VALUES ($1, $2, 1, $3, 'both', '[]', 1, false, false, '', now(), $4)
 """
 FAIL = "UPDATE chat.chat_exec SET status = 'error', last_error = $2 WHERE chat_id = $1"
+CHANGE = "UPDATE chat.chat_exec SET changed_at = changed_at + interval '1 h' WHERE chat_id = $1"
+PUT_AWAY = """
+    UPDATE chat.chat_exec SET status = 'waiting', archived = true WHERE chat_id = $1
+"""
 REST = "UPDATE chat.chat_exec SET status = 'waiting' WHERE chat_id = $1"
 
 
@@ -99,6 +103,24 @@ async def test_the_orders_of_an_agent_are_stored_for_its_turns_and_its_parent(
     assert (first.orders, second.orders) == (orders, NO_ORDERS)
     facts = await StoredCatalogue(pool, cast(Any, None)).chat(REQUEST.chat_id)
     assert facts.orders == orders
+
+
+async def test_the_agents_that_changed_last_are_on_the_first_page(
+    agents: Agents, pool: Pool
+) -> None:
+    third = replace(REQUEST, chat_id=DEEP.chat_id)
+    for request in (REQUEST, OTHER, third):
+        await agents.spawn(CLAIM, request, AgentLimits())
+    await pool.execute(CHANGE, OTHER.chat_id)
+    first = await agents.page(ROOT, ROOT, 2, 0)
+    rest = await agents.page(ROOT, ROOT, 2, 2)
+    assert first.agents[0].chat_id == OTHER.chat_id
+    assert (first.total, rest.total) == (3, 3)
+    listed = {each.chat_id for each in (*first.agents, *rest.agents)}
+    assert listed == {each.chat_id for each in await agents.children(ROOT, ROOT)}
+    assert (await agents.page(ROOT, ROOT, 2, 3)).agents == ()
+    await pool.execute(PUT_AWAY, OTHER.chat_id)
+    assert (await agents.page(ROOT, ROOT, 9, 0)).total == 2
 
 
 async def test_a_tree_starts_no_more_than_its_limits_allow_and_repeats_what_it_started(

@@ -38,6 +38,7 @@ from chatd.turns.domain.ports import Approvals, FileRestores, Hooks, Partials, S
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
+from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.mailbox import Mailbox
 from parley.clock import FakeClock
 from support.chatd.chats.in_memory_chats import InMemoryChats
@@ -156,7 +157,9 @@ class Stage:
         hooks: Hooks | None = None,
         setups: Setups | None = None,
         other_tools: Tools | None = None,
+        calls: CallObserver | None = None,
     ) -> None:
+        self._calls = calls
         self._hooks = hooks
         self._setups = setups
         self._other_tools = other_tools
@@ -278,6 +281,7 @@ class Stage:
             approvals=self._approvals,
             partials=self._partials,
             spending=self._spending,
+            calls=self._calls,
             clock=self.clock,
             jitter=lambda: self.jitter,
             may_act=lambda: self.may_act,

@@ -32,7 +32,15 @@ from chatd.chats.domain.writes import (
     StoredAnswer,
 )
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import File, HookContext, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import (
+    File,
+    HookContext,
+    Notice,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
 from chatd.content.domain.prompts import hook_context_text
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.primitives.domain.ids import ExecutionId, MessageId
@@ -183,6 +191,16 @@ def test_what_a_hook_adds_to_an_answer_is_in_the_result_of_the_question() -> Non
     told = json.loads(stored.result.result_json)
     assert told == {"ok": True, "text": "hello", "hook_context": [hook_context_text(added)]}
     assert json.loads(stored.answer_json) == {"text": "hello"}
+
+
+def test_a_notice_to_an_answer_is_in_the_result_of_the_question() -> None:
+    message = replace(HELLO, content=(*HELLO.content, Notice("Mind the gap.", "policy")))
+    (ended,) = decide(waiting(CLIENT, QUESTION), SendMessage(message, QUEUED, OTHER)).writes
+    assert isinstance(ended, EndActions)
+    (stored,) = ended.answers
+    assert stored.result is not None
+    told = json.loads(stored.result.result_json)
+    assert told == {"ok": True, "text": "hello", "hook_notice": ["Mind the gap."]}
 
 
 def test_files_and_messages_that_answer_nothing_are_queued() -> None:

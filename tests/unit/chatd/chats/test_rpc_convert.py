@@ -100,6 +100,10 @@ PAIRS: list[tuple[parts.Part, Part]] = [
     ),
     (parts.Notice("note"), Part(notice=NoticePart(text="note"))),
     (
+        parts.Notice("note", "policy", "stop"),
+        Part(notice=NoticePart(text="note", hook_name="policy", event="stop")),
+    ),
+    (
         parts.Fallback("a", "b", "overloaded", "busy"),
         Part(
             fallback=FallbackPart(failed_model_id="a", model_id="b", kind="overloaded", text="busy")

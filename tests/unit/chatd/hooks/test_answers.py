@@ -2,7 +2,7 @@
 
 import pytest
 
-from chatd.content.domain.parts import HookContext
+from chatd.content.domain.parts import HookContext, Notice
 from chatd.hooks.domain.answers import (
     Allowed,
     Asked,
@@ -88,6 +88,9 @@ def test_an_answer_decides(event: HookEvent, content: bytes, verdict: Verdict) -
         (PROMPT, 200, b'{"decision": "deny", "context": "x"}', "would be read by no model"),
         (HookEvent.STOP, 200, b'{"context": "x"}', "would be read by no model"),
         (HookEvent.POST_COMPACT, 200, b'{"context": "x"}', "would be read by no model"),
+        (TOOL, 200, b'{"notice": ["a"]}', "its notice is no text"),
+        (TOOL, 200, b'{"notice": "' + b"x" * 2001 + b'"}', "more than 2000 characters"),
+        (PROMPT, 200, b'{"decision": "deny", "notice": "x"}', "give it as reason"),
     ],
 )
 def test_an_answer_that_is_not_valid_is_a_failure(
@@ -96,6 +99,18 @@ def test_an_answer_that_is_not_valid_is_a_failure(
     with pytest.raises(BadAnswer) as refused:
         verdict_of(event, status, content)
     assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize("event", HookEvent)
+def test_a_notice_is_bounded_and_sanitised(event: HookEvent) -> None:
+    content = b'{"notice": " Mind\\u202e the\\r\\ngap\\u200b. "}'
+    given = Notice("Mind the\ngap.", "policy", event.value)
+    assert verdict_of(event, 200, content, "policy") == Allowed(None, (given,))
+    assert verdict_of(event, 200, b'{"notice": " \\u200b "}') == Allowed()
+    longest = b'{"notice": "' + b"x" * 2000 + b'"}'
+    assert verdict_of(event, 200, longest, "policy").added == (
+        Notice("x" * 2000, "policy", event.value),
+    )
 
 
 @pytest.mark.parametrize(

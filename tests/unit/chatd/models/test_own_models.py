@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.agent_model import AgentModel, agent_model
 from chatd.models.domain.catalogue import Catalogue, Model, ModelOverride, Provider, Purpose
 from chatd.models.domain.own_model import CHAT_DEFAULT, INSTALLATION_DEFAULT, OwnMode, OwnModel
 from chatd.models.domain.own_model_choice import agent_choice, offered_models
@@ -104,10 +105,29 @@ async def test_a_model_of_agents_is_found_by_its_id_its_name_and_its_name_with_i
     None
 ):
     known = catalogue(LLAMA)
-    models = ConfiguredAgentModels(KnownConfiguration(known, UserConfig()))
+    models = ConfiguredAgentModels(KnownConfiguration(known, UserConfig()), BOOK)
     long_name = known.reference_of("opus")
     assert long_name in await models.names(ANN.id)
     for reference in ("opus", known.models["opus"].name, long_name):
         assert await models.named(ANN.id, reference) == "opus"
     assert await models.named(ANN.id, "nothing") == ""
     assert (await models.name_of("opus"), await models.name_of("gone")) == (long_name, "gone")
+
+
+async def test_a_model_of_agents_is_described_with_its_window_and_its_efforts() -> None:
+    known = catalogue(LLAMA)
+    models = ConfiguredAgentModels(KnownConfiguration(known, UserConfig()), BOOK)
+    described = {each.name: each for each in await models.described(ANN.id)}
+    assert tuple(described) == await models.names(ANN.id)
+    llama = described[known.reference_of("llama")]
+    assert (llama.display_name, llama.reasoning_efforts) == ("Llama", ())
+    limited = replace(
+        known.models["opus"], context_limit_tokens=9000, max_effort=ReasoningEffort.LOW
+    )
+    assert agent_model(limited, known, BOOK) == AgentModel(
+        known.reference_of("opus"),
+        limited.display_name or limited.name,
+        9000,
+        is_default=known.default() == known.models["opus"],
+        reasoning_efforts=(ReasoningEffort.NONE, ReasoningEffort.MINIMAL, ReasoningEffort.LOW),
+    )

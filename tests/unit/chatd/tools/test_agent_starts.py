@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.chats.domain.agents import Agent, AgentLimits, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import Agent, AgentLimits, AgentPage, AgentsRefused, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import Command
 from chatd.content.domain.agent_errors import REMEDIES
@@ -13,6 +13,7 @@ from chatd.content.domain.messages import ErrorKind, FinishReason, TurnError
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.agent_model import AgentModel
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ModelProfile, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from chatd.primitives.domain.requests import ClientKey
@@ -59,6 +60,12 @@ class Children:
 
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         return self.agents
+
+    async def page(
+        self, root_chat_id: ChatId, chat_id: ChatId, length: int, offset: int
+    ) -> AgentPage:
+        agents = await self.children(root_chat_id, chat_id)
+        return AgentPage(agents[offset : offset + length], len(agents))
 
     async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
         return ()
@@ -114,6 +121,12 @@ class NoModels:
 
     async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
         return tuple(f"maker/{each}" for each in self.known)
+
+    async def described(self, owner_id: OwnerId) -> tuple[AgentModel, ...]:
+        return tuple(
+            AgentModel(f"maker/{each}", each, 1000, is_default=each == "large")
+            for each in self.known
+        )
 
     async def name_of(self, model_id: str) -> str:
         return f"maker/{model_id}" if model_id in self.known else model_id
@@ -236,6 +249,39 @@ async def test_the_models_of_agents_are_described_only_if_there_is_a_choice(stag
         described.append(next(each.description for each in offered if each.name == SPEC.name))
     assert "Models of agents" not in described[0]
     assert described[1].endswith("Models of agents: maker/one, maker/two.")
+
+
+async def test_the_models_of_agents_are_listed_only_if_there_is_a_choice(stage: Stage) -> None:
+    context = TurnContext(CHAT, ANN)
+    stage.models.known = ("large",)
+    assert "list_subagent_models" not in {
+        each.name for each in await stage.tools.list_tools(context)
+    }
+    stage.models.known = ("large", "small")
+    assert "list_subagent_models" in {each.name for each in await stage.tools.list_tools(context)}
+    listed = await stage.call(context, "list_subagent_models")
+    large = {"model": "maker/large", "display_name": "large", "context_limit_tokens": 1000}
+    small = {"model": "maker/small", "display_name": "small", "context_limit_tokens": 1000}
+    assert listed["models"] == [{**large, "is_default": True}, small]
+
+
+async def test_many_agents_are_listed_page_by_page(stage: Stage) -> None:
+    ids = [ChatId(f"00000000-0000-0000-0000-{number:012}") for number in range(12)]
+    stage.children.agents = tuple(replace(AGENT, chat_id=each) for each in ids)
+
+    async def listed(**given: object) -> tuple[object, ...]:
+        told = await stage.call(TurnContext(CHAT, ANN), "list_agents", **given)
+        agents = told["agents"]
+        assert isinstance(agents, list)
+        return [each["agent_id"] for each in agents], told["total"], told["has_more"]
+
+    assert await listed() == (ids[:10], 12, True)
+    assert await listed(offset=10) == (ids[10:], 12, False)
+    assert await listed(limit=2, offset=4) == (ids[4:6], 12, True)
+    beyond = await stage.call(TurnContext(CHAT, ANN), "list_agents", offset=12)
+    assert (beyond["ok"], beyond["reason"]) == (False, "INVALID_ARGUMENTS")
+    too_many = await stage.call(TurnContext(CHAT, ANN), "list_agents", limit=51)
+    assert too_many["reason"] == "INVALID_ARGUMENTS"
 
 
 async def test_a_failed_agent_is_described_by_kind_message_and_remedy(stage: Stage) -> None:

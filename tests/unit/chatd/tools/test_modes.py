@@ -62,6 +62,12 @@ async def test_the_tools_for_workspaces_follow_the_mode(mode: ChatMode, names: s
     assert {spec.name for spec in offered} == names
 
 
+@pytest.mark.parametrize("mode", ChatMode)
+async def test_agents_have_no_tools_for_workspaces(mode: ChatMode) -> None:
+    child = TurnContext(CHAT, ANN, mode=mode, ancestor_ids=PARENT)
+    assert await LifecycleTools(cast(Control, None)).list_tools(child) == ()
+
+
 def test_a_tool_that_the_mode_forbids_is_refused_with_the_mode_as_the_reason() -> None:
     look = tool("execute")
     withheld = withheld_tools(ChatMode.PLAN, (look,), (client_tool("open_page"),))

@@ -54,6 +54,16 @@ def test_the_users_own_message_is_not_shown() -> None:
     assert shown(message(1, {"type": "text", "text": "hi"}, role="user")) == []
 
 
+def test_a_notice_is_shown_with_its_hook() -> None:
+    notice = {"type": "notice", "text": "one\ntwo", "hook_name": "policy", "event": "stop"}
+    lines = ["! policy: one", "! policy: two"]
+    assert shown(message(1, notice, role="system")) == [Note(line) for line in lines]
+    own = Answer(shows_users=True).take(message(2, TEXT, notice, role="user"))
+    assert own == [Note("> half"), *(Note(line) for line in lines)]
+    listed = message_lines({"id": 3, "role": "system", "content": [notice]})
+    assert list(listed) == ["--- system 3", *lines]
+
+
 def test_a_notice_of_the_first_answer_is_a_line_of_its_own() -> None:
     notice = {"type": "notice", "text": "The MCP server notes is not used."}
     pieces = shown(text("hello"), message(1, {"type": "text", "text": "hello"}, notice))

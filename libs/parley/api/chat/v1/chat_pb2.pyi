@@ -600,6 +600,7 @@ class Chat(_message.Message):
     CHILDREN_FIELD_NUMBER: _builtins.int
     CHILD_COUNT_FIELD_NUMBER: _builtins.int
     LAST_READ_MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    HAS_MORE_CHILDREN_FIELD_NUMBER: _builtins.int
     BREAK_GLASS_OPEN_FIELD_NUMBER: _builtins.int
     FALLBACK_MODEL_ID_FIELD_NUMBER: _builtins.int
     USES_DEFAULT_MCP_SERVERS_FIELD_NUMBER: _builtins.int
@@ -649,6 +650,8 @@ class Chat(_message.Message):
     """Child chats that it has itself, not counting those of its children."""
     last_read_message_id: _builtins.int
     """The newest message that its owner has read; 0 for none."""
+    has_more_children: _builtins.bool
+    """Whether it has more children, after the last one in `children`; absent if not."""
     break_glass_open: _builtins.bool
     """Whether an administrator may read it now by a break-glass access; absent otherwise."""
     fallback_model_id: _builtins.str
@@ -705,7 +708,7 @@ class Chat(_message.Message):
 
     @_builtins.property
     def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Chat]:
-        """Its child chats, if it is a root; only in the answer to a request for this one chat."""
+        """Its child chats, if it is a root, at most 200; only in the answer to a request for this one chat."""
 
     def __init__(
         self,
@@ -746,13 +749,14 @@ class Chat(_message.Message):
         children: _abc.Iterable[Global___Chat] | None = ...,
         child_count: _builtins.int = ...,
         last_read_message_id: _builtins.int = ...,
+        has_more_children: _builtins.bool = ...,
         break_glass_open: _builtins.bool = ...,
         fallback_model_id: _builtins.str = ...,
         uses_default_mcp_servers: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["archives_at", b"archives_at", "created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "purges_at", b"purges_at", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "fallback_model_id", b"fallback_model_id", "has_unread", b"has_unread", "id", b"id", "instructions_drifted", b"instructions_drifted", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "owner_name", b"owner_name", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "archives_at", b"archives_at", "break_glass_open", b"break_glass_open", "child_count", b"child_count", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "fallback_model_id", b"fallback_model_id", "has_more_children", b"has_more_children", "has_unread", b"has_unread", "id", b"id", "instructions_drifted", b"instructions_drifted", "labels", b"labels", "last_error", b"last_error", "last_read_message_id", b"last_read_message_id", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "owner_name", b"owner_name", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "purges_at", b"purges_at", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "uses_default_mcp_servers", b"uses_default_mcp_servers", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -258,16 +258,20 @@ class GetChatRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHAT_ID_FIELD_NUMBER: _builtins.int
+    CHILDREN_AFTER_FIELD_NUMBER: _builtins.int
     chat_id: _builtins.str
     """The chat."""
+    children_after: _builtins.str
+    """The last of the children that are known already, to read those that were started after it; empty for the first ones."""
     def __init__(
         self,
         *,
         chat_id: _builtins.str = ...,
+        children_after: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "children_after", b"children_after"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

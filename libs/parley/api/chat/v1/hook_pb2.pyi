@@ -210,6 +210,7 @@ class HookDelivery(_message.Message):
     DURATION_MS_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     dispatch_id: _builtins.str
     """The id of the event, the same for a repetition."""
     chat_id: _builtins.str
@@ -228,6 +229,8 @@ class HookDelivery(_message.Message):
     """How long it took."""
     attempts: _builtins.int
     """How often the event was delivered."""
+    notice: _builtins.str
+    """The notice for people in the answer; empty for none."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was delivered last."""
@@ -245,10 +248,11 @@ class HookDelivery(_message.Message):
         duration_ms: _builtins.int = ...,
         attempts: _builtins.int = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        notice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "chat_id", b"chat_id", "created_at", b"created_at", "dispatch_id", b"dispatch_id", "duration_ms", b"duration_ms", "event", b"event", "http_status", b"http_status", "outcome", b"outcome", "problem", b"problem", "tool_name", b"tool_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "chat_id", b"chat_id", "created_at", b"created_at", "dispatch_id", b"dispatch_id", "duration_ms", b"duration_ms", "event", b"event", "http_status", b"http_status", "notice", b"notice", "outcome", b"outcome", "problem", b"problem", "tool_name", b"tool_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -497,16 +497,24 @@ class NoticePart(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TEXT_FIELD_NUMBER: _builtins.int
+    HOOK_NAME_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The notice in one or two sentences."""
+    """The notice in one or two sentences; a hook may say more."""
+    hook_name: _builtins.str
+    """Hook that gave it; absent for a notice of the installation itself."""
+    event: _builtins.str
+    """Event that the hook answered."""
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
+        hook_name: _builtins.str = ...,
+        event: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "hook_name", b"hook_name", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,6 +24,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.tools.advisor.handoff import CONTRACT
 from chatd.tools.advisor.tool import AdvisorTools
+from chatd.turns.domain.calls import plan_calls
 from chatd.turns.domain.system_prompt import ADVISOR, SystemPrompt
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.setups import ConfiguredSetups
@@ -33,7 +34,7 @@ from support.chatd.models.model_catalogue import BOOK, KnownConfiguration, catal
 from support.chatd.turns.absent_ports import NoCallObserver, Unlimited
 from support.chatd.turns.fixed_setups import FixedSetups, FixedUtilityModels
 from support.chatd.turns.journaling_tools import Crash
-from support.chatd.turns.turn_stage import ANN, CHAT, NotingModel, Stage
+from support.chatd.turns.turn_stage import ANN, CHAT, NotingModel, Stage, client_tool, tool
 
 KIND = ContextFile("AGENTS.md", "be kind")
 OWN = ModelProfile("own", provider="acme", name="m1")
@@ -167,6 +168,20 @@ async def test_two_questions_in_one_batch_are_both_refused_and_cost_no_use() -> 
     assert "only call" in first.result_json
     assert json.loads(alone.result_json)["type"] == "advice"
     assert len(advisor.requests) == 1
+
+
+@pytest.mark.parametrize("name", ["pick_file", "execute", "no_such_tool", "advisor"])
+def test_beside_any_other_call_the_advisor_is_not_asked_and_nothing_runs(name: str) -> None:
+    advisor = replace(tool("advisor"), is_exclusive=True)
+    specs = {each.name: each for each in (advisor, tool("execute"), client_tool("pick_file"))}
+    calls = (ToolCall("a", "advisor", '{"question": "?"}'), ToolCall("b", name, "not JSON"))
+    plan = plan_calls(calls, specs)
+    assert (plan.dispatched, plan.asked) == ((), ())
+    refused = [json.loads(each.result_json)["error"] for each in plan.refused]
+    assert refused[0] == "nothing ran: advisor must be the only call"
+    assert refused[1] == (
+        refused[0] if name == "advisor" else "skipped, because advisor must be called alone"
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from chatd.content.domain.orders import AgentOrders
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import Dispatch, Execution, Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.agent_model import AgentModel
 from chatd.models.domain.errors import ModelNotFound
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
@@ -63,6 +64,9 @@ class Models:
 
     async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
         return ("maker/quick",)
+
+    async def described(self, owner_id: OwnerId) -> tuple[AgentModel, ...]:
+        return ()
 
     async def name_of(self, model_id: str) -> str:
         return model_id

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.chats.domain.agents import Agent, AgentLimits, SpawnRequest
+from chatd.chats.domain.agents import Agent, AgentLimits, AgentPage, SpawnRequest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import Command, CommitResults, CommitStep
 from chatd.content.domain.messages import ChatMode, strictest
 from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
+from chatd.models.domain.agent_model import AgentModel
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
 from chatd.primitives.domain.requests import ClientKey
@@ -58,6 +59,12 @@ class OneAgent:
         ended = Agent(AGENT, "writer", False, Status.WAITING, True, "", None, 0, 1, is_forked=True)
         return (ended,)
 
+    async def page(
+        self, root_chat_id: ChatId, chat_id: ChatId, length: int, offset: int
+    ) -> AgentPage:
+        agents = await self.children(root_chat_id, chat_id)
+        return AgentPage(agents[offset : offset + length], len(agents))
+
     async def below(self, chat_id: ChatId) -> tuple[ChatId, ...]:
         return ()
 
@@ -92,6 +99,9 @@ class OneAgent:
         return ""
 
     async def names(self, owner_id: OwnerId) -> tuple[str, ...]:
+        return ()
+
+    async def described(self, owner_id: OwnerId) -> tuple[AgentModel, ...]:
         return ()
 
     async def name_of(self, model_id: str) -> str:

@@ -43,12 +43,14 @@ const LABELS: Record<string, (args: Told, isOver: boolean) => string> = {
   message_agent: () => "Message to the agent",
   interrupt_agent: () => "Stopped the agent",
   list_agents: () => "Looked at its agents",
+  list_subagent_models: () => "Looked at the models of agents",
 };
 
 export function AgentCard({ call, result, standing }: CardProps) {
   const args = argsOf(call);
   const told = record(result?.result);
   const listed = Array.isArray(told.agents) ? told.agents.map(record) : [];
+  const models = Array.isArray(told.models) ? told.models.map(record) : [];
   const name = string(told.name) || string(args.name);
   const label = LABELS[call.tool_name]?.(args, standing === "done") ?? call.tool_name;
   return (
@@ -66,6 +68,10 @@ export function AgentCard({ call, result, standing }: CardProps) {
       {string(args.prompt ?? args.message) && <Markdown text={string(args.prompt ?? args.message)} />}
       {string(told.agent_id) && <Link href={`/chats/${string(told.agent_id)}`}>Open the agent</Link>}
       {listed.map((each) => <Report key={string(each.agent_id)} told={each} />)}
+      {told.has_more === true && <p className="card-note">{listed.length} of {String(told.total)} agents</p>}
+      {models.length > 0 && (
+        <ul className="card-note">{models.map((each) => <li key={string(each.model)}><Visible>{string(each.model)}</Visible></li>)}</ul>
+      )}
       <Problem told={told} />
     </Card>
   );

@@ -46,8 +46,15 @@ export function below(rootId: string) {
   return queryOptions({
     queryKey: ["below", rootId],
     queryFn: async ({ signal }) => {
-      const root = await answered(api.GET("/api/v1/chats/{chat_id}", { params: { path: { chat_id: rootId } }, signal }));
-      return root.children;
+      const read = (children_after?: string) =>
+        answered(api.GET("/api/v1/chats/{chat_id}", { params: { path: { chat_id: rootId }, query: { ...(children_after && { children_after }) } }, signal }));
+      let root = await read();
+      const children = [...root.children];
+      while (root.has_more_children && children.length) {
+        root = await read(children.at(-1)!.id);
+        children.push(...root.children);
+      }
+      return children;
     },
   });
 }

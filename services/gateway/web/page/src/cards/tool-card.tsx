@@ -43,6 +43,7 @@ export const ToolCard = memo(function ToolCard(props: ToolCardProps) {
     case "message_agent":
     case "interrupt_agent":
     case "list_agents":
+    case "list_subagent_models":
       return <AgentCard {...props} />;
     case "advisor":
       return <AdvisorCard {...props} />;

@@ -70,6 +70,7 @@ export function Deliveries({ hookId }: { hookId: string }) {
                     <>
                       <Outcome delivery={row} />
                       <span className="cell-side"><Visible>{reasonOf(row)}</Visible></span>
+                      {row.notice && <span className="cell-side">Notice: <Visible>{row.notice}</Visible></span>}
                     </>
                   ),
                 },

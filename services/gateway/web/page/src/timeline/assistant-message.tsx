@@ -11,6 +11,7 @@ import { CopyButton } from "./code.tsx";
 import type { Call, Item, Piece } from "./items.ts";
 import { FallbackNote } from "./fallback-note.tsx";
 import { Markdown } from "./markdown.tsx";
+import { Notices } from "./notices.tsx";
 import { useSmoothed } from "./smooth.ts";
 import { Thinking } from "./thinking.tsx";
 import { Attachments, textOf } from "./user-message.tsx";
@@ -102,7 +103,7 @@ function PartView({ part, isLive }: { part: Part; isLive: boolean }) {
     case "reasoning":
       return <Thinking part={part} isLive={isLive} />;
     case "notice":
-      return <p className="card-note">{part.text}</p>;
+      return <Notices parts={[part]} />;
     case "fallback":
       return <FallbackNote modelId={part.model_id} failedModelId={part.failed_model_id} reason={part.text} />;
     case "context-file":

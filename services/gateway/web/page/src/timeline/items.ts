@@ -15,6 +15,7 @@ export type Piece =
 
 export type Item =
   | { kind: "user"; key: string; message: Message }
+  | { kind: "notice"; key: string; message: Message }
   | { kind: "assistant"; key: string; message: Message | null; pieces: readonly Piece[]; isLive: boolean };
 
 /** Tools that only look: several in a row are one row. */
@@ -32,6 +33,8 @@ export function itemsOf(messages: readonly Message[], tail: Tail | null): Item[]
       const live = place === last ? liveResults(tail) : NONE;
       const pieces = piecesOf(message.content, (id) => results.get(id) ?? live.get(id) ?? null, `m${message.id}`);
       items.push({ kind: "assistant", key: `m${message.id}`, message, pieces, isLive: false });
+    } else if (message.role === "system" && message.content.length) {
+      items.push({ kind: "notice", key: `m${message.id}`, message });
     }
   });
   const generated = (tail?.parts ?? []).filter(({ part }) => part.type !== "tool-result");
@@ -41,6 +44,11 @@ export function itemsOf(messages: readonly Message[], tail: Tail | null): Item[]
     items.push({ kind: "assistant", key, message: null, pieces: piecesOf(parts, () => null, key), isLive: true });
   }
   return items;
+}
+
+/** Return whether no answer of the same turn follows; notices in between do not count. */
+export function endsTurn(items: readonly Item[], index: number): boolean {
+  return items.slice(index + 1).find((each) => each.kind !== "notice")?.kind !== "assistant";
 }
 
 const NONE: ReadonlyMap<string, ToolResultPart> = new Map();

@@ -11,8 +11,9 @@ import type { ChatStore, ChatView } from "../stream/chat-store.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { AssistantMessage, NO_ACTIONS } from "./assistant-message.tsx";
-import { grouped, type Item, itemsOf } from "./items.ts";
+import { endsTurn, grouped, type Item, itemsOf } from "./items.ts";
 import { LiveState } from "./live-state.tsx";
+import { Notices } from "./notices.tsx";
 import { useScrolling } from "./scrolling.ts";
 import { type TurnView, UserMessage } from "./user-message.tsx";
 
@@ -67,7 +68,7 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
               key={item.key}
               item={item}
               isRunning={isBusy && index >= items.length - 2}
-              isLastOfTurn={items[index + 1]?.kind !== "assistant"}
+              isLastOfTurn={endsTurn(items, index)}
               actions={index === items.length - 1 ? (chat.required?.actions ?? NO_ACTIONS) : NO_ACTIONS}
               {...rows}
             />
@@ -113,8 +114,8 @@ interface SettledProps extends Shared {
 // One list of both sides of the gap, so that rows stay the same elements when it closes. They have a
 // box of their own, whose layout stays as it is while the last turn grows.
 const Settled = memo(function Settled({ linked, items, hasGap, onFillGap, ...shared }: SettledProps) {
-  const row = (item: Item, next: Item | undefined) => (
-    <Row key={item.key} item={item} isRunning={false} isLastOfTurn={next?.kind !== "assistant"} actions={NO_ACTIONS} {...shared} />
+  const row = (item: Item, isLastOfTurn: boolean) => (
+    <Row key={item.key} item={item} isRunning={false} isLastOfTurn={isLastOfTurn} actions={NO_ACTIONS} {...shared} />
   );
   const gap = (
     <div className="timeline-gap" key="gap">
@@ -124,9 +125,9 @@ const Settled = memo(function Settled({ linked, items, hasGap, onFillGap, ...sha
   return (
     <div className="timeline-settled">
       {[
-        ...linked.map((item, index) => row(item, linked[index + 1])),
+        ...linked.map((item, index) => row(item, endsTurn(linked, index))),
         ...(hasGap ? [gap] : []),
-        ...items.map((item, index) => row(item, items[index + 1])),
+        ...items.map((item, index) => row(item, endsTurn(items, index))),
       ]}
     </div>
   );
@@ -145,6 +146,13 @@ interface RowProps {
 }
 
 function Row({ item, chatId, isMine, isRunning, isLastOfTurn, actions, onEdit, onRevert, onTurn }: RowProps) {
+  if (item.kind === "notice") {
+    return (
+      <article className="assistant-message" id={`m${item.message.id}`} aria-label="Notice">
+        <Notices parts={item.message.content} />
+      </article>
+    );
+  }
   if (item.kind === "user") {
     return <UserMessage message={item.message} isMine={isMine} onEdit={onEdit} onRevert={onRevert} onTurn={onTurn} />;
   }

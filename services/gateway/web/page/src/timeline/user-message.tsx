@@ -7,6 +7,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
 import { ForkDialog } from "../sidebar/fork-dialog.tsx";
 import { CopyButton } from "./code.tsx";
+import { Notices } from "./notices.tsx";
 
 /** What can be looked at of a turn. */
 export type TurnView = "files" | "times";
@@ -32,6 +33,7 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
         {textOf(message.content)}
         <Attachments parts={message.content} />
       </div>
+      <Notices parts={message.content} />
       <div className="message-tools">
         <CopyButton text={() => textOf(message.content)} label="Copy the message" />
         {isMine && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
