@@ -59,6 +59,7 @@ from chatd.workers.engine.quarantine import Quarantine
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
+from parley.postgres import ConflictRetries
 
 logger = logging.getLogger(__name__)
 
@@ -209,7 +210,9 @@ def _turn_tools(
 
 
 def _workers(resources: Resources, stack: AsyncExitStack) -> PostgresWorkers:
-    workers = PostgresWorkers(resources.pool, resources.lease_session)
+    process = resources.process
+    retries = ConflictRetries(process.clock, process.random.random)
+    workers = PostgresWorkers(resources.pool, resources.lease_session, retries)
     stack.callback(workers.close)
     return workers
 

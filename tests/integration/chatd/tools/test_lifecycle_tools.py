@@ -35,7 +35,7 @@ class Model:
         self.made += 1
         call = ToolCall(f"call-{self.made}", name, json.dumps(arguments))
         dispatch = Dispatch(ExecutionId(f"execution-{self.made}"), call, Executor.CHATD, "")
-        return Execution(TurnContext(self.chat_id, ANN), 1, dispatch, TOOLS[name].spec)
+        return Execution(TurnContext(self.chat_id, ANN, turn_id=1), 1, dispatch, TOOLS[name].spec)
 
     async def again(self, execution: Execution) -> dict[str, Any]:
         outcome = await self.tools.execute(execution)
