@@ -35,7 +35,7 @@ async def hold_running_claim(connection: Connection, claim: OwnerClaim) -> None:
         raise interrupted_chat()
 
 
-async def claimed_status(source: Pool | Connection, claim: OwnerClaim) -> Status:
+async def claimed_status(source: "Pool | Connection", claim: OwnerClaim) -> Status:
     """Return the status of the chat of a claim, which it keeps until the transaction ends.
 
     Raises:
