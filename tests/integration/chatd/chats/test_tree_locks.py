@@ -1,8 +1,9 @@
 """Transactions that lock several chats: in the order of tools, and again after a deadlock."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ async def move(tree: Tree) -> None:
         await require_rest(connection, ROOT, ANN.id, str(CHILD))
 
 
-Change = Callable[[Tree], Awaitable[None]]
+Change = Callable[[Tree], Coroutine[Any, Any, None]]
 
 
 async def prepared(tree: Tree, change: Change) -> None:
