@@ -69,10 +69,11 @@ class Faults:
     ) -> PostgresChats:
         """Return a store with fault points around its commits."""
         chats: PostgresChats
+        clock, jitter = self.process.clock, self.process.random.random
         if self._points is None:
-            chats = PostgresChats(pool, state_changed, self.process.clock, appended=appended)
+            chats = PostgresChats(pool, state_changed, clock, appended=appended, jitter=jitter)
         else:
-            chats = _FaultyChats(pool, state_changed, self.process.clock, appended=appended)
+            chats = _FaultyChats(pool, state_changed, clock, appended=appended, jitter=jitter)
             chats.reached = self._points.reached
         return chats
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.http.addresses import HttpAddress
 from parley.client import (
     Action,
     ActionAnswer,
@@ -20,10 +19,10 @@ from parley.client import (
     ToolAnswer,
 )
 from parley.testing.faultpoints import Action as Injected
-from support.faults.delegating_server import ALLOWED_HOSTS, SLUG, registered, until_offered
+from support.faults.asking_servers import WHOAMI, AskingServer, NoServer, eliciting, guarded
+from support.faults.delegating_server import SLUG
 from support.faults.lab import FaultLab
 from support.faults.trials import Fault, faults
-from support.mcpgateway.servers import eliciting_process, until_listening
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +33,6 @@ ASKED_COMMAND = "sleep 0.01"
 REPEATED = "\n".join(['call: read_file {"path": "absent"}'] * 7)
 RULES = "/me/approval-rules"
 ACTIONS = "SELECT kind, outcome FROM chat.chat_actions WHERE chat_id = $1::uuid"
-BEGUN = f'call: {SLUG}__count {{"name": "none"}}'
-PAINTED = f'call: {SLUG}__count {{"name": "paint"}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,10 @@ SCENES = {
         f"call: {SLUG}__paint {{}}",
         ActionAnswer(ActionDecision.ACCEPT, content_json='{"colour": "red"}'),
     ),
+    "login": Scene(WHOAMI),
 }
+#: Kinds of running calls, which ask at their executor.
+OF_CALLS = frozenset({"elicitation", "login"})
 #: One of each kind is part of every test run, each with another commit.
 SHORT = {
     ("client", "SubmitToolResults.after"),
@@ -73,6 +73,9 @@ SHORT = {
     ("approval", "AnswerAction.after"),
     ("loop", "EnterRequiresAction.after"),
     ("elicitation", "SuspendCall.after"),
+    ("login", "SuspendCall.before"),
+    ("login", "AnswerAction.before"),
+    ("login", "AnswerAction.after"),
 }
 
 
@@ -84,7 +87,7 @@ def variants(*commands: str) -> Iterator[object]:
             is_answer = is_of_client or command == "AnswerAction"
             if is_answer and is_of_client is not (kind == "client"):
                 continue
-            if command == "SuspendCall" and kind != "elicitation":
+            if command == "SuspendCall" and kind not in OF_CALLS:
                 continue
             for point in (f"{command}.before", f"{command}.after"):
                 marks = [pytest.mark.short] if (kind, point) in SHORT else []
@@ -96,10 +99,11 @@ def variants(*commands: str) -> Iterator[object]:
 async def test_a39_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
-    async with prepared(lab, kind):
+    async with prepared(lab, kind) as server:
         async for fault in faults(lab):
             victim = await lab.victim()
-            began = await painted(lab, kind)
+            await server.made_to_ask()
+            began = await server.calls()
             lab.points.arm(point, Injected.HOLD, pid=victim.pid)
             chat_ids = await begin(fault, await lab.client(victim.address), kind)
             await fault.until_held(point, chat_ids)
@@ -107,9 +111,11 @@ async def test_a39_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
             fault.trial(len(chat_ids))
             lab.points.disarm()
             client = await lab.client()
-            for chat_id, action in (await until_asked(fault, client)).items():
+            asked = await until_asked(fault, client)
+            await server.made_answerable()
+            for chat_id, action in asked.items():
                 await answer(client, kind, chat_id, action)
-            await check(fault, kind, began)
+            await check(fault, kind, server, began)
 
 
 @pytest.mark.row("A39")
@@ -117,13 +123,15 @@ async def test_a39_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
 async def test_a39_an_answer_whose_process_is_killed_is_stored_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
-    async with prepared(lab, kind):
+    async with prepared(lab, kind) as server:
         async for fault in faults(lab):
             victim = await lab.victim()
             client = await lab.client(victim.address)
-            began = await painted(lab, kind)
+            await server.made_to_ask()
+            began = await server.calls()
             await begin(fault, client, kind)
             asked = await until_asked(fault, client)
+            await server.made_answerable()
             lab.points.arm(point, Injected.HOLD, pid=victim.pid)
             async with asyncio.TaskGroup() as tasks:
                 for chat_id, action in asked.items():
@@ -132,41 +140,32 @@ async def test_a39_an_answer_whose_process_is_killed_is_stored_once(
                 victim.kill()
                 fault.trial(len(asked))
                 lab.points.disarm()
-            await check(fault, kind, began)
+            await check(fault, kind, server, began)
 
 
-def prepared(lab: FaultLab, kind: str) -> AbstractAsyncContextManager[None]:
+def prepared(lab: FaultLab, kind: str) -> AbstractAsyncContextManager[AskingServer]:
     """Return what lets chats ask in this way: a rule, or a server whose tool asks."""
     match kind:
         case "approval":
             return asked_about(lab)
         case "elicitation":
             return eliciting(lab)
+        case "login":
+            return guarded(lab)
         case _:
-            return nullcontext()
+            return nullcontext(NoServer())
 
 
 @asynccontextmanager
-async def asked_about(lab: FaultLab) -> AsyncIterator[None]:
+async def asked_about(lab: FaultLab) -> AsyncIterator[AskingServer]:
     """Let a command need approval."""
     body = {"effect": "ask", "tool": "execute", "command": ASKED_COMMAND}
     status, _, rule = await lab.http("POST", RULES, body, lab.unique())
     assert status in (200, 201), rule
     try:
-        yield
+        yield NoServer()
     finally:
         await lab.http("DELETE", f"{RULES}/{rule['id']}", None, lab.unique())
-
-
-@asynccontextmanager
-async def eliciting(lab: FaultLab) -> AsyncIterator[None]:
-    """Offer a tool that asks while it runs."""
-    address = HttpAddress.parse(lab.stack.environment[ALLOWED_HOSTS])
-    with eliciting_process(address.port, "modern"):
-        await until_listening(address.port)
-        async with registered(lab, f"http://{address}/mcp"):
-            await until_offered(lab, BEGUN, "0")
-            yield
 
 
 async def begin(fault: Fault, client: Parley, kind: str) -> list[str]:
@@ -194,21 +193,13 @@ async def answer(client: Parley, kind: str, chat_id: str, action: Action) -> Non
         await client.manage.answer_action(chat_id, action.id, given, request_id=action.id)
 
 
-async def painted(lab: FaultLab, kind: str) -> int:
-    """Return how often the tool that asks began, if it is there."""
-    if kind != "elicitation":
-        return 0
-    said = await (await lab.client()).ask(PAINTED)
-    return int(said.partition('"text": "')[2].partition('"')[0])
-
-
-async def check(fault: Fault, kind: str, began: int) -> None:
+async def check(fault: Fault, kind: str, server: AskingServer, began: int) -> None:
     """Require that each chat asked once, was answered once, and made its call once."""
     await fault.at_rest()
     for chat_id in fault.chat_ids:
         actions = [tuple(row) for row in await fault.lab.query(ACTIONS, chat_id)]
         if actions != [(kind, "answered")]:
             fault.row.problems.append(f"{chat_id}: its actions are {actions}")
-    begun = await painted(fault.lab, kind) - began
-    if kind == "elicitation" and begun != len(fault.chat_ids):
+    begun = await server.calls() - began
+    if kind in OF_CALLS and begun != len(fault.chat_ids):
         fault.row.problems.append(f"{begun} calls began for {len(fault.chat_ids)} chats")

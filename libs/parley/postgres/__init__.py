@@ -1,6 +1,7 @@
 """PostgreSQL access: sessions, migrations, notifications, roles, and an embedded server."""
 
 from parley.postgres.address import compose_url, with_database, without_password
+from parley.postgres.conflicts import ConflictRetries
 from parley.postgres.database import Database
 from parley.postgres.embedded import EmbeddedServer
 from parley.postgres.errors import (
@@ -16,6 +17,7 @@ from parley.postgres.errors import (
     MigrationFailed,
     PoolExhausted,
     SchemaTooNew,
+    SerializationFailed,
     ServerStartFailed,
     ServerTooOld,
     StatementEnded,
@@ -29,6 +31,7 @@ from parley.postgres.session import Session, SessionLimits, is_unavailable, type
 
 __all__ = [
     "BinariesMissing",
+    "ConflictRetries",
     "Connected",
     "Connection",
     "Database",
@@ -49,6 +52,7 @@ __all__ = [
     "Pool",
     "PoolExhausted",
     "SchemaTooNew",
+    "SerializationFailed",
     "ServerStartFailed",
     "ServerTooOld",
     "ServiceRole",

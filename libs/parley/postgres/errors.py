@@ -5,6 +5,7 @@ DatabaseError
 │   └── StatementEnded         the server ended the statement, which changed nothing
 │       └── DatabaseBusy       it waited too long for a lock or a connection
 │           ├── Deadlocked
+│           ├── SerializationFailed
 │           └── PoolExhausted  it was never sent: all connections of this process were in use
 ├── DatabaseMisconfigured      the address, role or database is wrong; a retry does not help
 │   ├── ServerTooOld
@@ -55,6 +56,10 @@ class DatabaseBusy(StatementEnded):
 
 class Deadlocked(DatabaseBusy):
     """The server ended the statement to resolve a deadlock; the other transaction goes on."""
+
+
+class SerializationFailed(DatabaseBusy):
+    """The server ended the transaction because a concurrent one changed what it had read."""
 
 
 class PoolExhausted(DatabaseBusy):

@@ -14,6 +14,7 @@ from parley.postgres.errors import (
     DatabaseMisconfigured,
     DatabaseUnavailable,
     Deadlocked,
+    SerializationFailed,
     ServerTooOld,
     StatementEnded,
 )
@@ -35,6 +36,7 @@ _LOST = (
 )
 _ENDED: dict[type[BaseException], type[StatementEnded]] = {
     asyncpg.DeadlockDetectedError: Deadlocked,
+    asyncpg.SerializationError: SerializationFailed,
     asyncpg.LockNotAvailableError: DatabaseBusy,
     asyncpg.QueryCanceledError: DatabaseBusy,  # It took longer than `statement_timeout_s`.
     asyncpg.InsufficientResourcesError: StatementEnded,  # Disk or memory is full.

@@ -60,6 +60,7 @@ from chatd.workers.engine.quarantine import Quarantine
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
+from parley.postgres import ConflictRetries
 
 logger = logging.getLogger(__name__)
 
@@ -219,7 +220,9 @@ def _measured(resources: Resources, stack: AsyncExitStack, calls: CallObserver) 
 
 
 def _workers(resources: Resources, stack: AsyncExitStack) -> PostgresWorkers:
-    workers = PostgresWorkers(resources.pool, resources.lease_session)
+    process = resources.process
+    retries = ConflictRetries(process.clock, process.random.random)
+    workers = PostgresWorkers(resources.pool, resources.lease_session, retries)
     stack.callback(workers.close)
     return workers
 

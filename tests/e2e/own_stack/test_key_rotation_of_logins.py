@@ -3,21 +3,16 @@
 import asyncio
 import threading
 import urllib.error
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceStub
-from parley.cli.supervision import process_table
-from parley.clock import SystemClock
-from parley.identity import Role, ServiceName, Signer, SigningKey, User, UserId
-from parley.rpc import Address, connect
+from parley.identity import Role, User, UserId
 from parley.secrets import Keyring
-from parley.telemetry import InMemoryTelemetry
 from support.mcpgateway.authorization_server import (
     FakeAuthorizationServer,
     fake_authorization_server,
@@ -26,6 +21,7 @@ from support.mcpgateway.gateway import McpGateway
 from support.mcpgateway.logins import LoginLab
 from support.stack.faulty_stack import FaultyStack, watching
 from support.stack.local_stack import LocalStack
+from support.stack.mcp_authorization import authorizing
 
 pytestmark = pytest.mark.slow
 
@@ -40,28 +36,6 @@ def stack(tmp_path: Path) -> Iterator[LocalStack]:
     assert started.returncode == 0, started.stderr
     yield stack
     stack.parley("down")
-
-
-@dataclass(frozen=True, slots=True)
-class Authorizing:
-    """What of a mcpgateway a login needs."""
-
-    authorization: McpAuthorizationServiceStub
-
-
-@asynccontextmanager
-async def authorizing(stack: LocalStack) -> AsyncIterator[Authorizing]:
-    """Call the mcpgateway of a stack as its gateway does."""
-    table = process_table.load(stack.home.processes_file)
-    (address,) = [each.address for each in table.processes if each.service == "mcpgateway"]
-    key = SigningKey.load(stack.home.signing_key_file(ServiceName.GATEWAY))
-    async with connect(
-        Address.parse(address),
-        audience=ServiceName.MCPGATEWAY,
-        signer=Signer(ServiceName.GATEWAY, key, SystemClock()),
-        telemetry=InMemoryTelemetry("test").telemetry,
-    ) as channel:
-        yield Authorizing(McpAuthorizationServiceStub(channel))
 
 
 async def logged_in(watched: FaultyStack, issuer: FakeAuthorizationServer) -> str:

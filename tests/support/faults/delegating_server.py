@@ -67,8 +67,12 @@ async def delegating(lab: FaultLab, delegate: Delegate) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def registered(lab: FaultLab, url: str) -> AsyncIterator[None]:
-    """Offer the tools of a server to all chats of a stack, until the end."""
+async def registered(
+    lab: FaultLab,
+    url: str,
+    auth_kind: server_pb2.AuthKind.ValueType = server_pb2.AUTH_KIND_NONE,
+) -> AsyncIterator[str]:
+    """Offer the tools of a server to all chats of a stack, until the end; return its id."""
     token = issue_token(lab.stack, "mcp:admin")
     metadata = (("authorization", f"Bearer {token}"),)
     settings = server_pb2.McpServerSettings(
@@ -76,7 +80,7 @@ async def registered(lab: FaultLab, url: str) -> AsyncIterator[None]:
         display_name="Chats",
         url=url,
         transport=server_pb2.TRANSPORT_STREAMABLE_HTTP,
-        auth_kind=server_pb2.AUTH_KIND_NONE,
+        auth_kind=auth_kind,
         availability=server_pb2.AVAILABILITY_FORCE_ON,
         approval_policy=server_pb2.APPROVAL_POLICY_NEVER,
         is_enabled=True,
@@ -92,7 +96,7 @@ async def registered(lab: FaultLab, url: str) -> AsyncIterator[None]:
         wanted = api.CreateServerRequest(request_id=lab.unique(), settings=settings)
         created = await servers.CreateServer(wanted, timeout=ASK_S_MAX, metadata=metadata)
         try:
-            yield
+            yield created.server.server_id
         finally:
             request = api.DeleteServerRequest(
                 request_id=lab.unique(), server_id=created.server.server_id

@@ -326,9 +326,9 @@ def _mcp_server(issuer: FakeAuthorizationServer) -> MCPServer:
 
 
 @asynccontextmanager
-async def fake_authorization_server() -> AsyncIterator[FakeAuthorizationServer]:
-    """Serve both until the context ends."""
-    port = free_port()
+async def fake_authorization_server(port: int = 0) -> AsyncIterator[FakeAuthorizationServer]:
+    """Serve both until the context ends, at any free port by default."""
+    port = port or free_port()
     issuer = FakeAuthorizationServer(port)
     application = _Guarded(issuer, _mcp_server(issuer).streamable_http_app())
     config = uvicorn.Config(

@@ -65,10 +65,14 @@ class LoginLab:
         with acting_for(user):
             return await self.gateway.authorization.CompleteAuthorization(request)
 
-    async def log_in(self, user: User = MEMBER, subject: str = "alice") -> None:
-        """Log a user in."""
+    async def log_in(
+        self, user: User = MEMBER, subject: str = "alice", *, request_id: str = ""
+    ) -> None:
+        """Log a user in; `request_id` tells it from other logins."""
         self.issuer.subject = subject
-        await self.complete(self.issuer.agree(await self.begin(user)), user)
+        location = await self.begin(user, request_id=f"begin{request_id}")
+        answer = self.issuer.agree(location)
+        await self.complete(answer, user, request_id=f"complete{request_id}")
 
     async def status(self, user: User = MEMBER) -> api.GetAuthorizationStatusResponse:
         """Return the state of a login."""

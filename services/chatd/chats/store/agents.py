@@ -15,23 +15,15 @@ from chatd.chats.domain.agents import (
     SpawnRequest,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
-from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.codec import error_from_json, parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
-from chatd.chats.store.owner_claims import interrupted_chat
+from chatd.chats.store.owner_claims import claimed_status, interrupted_chat
 from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
-
-# The execution of the chat that starts a child, before other rows as everywhere; none if another
-# process owns it. Its epoch cannot grow, and it cannot be interrupted, until the child is stored.
-# May run: process.
-LOCK_PARENT = """
-    SELECT status FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
-"""
 
 # Two children of one tree are counted one after the other.
 # May run: process.
@@ -142,18 +134,18 @@ class Agents:
 
         Raises:
             AgentsRefused: The tree has reached a limit, or the parent is interrupted.
-            FenceLost: Another process owns the parent.
+            FenceLost: Another process owns the parent, or its turn is over.
         """
         async with self._pool.acquire() as connection, connection.transaction():
-            status = await connection.fetchval(LOCK_PARENT, claim.chat_id, claim.owner_epoch)
-            if status is None:
-                raise FenceLost(claim.chat_id)
+            # The execution before other rows, as everywhere. The parent keeps its owner and its
+            # turn, and is not interrupted, until the child is stored.
+            status = await claimed_status(connection, claim)
             group_ids = await connection.fetchval(LOCK_ROOT, request.root_chat_id)
             tree = await connection.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id)
             assert tree is not None  # An aggregate always returns a row.
             if tree["is_known"]:
                 return None
-            if status != Status.RUNNING:
+            if status is not Status.RUNNING:
                 # Its agents were listed to be stopped already; one more would not be among them.
                 raise interrupted_chat()
             _require(request, limits, tree)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -44,10 +45,10 @@ from chatd.primitives.domain.requests import ClientKey
 from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.postgres import (
+    ConflictRetries,
     Connection,
     DatabaseBusy,
     DatabaseUnavailable,
-    Deadlocked,
     Pool,
     PoolExhausted,
     StatementEnded,
@@ -56,8 +57,6 @@ from parley.tasks import ShieldedTasks
 
 KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
-DEADLOCKS_MAX = 6
-DEADLOCK_PAUSE_S = 0.05
 QUEUE_WAIT_S = 5.0
 OUTAGE_WAIT_S = 30.0
 OUTAGE_PAUSE_S = 0.25
@@ -121,7 +120,12 @@ class KnownStates:
 
 
 class Applier:
-    """Executes commands for all chats of this process; its exit waits for those under way."""
+    """Executes commands for all chats of this process; its exit waits for those under way.
+
+    Attributes:
+        known: The states that this process has seen.
+        retries: Repeats what the database rolled back because of a deadlock.
+    """
 
     def __init__(
         self,
@@ -131,6 +135,7 @@ class Applier:
         state_changed: Callable[[ChatState], None],
         appended: Appended,
         clock: Clock,
+        jitter: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._pool = pool
         self._facts_of = facts_of
@@ -138,6 +143,7 @@ class Applier:
         self._appended = appended
         self._clock = clock
         self.known = KnownStates()
+        self.retries = ConflictRetries(clock, jitter)
         self._locks: dict[ChatId, asyncio.Lock] = {}
         self._in_line: Counter[ChatId] = Counter()
         self._under_way = ShieldedTasks()
@@ -211,7 +217,8 @@ class Applier:
         is_fresh = False
         for misses in range(MISSES_BEFORE_LOCK + 1):
             if misses == MISSES_BEFORE_LOCK:
-                return await self._under_lock(chat_id, command, client_key)
+                locked = partial(self._under_lock, chat_id, command, client_key)
+                return await self.retries.run(locked)
             if seen is None:
                 seen, is_fresh = await self._read(self._pool, chat_id), True
             decision = await self._decide(seen, command, is_fresh=is_fresh)
@@ -277,27 +284,24 @@ class Applier:
     ) -> Wrote | Unwritten:
         """Write a decision, or return why it is not written."""
         statement = decision_statement(seen, decision, client_key)
-        for attempt in range(1, DEADLOCKS_MAX + 1):
-            try:
+        is_whole = source is self._pool  # Else the whole transaction has to be repeated.
+        try:
+            if is_whole:
+                row = await self.retries.run(
+                    lambda: self._pool.fetchrow(statement.text, *statement.arguments)
+                )
+            else:
                 row = await source.fetchrow(statement.text, *statement.arguments)
-            except Deadlocked:
-                if attempt == DEADLOCKS_MAX or source is not self._pool:
-                    raise
-                # The statement that waits for our locks needs a moment to take them, or we deadlock
-                # again.
-                await self._clock.sleep(DEADLOCK_PAUSE_S * attempt)
-                continue
-            except StatementEnded:
+        except StatementEnded:
+            raise
+        except DatabaseUnavailable:
+            if not is_whole:
                 raise
-            except DatabaseUnavailable:
-                if source is not self._pool:
-                    raise
-                return await self._outcome_after_outage(seen, decision, client_key)
-            if row is None:
-                return Unwritten.REFUSED
-            state = replace(decision.state, deadline_at=row["deadline_at"])
-            return Wrote(state, choice_from_json(row["choice"]), row["changed_at"])
-        raise AssertionError("unreachable")
+            return await self._outcome_after_outage(seen, decision, client_key)
+        if row is None:
+            return Unwritten.REFUSED
+        state = replace(decision.state, deadline_at=row["deadline_at"])
+        return Wrote(state, choice_from_json(row["choice"]), row["changed_at"])
 
     async def _outcome_after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None

@@ -62,9 +62,15 @@ class PostgresChats(Applier):
         clock: Clock,
         *,
         appended: Appended = ignore_event,
+        jitter: Callable[[], float] = lambda: 0.0,
     ) -> None:
         super().__init__(
-            pool, facts_of=self._facts, state_changed=state_changed, appended=appended, clock=clock
+            pool,
+            facts_of=self._facts,
+            state_changed=state_changed,
+            appended=appended,
+            clock=clock,
+            jitter=jitter,
         )
 
     async def add(

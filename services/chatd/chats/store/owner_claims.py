@@ -1,4 +1,4 @@
-"""Claims of owners: what a tool of chatd writes is written only while its chat keeps its owner."""
+"""Claims of owners: a tool of chatd writes only while its chat keeps its owner and its turn."""
 
 from chatd.chats.domain.agents import AgentsRefused
 from chatd.chats.domain.chat import Status
@@ -6,22 +6,22 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.primitives.domain.ids import OwnerClaim
 from parley.postgres import Connection, Pool
 
-# The status of a chat that still has the epoch under which a tool acts; it keeps both until the end
-# of the transaction.
+# The status of a chat that still has the epoch and the turn in which a tool acts; it keeps these
+# until the end of the transaction.
 # May run: process.
 HOLD_CLAIM = """
-    SELECT status FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
+    SELECT status FROM chat.chat_exec
+    WHERE chat_id = $1 AND owner_epoch = $2 AND turn_id = $3 FOR SHARE
 """
 
 
 async def hold_claim(connection: Connection, claim: OwnerClaim) -> None:
-    """Require that a chat has the epoch of a claim, until the end of the transaction.
+    """Require that a chat has the epoch and the turn of a claim, until the transaction ends.
 
     Raises:
-        FenceLost: Another process owns the chat, or the chat was deleted.
+        FenceLost: Another process owns the chat, its turn is over, or the chat was deleted.
     """
-    if await connection.fetchval(HOLD_CLAIM, claim.chat_id, claim.owner_epoch) is None:
-        raise FenceLost(claim.chat_id)
+    await claimed_status(connection, claim)
 
 
 async def hold_running_claim(connection: Connection, claim: OwnerClaim) -> None:
@@ -29,20 +29,32 @@ async def hold_running_claim(connection: Connection, claim: OwnerClaim) -> None:
 
     Raises:
         AgentsRefused: The chat was interrupted.
-        FenceLost: Another process owns the chat, or the chat was deleted.
+        FenceLost: Another process owns the chat, its turn is over, or the chat was deleted.
     """
-    status = await connection.fetchval(HOLD_CLAIM, claim.chat_id, claim.owner_epoch)
-    if status is None:
-        raise FenceLost(claim.chat_id)
-    if status != Status.RUNNING:
+    if await claimed_status(connection, claim) is not Status.RUNNING:
         raise interrupted_chat()
 
 
-# May run: process.
+async def claimed_status(source: "Pool | Connection", claim: OwnerClaim) -> Status:
+    """Return the status of the chat of a claim, which it keeps until the transaction ends.
+
+    Raises:
+        FenceLost: Another process owns the chat, its turn is over, or the chat was deleted.
+    """
+    held = (claim.chat_id, claim.owner_epoch, claim.turn_id)
+    status = await source.fetchval(HOLD_CLAIM, *held)
+    if status is None:
+        raise FenceLost(claim.chat_id)
+    return Status(status)
+
+
 async def why_refused(pool: Pool, claim: OwnerClaim) -> Exception:
     """Return the error of a write that the claim of a running chat did not allow."""
-    status = await pool.fetchval(HOLD_CLAIM, claim.chat_id, claim.owner_epoch)
-    return FenceLost(claim.chat_id) if status is None else interrupted_chat()
+    try:
+        await claimed_status(pool, claim)
+    except FenceLost as lost:
+        return lost
+    return interrupted_chat()
 
 
 def interrupted_chat() -> AgentsRefused:

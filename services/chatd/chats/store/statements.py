@@ -51,13 +51,13 @@ _GUARD = """
             deadline_at)
 """
 GUARD = _GUARD.format(held="")
-# The same for what a tool of another chat does, which keeps its owner and runs until the commit:
+# The same for what a tool of another chat does, which keeps its owner and turn until the commit:
 # the agents of a chat that is interrupted were stopped, and a late message would start one again.
 GUARD_UNDER_CLAIM = _GUARD.format(
     held="""
             AND EXISTS (SELECT 1 FROM chat.chat_exec acting
                 WHERE acting.chat_id = $25 AND acting.owner_epoch = $26
-                    AND acting.status = 'running' FOR SHARE)"""
+                    AND acting.turn_id = $27 AND acting.status = 'running' FOR SHARE)"""
 )
 
 # The model of a turn is the choice of its message, completed by the chat's last one; the chat
@@ -127,7 +127,8 @@ def decision_statement(
     """
     arguments = [seen.chat_id, seen.snapshot_version, *_state_arguments(seen, decision)]
     if decision.claim is not None:
-        arguments += (decision.claim.chat_id, decision.claim.owner_epoch)
+        claim = decision.claim
+        arguments += (claim.chat_id, claim.owner_epoch, claim.turn_id)
     clauses: list[Clause] = []
     next_id = seen.next_message_id
     for write in decision.writes:

@@ -59,7 +59,7 @@ class Stores:
             ownership=Ownership(pool),
             keys=Keys(pool, chats),
             metadata=Metadata(pool, metadata_changed),
-            trees=ChatTrees(pool, chats.publish_state, metadata_changed),
+            trees=ChatTrees(pool, chats.publish_state, chats.retries, metadata_changed),
             shares=Shares(pool, metadata_changed),
             break_glass=BreakGlass(pool),
             attachments=Attachments(pool),

@@ -1,20 +1,21 @@
 """A root chat and its children as one: archived, unarchived and deleted together."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import SetArchived
 from chatd.chats.domain.state_changes import calls_at_executors
 from chatd.chats.domain.transitions import decide
 from chatd.chats.store.cleanup.expiry import take_notice
+from chatd.chats.store.lock_order import LOCK_ORDER
 from chatd.chats.store.pins import leave_pins, lock_pins, move_pin, return_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import STATE_COLUMNS, decision_statement
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from parley.postgres import Connection, Pool
+from parley.postgres import ConflictRetries, Connection, Pool
 
 # Whether a chat is a root, for its owner.
 # May run: owner.
@@ -22,13 +23,13 @@ SELECT_IS_ROOT = """
     SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
 """
 
-# The executions of a chat tree whose owner was checked, locked in a fixed order to avoid deadlocks.
+# The executions of a chat tree whose owner was checked, in the order in which all lock them.
 # A command locks its execution before other rows of a chat, as this does.
 # May run: checked by SELECT_IS_ROOT.
 LOCK_TREE = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.chat_id IN (SELECT id FROM chat.chats WHERE root_chat_id = $1)
-    ORDER BY e.chat_id FOR UPDATE
+    {LOCK_ORDER} FOR UPDATE
 """
 
 # Calls of a chat tree that run, or ask, at their executors, to be cancelled there: the rows outlive
@@ -63,24 +64,34 @@ DELETE_TREE = """
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """What a transaction changed: states, and other chats whose metadata changed."""
+
+    states: Sequence[ChatState]
+    repinned: frozenset[ChatId] = frozenset()
+
+
 class ChatTrees:
     """Changes whole chat trees or nothing.
 
     `state_changed` is called with every state that was written, after the commit. It is called once
     more for a chat that was removed, so that its followers read it and find it gone.
     `metadata_changed` is called for every other chat whose metadata changed with it, such as
-    another position among the pinned ones.
+    another position among the pinned ones. `retries` repeats what met a deadlock.
     """
 
     def __init__(
         self,
         pool: Pool,
         state_changed: Callable[[ChatState], None],
+        retries: ConflictRetries,
         metadata_changed: Callable[[ChatId], None] = lambda _: None,
     ) -> None:
         self._metadata_changed = metadata_changed
         self._pool = pool
         self._state_changed = state_changed
+        self._retries = retries
 
     async def set_archived(
         self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
@@ -95,17 +106,21 @@ class ChatTrees:
             TransitionNotAllowed: One of them runs; none was changed.
             VersionConflict: The root has another etag.
         """
-        async with self._pool.acquire() as connection, connection.transaction():
-            await lock_pins(connection, owner_id)
-            tree = await self._lock(connection, chat_id, owner_id)
-            await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-            written = await _set_archived(connection, tree, archived=archived)
-            repinned = (
-                await leave_pins(connection, owner_id=owner_id)
-                if archived
-                else await return_pin(connection, owner_id=owner_id, chat_id=chat_id)
-            )
-        self._tell(written, repinned)
+
+        async def transaction() -> _Changed:
+            async with self._pool.acquire() as connection, connection.transaction():
+                await lock_pins(connection, owner_id)
+                tree = await self._lock(connection, chat_id, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+                written = await _set_archived(connection, tree, archived=archived)
+                repinned = (
+                    await leave_pins(connection, owner_id=owner_id)
+                    if archived
+                    else await return_pin(connection, owner_id=owner_id, chat_id=chat_id)
+                )
+                return _Changed(written, repinned)
+
+        self._tell(await self._retries.run(transaction))
 
     async def archive_expired(self, chat_id: ChatId, *, owner_id: OwnerId) -> None:
         """Archive a tree that nobody used since its owner was told.
@@ -114,11 +129,14 @@ class ChatTrees:
             ChatNotFound: There is no such chat of this owner.
             VersionConflict: It was used since, or is pinned.
         """
-        async with self._pool.acquire() as connection, connection.transaction():
-            tree = await self._lock(connection, chat_id, owner_id)
-            await take_notice(connection, chat_id, owner_id=owner_id, is_purge=False)
-            written = await _set_archived(connection, tree, archived=True)
-        self._tell(written, ())
+
+        async def transaction() -> _Changed:
+            async with self._pool.acquire() as connection, connection.transaction():
+                tree = await self._lock(connection, chat_id, owner_id)
+                await take_notice(connection, chat_id, owner_id=owner_id, is_purge=False)
+                return _Changed(await _set_archived(connection, tree, archived=True))
+
+        self._tell(await self._retries.run(transaction))
 
     async def delete_expired(self, chat_id: ChatId, *, owner_id: OwnerId) -> None:
         """Delete an archived tree that nobody used since its owner was told.
@@ -127,12 +145,16 @@ class ChatTrees:
             ChatNotFound: There is no such chat of this owner.
             VersionConflict: It was used since, or is pinned.
         """
-        async with self._pool.acquire() as connection, connection.transaction():
-            tree = await self._lock(connection, chat_id, owner_id)
-            await take_notice(connection, chat_id, owner_id=owner_id, is_purge=True)
-            await _cancel_calls(connection, chat_id, tree)
-            await connection.execute(DELETE_TREE, chat_id, owner_id)
-        self._tell([_gone(state) for state in tree], ())
+
+        async def transaction() -> _Changed:
+            async with self._pool.acquire() as connection, connection.transaction():
+                tree = await self._lock(connection, chat_id, owner_id)
+                await take_notice(connection, chat_id, owner_id=owner_id, is_purge=True)
+                await _cancel_calls(connection, chat_id, tree)
+                await connection.execute(DELETE_TREE, chat_id, owner_id)
+                return _Changed([_gone(state) for state in tree])
+
+        self._tell(await self._retries.run(transaction))
 
     async def delete(self, chat_id: ChatId, *, owner_id: OwnerId, etag: str = "") -> None:
         """Delete a root chat and its children permanently, whatever their status.
@@ -144,19 +166,23 @@ class ChatTrees:
             InvalidRequest: It is a child.
             VersionConflict: The root has another etag.
         """
-        async with self._pool.acquire() as connection, connection.transaction():
-            await lock_pins(connection, owner_id)
-            tree = await self._lock(connection, chat_id, owner_id)
-            await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-            repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
-            await _cancel_calls(connection, chat_id, tree)
-            await connection.execute(DELETE_TREE, chat_id, owner_id)
-        self._tell([_gone(state) for state in tree], repinned - {chat_id})
 
-    def _tell(self, state_changed: Sequence[ChatState], metadata_changed: Iterable[ChatId]) -> None:
-        for state in state_changed:
+        async def transaction() -> _Changed:
+            async with self._pool.acquire() as connection, connection.transaction():
+                await lock_pins(connection, owner_id)
+                tree = await self._lock(connection, chat_id, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+                repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
+                await _cancel_calls(connection, chat_id, tree)
+                await connection.execute(DELETE_TREE, chat_id, owner_id)
+                return _Changed([_gone(state) for state in tree], repinned - {chat_id})
+
+        self._tell(await self._retries.run(transaction))
+
+    def _tell(self, changed: _Changed) -> None:
+        for state in changed.states:
             self._state_changed(state)
-        for chat_id in metadata_changed:
+        for chat_id in changed.repinned:
             self._metadata_changed(chat_id)
 
     async def _lock(

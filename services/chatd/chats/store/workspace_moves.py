@@ -3,16 +3,17 @@
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import AgentAtWork, TransitionNotAllowed
 from chatd.chats.domain.transitions import AT_REST
+from chatd.chats.store.lock_order import LOCK_ORDER
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Connection
 
 # The chats that work in the workspace which a chat would leave: the chat, and agents below it that
 # have none of their own. No turn of theirs begins before the transaction ends.
 # May run: owner.
-LOCK_WORKERS_OF_WORKSPACE = """
+LOCK_WORKERS_OF_WORKSPACE = f"""
     SELECT c.id, e.status FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE (c.id = $1 OR c.root_chat_id = $1 AND c.workspace_id IS NULL) AND c.owner_id = $2
-    ORDER BY e.chat_id FOR NO KEY UPDATE OF e
+    {LOCK_ORDER} FOR NO KEY UPDATE OF e
 """
 
 # Whether a chat has this workspace. A statement of its own, after the lock: a turn binds its chat

@@ -10,7 +10,7 @@ from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim
 
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
@@ -235,7 +235,7 @@ class Execution:
     @property
     def claim(self) -> OwnerClaim:
         """The claim under which the call was sent: a tool of chatd acts only while it holds."""
-        return OwnerClaim(self.chat_id, self.owner_epoch)
+        return OwnerClaim(self.chat_id, self.owner_epoch, MessageId(self.context.turn_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,13 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class OwnerClaim:
-    """The claim under which a tool of chatd acts; it ends with the epoch of the chat."""
+    """The claim under which a tool of chatd acts; it ends with its turn or the epoch of the chat.
+
+    Attributes:
+        turn_id: The message that started the turn. After an interrupt a queued message starts the
+            next one in the same epoch.
+    """
 
     chat_id: ChatId
     owner_epoch: int
+    turn_id: MessageId

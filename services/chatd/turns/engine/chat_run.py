@@ -203,7 +203,8 @@ class ChatRun:
         if not self._ports.may_act():
             raise FenceLost(session.chat_id)
         try:
-            claim = OwnerClaim(session.chat_id, session.state.owner_epoch)
+            state = session.state
+            claim = OwnerClaim(session.chat_id, state.owner_epoch, state.turn_id)
             report = await self._ports.restores.restore(claim, session.owner, revert)
         except RestoreFailed as failure:
             await self._fail(TurnError(str(failure), ErrorKind.GENERIC))

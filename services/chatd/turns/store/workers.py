@@ -13,6 +13,7 @@ import asyncpg
 from chatd.chats.domain.action_answers import next_to_expire
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.chats.store.codec import error_to_json
+from chatd.chats.store.lock_order import LOCK_ORDER
 from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import STATE_COLUMNS
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
@@ -27,7 +28,7 @@ from chatd.workers.domain import (
     UserLoad,
     WorkerEnded,
 )
-from parley.postgres import Pool, Session, typed_outages
+from parley.postgres import ConflictRetries, Pool, Session, typed_outages
 
 RENEWAL_MAX_S = 3.0
 
@@ -102,7 +103,7 @@ END = f"""
         SELECT e.chat_id, e.revert, e.snapshot_version,
             e.takeovers + 1 >= {PARKING_TAKEOVERS} AS is_doomed
         FROM chat.chat_exec e JOIN ended ON ended.id = e.worker_id
-        WHERE e.status IN ('running', 'interrupting') FOR NO KEY UPDATE OF e),
+        WHERE e.status IN ('running', 'interrupting') {LOCK_ORDER} FOR NO KEY UPDATE OF e),
     doomed AS (SELECT * FROM orphaned WHERE is_doomed),
     {RECORD_EDITS},
     parked AS (
@@ -257,11 +258,13 @@ class PostgresWorkers:
         self,
         pool: Pool,
         session: Session,
+        retries: ConflictRetries,
         *,
         renewal_max_s: float = RENEWAL_MAX_S,
     ) -> None:
         self._pool = pool
         self._session = session
+        self._retries = retries
         self._renewal_max_s = renewal_max_s
         self._line: asyncpg.Connection[asyncpg.Record] | None = None
 
@@ -311,7 +314,8 @@ class PostgresWorkers:
 
     async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
         """End a worker permanently and release or park its chats, which are returned."""
-        rows = await self._pool.fetch(END, worker_id, error_to_json(CRASH_LOOP))
+        error = error_to_json(CRASH_LOOP)
+        rows = await self._retries.run(lambda: self._pool.fetch(END, worker_id, error))
         return tuple(map(state_of, rows))
 
     async def replicas(self) -> tuple[Replica, ...]:

@@ -276,6 +276,18 @@ async def test_what_is_gone_or_never_was_cannot_be_answered(served: ServedChats)
     assert no_plan.reason == "PLAN_NOT_FOUND"
 
 
+async def test_what_expired_and_what_another_user_is_asked_cannot_be_answered(
+    served: ServedChats,
+) -> None:
+    chat_id, action_id = await asking(served, PendingKind.PLAN, PLAN)
+    theirs = await served.bob.refusal(accept(chat_id, action_id))
+    assert theirs.reason == "CHAT_NOT_FOUND"
+    assert (await served.state(chat_id)).status is Status.REQUIRES_ACTION
+    await expire(served, chat_id, action_id)
+    late = await served.ann.refusal(accept(chat_id, action_id))
+    assert (late.reason, late.metadata["state"]) == ("ACTION_ENDED", "expired")
+
+
 async def test_a_plain_message_is_the_answer_and_says_so(served: ServedChats) -> None:
     chat_id, action_id = await asking(served, PendingKind.QUESTION, QUESTIONS)
     sent = await served.ann.send(chat_id, "the second one")

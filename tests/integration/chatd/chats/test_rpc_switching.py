@@ -110,7 +110,8 @@ async def test_a_turn_that_binds_its_chat_meanwhile_keeps_its_workspace(
         connection.transaction(),
     ):
         # As the turn does: it holds its claim, and then binds the chat.
-        await connection.execute(HOLD_CLAIM, chat_id, (await served.state(chat_id)).owner_epoch)
+        state = await served.state(chat_id)
+        await connection.execute(HOLD_CLAIM, chat_id, state.owner_epoch, state.turn_id)
         switching = tasks.create_task(served.ann.refusal(switch(chat_id, "")))
         while await served.pool.fetchval(WAITING_FOR_LOCKS) < 1:
             pass

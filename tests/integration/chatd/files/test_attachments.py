@@ -17,7 +17,7 @@ from chatd.content.domain.parts import Text
 from chatd.files.store.files import PostgresFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, OwnerId
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat
 from support.chatd.turns.turn_stage import ANN, CHAT, IDLE
@@ -25,7 +25,7 @@ from support.chatd.turns.turn_stage import ANN, CHAT, IDLE
 REPORT = FileData("report.md", "text/markdown", b"# Report\n")
 BEN = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "member")
 OTHER = ChatId("00000000-0000-0000-0000-000000000002")
-CLAIM = OwnerClaim(CHAT, IDLE.owner_epoch)
+CLAIM = OwnerClaim(CHAT, IDLE.owner_epoch, IDLE.turn_id)
 
 WAITING_FOR_LOCK = """
     SELECT count(*) FROM pg_stat_activity
@@ -61,17 +61,24 @@ async def test_a_full_chat_takes_no_other_file_and_keeps_those_it_has(
 async def test_a_chat_of_somebody_else_takes_no_file(pool: Pool) -> None:
     await insert_chat(pool, replace(IDLE, chat_id=OTHER), BEN)
     with pytest.raises(ChatNotFound):
-        await Attachments(pool).keep(
-            OwnerClaim(OTHER, IDLE.owner_epoch), ANN.id, file_id(1), REPORT
-        )
+        await Attachments(pool).keep(replace(CLAIM, chat_id=OTHER), ANN.id, file_id(1), REPORT)
     assert await PostgresFiles(pool).load([file_id(1)], ANN.id) == {}
 
 
-async def test_a_file_of_an_owner_that_was_replaced_is_not_kept(pool: Pool) -> None:
+@pytest.mark.parametrize(
+    "ended",
+    [
+        replace(CLAIM, owner_epoch=CLAIM.owner_epoch - 1),
+        replace(CLAIM, turn_id=MessageId(CLAIM.turn_id + 1)),
+    ],
+    ids=["owner replaced", "turn over"],
+)
+async def test_a_file_of_an_owner_that_was_replaced_or_a_turn_that_is_over_is_not_kept(
+    pool: Pool, ended: OwnerClaim
+) -> None:
     await insert_chat(pool, IDLE, ANN)
-    replaced_claim = OwnerClaim(CHAT, IDLE.owner_epoch - 1)
     with pytest.raises(FenceLost):
-        await Attachments(pool).keep(replaced_claim, ANN.id, file_id(1), REPORT)
+        await Attachments(pool).keep(ended, ANN.id, file_id(1), REPORT)
     assert await PostgresFiles(pool).load([file_id(1)], ANN.id) == {}
 
 

@@ -203,7 +203,8 @@ async def test_a_file_is_seen_by_its_owner_and_the_readers_of_a_chat_with_it(
 
 async def claim_of(served: ServedChats, chat_id: str) -> OwnerClaim:
     """Return the claim of the present owner of a chat."""
-    return OwnerClaim(ChatId(chat_id), (await served.state(chat_id)).owner_epoch)
+    state = await served.state(chat_id)
+    return OwnerClaim(ChatId(chat_id), state.owner_epoch, state.turn_id)
 
 
 async def test_a_file_of_a_child_is_seen_by_the_readers_of_its_root(served: ServedChats) -> None:

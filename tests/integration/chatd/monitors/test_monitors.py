@@ -119,7 +119,8 @@ class Process:
         return monitor
 
     async def claim(self, chat_id: ChatId) -> OwnerClaim:
-        return OwnerClaim(chat_id, (await self.served.state(chat_id)).owner_epoch)
+        state = await self.served.state(chat_id)
+        return OwnerClaim(chat_id, state.owner_epoch, state.turn_id)
 
     async def round(self) -> None:
         await self.served.pool.execute(END_CLAIMS)
@@ -315,12 +316,16 @@ async def test_a_chat_has_some_monitors_at_a_time_and_some_more_a_day(
     assert len(await process.list()) == 1
 
 
-async def test_an_owner_that_was_replaced_adds_no_monitor(process: Process) -> None:
+async def test_an_owner_that_was_replaced_and_a_turn_that_is_over_add_no_monitor(
+    process: Process,
+) -> None:
     first = await process.add()
     claim = await process.claim(first.chat_id)
-    replaced = OwnerClaim(claim.chat_id, claim.owner_epoch - 1)
-    with pytest.raises(FenceLost):
-        await process.store.add(replace(first, id=id_of(99)), replaced)
+    replaced = replace(claim, owner_epoch=claim.owner_epoch - 1)
+    over = replace(claim, turn_id=MessageId(claim.turn_id + 1))
+    for ended in (replaced, over):
+        with pytest.raises(FenceLost):
+            await process.store.add(replace(first, id=id_of(99)), ended)
     stored = await process.store.of_chat(first.chat_id, ANN_ID)
     assert [each.id for each in stored] == [first.id]
 

@@ -33,6 +33,7 @@ from support.chatd.turns.billed_turns import (
     Stuck,
     billed_turns,
 )
+from support.database.conflicts import RETRIES
 
 BUSY = ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True)
 ANSWER = (TextDelta("hi"), USED, Finished())
@@ -144,7 +145,7 @@ async def test_what_a_deleted_chat_cost_stays_with_its_owner(turns: BilledTurns)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(turns.run(await turns.create(), play))
         await play.said_all.wait()
-        trees = ChatTrees(turns.pool, turns.mailboxes[CHAT].put)
+        trees = ChatTrees(turns.pool, turns.mailboxes[CHAT].put, RETRIES)
         await trees.delete(CHAT, owner_id=ANN.id)
     assert await turns.ledger() == [("turn", "aborted", COST_MICROS, None)]
     row = await turns.pool.fetchrow("SELECT root_chat_id, owner_id FROM chat.usage")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -64,6 +65,8 @@ REPLACE_OWNER = """
 """
 INTERRUPT = "UPDATE chat.chat_exec SET status = 'interrupting' WHERE chat_id = $1"
 CHANGE = "UPDATE chat.chat_exec SET snapshot_version = snapshot_version + 1 WHERE chat_id = $1"
+NEXT_TURN = "UPDATE chat.chat_exec SET turn_id = turn_id + 1 WHERE chat_id = $1"
+FIRST_TURN = MessageId(1)
 LATE_ID = QueuedMessageId("00000000-0000-0000-0000-0000000000bb")
 COUNT_KEYS = "SELECT count(*) FROM chat.client_keys WHERE chat_id = ANY ($1::uuid[])"
 Stop = Callable[[ServedChats, ChatId, ChatId], Awaitable[None]]
@@ -121,10 +124,15 @@ def request_of(root_id: ChatId, name: str, depth: int = 1) -> SpawnRequest:
     )
 
 
+async def claim_of(served: ServedChats, chat_id: ChatId) -> OwnerClaim:
+    """Return the claim of the present owner and turn of a chat."""
+    state = await served.state(chat_id)
+    return OwnerClaim(chat_id, state.owner_epoch, state.turn_id)
+
+
 async def spawned(served: ServedChats, parent_id: ChatId, request: SpawnRequest) -> ChatId:
     """Start an agent as its running parent does."""
-    epoch = (await served.state(parent_id)).owner_epoch
-    await served.stores.agents.spawn(OwnerClaim(parent_id, epoch), request, LIMITS)
+    await served.stores.agents.spawn(await claim_of(served, parent_id), request, LIMITS)
     return request.chat_id
 
 
@@ -190,7 +198,8 @@ async def called(
     call = ToolCall("i", name, json.dumps(given))
     execution_id = ExecutionId(str(uuid.uuid5(uuid.UUID(root_id), name)))
     dispatch = Dispatch(execution_id, call, Executor.CHATD, "")
-    ended = await tools.execute(Execution(TurnContext(root_id, ANN), epoch, dispatch, spec))
+    context = TurnContext(root_id, ANN, turn_id=FIRST_TURN)
+    ended = await tools.execute(Execution(context, epoch, dispatch, spec))
     assert isinstance(ended, Outcome)
     told: dict[str, object] = json.loads(ended.result_json)
     return told
@@ -276,13 +285,63 @@ async def test_a_chat_that_was_interrupted_does_nothing_to_agents_that_it_did_no
     assert [await served.state(each) for each in (child_id, other_id)] == stopped
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("message_agent", {"message": "And this."}),
+        ("message_agent", {"message": "Now this.", "interrupt": True}),
+        ("interrupt_agent", {}),
+    ],
+)
+async def test_a_call_of_an_interrupted_turn_does_nothing_to_agents_in_the_next_turn(
+    served: ServedChats, name: str, given: dict[str, object]
+) -> None:
+    chats, root_id = served.stores.chats, ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    before = await served.state(child_id)
+    state = await served.state(root_id)
+    epoch = state.owner_epoch
+    assert state.turn_id == FIRST_TURN
+    await queue(served, root_id)
+    state = await chats.apply(root_id, Interrupt(FIRST_TURN, None))
+    state = await chats.apply(root_id, FinishInterruption(fence_of(state), ()))
+    assert (state.status, state.owner_epoch) == (Status.RUNNING, epoch)
+    with pytest.raises(FenceLost):
+        await called(served, root_id, epoch, name, agent_id=child_id, **given)
+    assert await served.state(child_id) == before
+    assert await served.pool.fetchval(COUNT_KEYS, [child_id]) == 0
+
+
+@pytest.mark.parametrize("is_contended", [False, True])
+async def test_a_message_that_waits_for_the_next_turn_of_its_chat_is_not_sent(
+    served: ServedChats, is_contended: bool
+) -> None:
+    root_id = ChatId((await served.ann.create()).id)
+    child_id = await spawned(served, root_id, request_of(root_id, "child"))
+    message = NewMessage(Role.USER, (Text("Late."),), created_by=ANN.id)
+    late = SendMessage(message, LATE_ID, None, claim=await claim_of(served, root_id))
+    applying: AbstractAsyncContextManager[Applier]
+    applying = contended(served.pool) if is_contended else nullcontext(served.stores.chats)
+    async with (
+        applying as applier,
+        asyncio.TaskGroup() as group,
+        served.pool.acquire() as connection,
+        connection.transaction(),
+    ):
+        await connection.execute(NEXT_TURN, root_id)
+        sent = group.create_task(_is_fenced(applier.apply(child_id, late)))
+        await until_waiting(served.pool)
+    assert sent.result()
+    assert (await served.state(child_id)).queue_length == 0
+
+
 async def test_a_message_that_waits_for_the_interrupt_of_its_chat_does_not_start_the_agent_again(
     served: ServedChats,
 ) -> None:
     root_id = ChatId((await served.ann.create()).id)
     child_id = await spawned(served, root_id, request_of(root_id, "child"))
     before = await served.state(child_id)
-    claim = OwnerClaim(root_id, (await served.state(root_id)).owner_epoch)
+    claim = await claim_of(served, root_id)
     message = NewMessage(Role.USER, (Text("Late."),), created_by=ANN.id)
     late = SendMessage(message, LATE_ID, None, claim=claim)
     async with (
@@ -302,24 +361,39 @@ async def test_a_message_to_an_agent_that_others_change_is_refused_after_an_inte
 ) -> None:
     root_id = ChatId((await served.ann.create()).id)
     child_id = await spawned(served, root_id, request_of(root_id, "child"))
-    claim = OwnerClaim(root_id, (await served.state(root_id)).owner_epoch)
+    claim = await claim_of(served, root_id)
     await served.pool.execute(INTERRUPT, root_id)
     message = NewMessage(Role.USER, (Text("Late."),), created_by=ANN.id)
     late = SendMessage(message, LATE_ID, None, claim=claim)
 
+    async with contended(served.pool) as applier:
+        assert await _refusal(applier.apply(child_id, late)) == "AGENTS_INTERRUPTED"
+    assert (await served.state(child_id)).queue_length == 0
+
+
+def contended(pool: Pool) -> Applier:
+    """Return what executes commands while others change the same chat between its statements."""
+
     async def changed_meanwhile(chat_id: ChatId, command: Command) -> Facts:
-        await served.pool.execute(CHANGE, chat_id)
+        await pool.execute(CHANGE, chat_id)
         return NO_FACTS
 
-    async with Applier(
-        served.pool,
+    return Applier(
+        pool,
         facts_of=changed_meanwhile,
         state_changed=lambda state: None,
         appended=lambda seen, state, messages, at: None,
         clock=FakeClock(),
-    ) as applier:
-        assert await _refusal(applier.apply(child_id, late)) == "AGENTS_INTERRUPTED"
-    assert (await served.state(child_id)).queue_length == 0
+    )
+
+
+async def _is_fenced(sent: Awaitable[object]) -> bool:
+    """Return whether something was refused because its claim had ended."""
+    try:
+        await sent
+    except FenceLost:
+        return True
+    return False
 
 
 async def _refusal(sent: Awaitable[object]) -> str:
@@ -344,7 +418,7 @@ async def test_an_owner_that_is_replaced_between_two_agents_stops_only_the_first
 ) -> None:
     root_id = ChatId((await served.ann.create()).id)
     child_id = await spawned(served, root_id, request_of(root_id, "child"))
-    claim = OwnerClaim(root_id, (await served.state(root_id)).owner_epoch)
+    claim = await claim_of(served, root_id)
     stop, key = replace(STOP_AGENT, claim=claim), ClientKey("stop", b"")
     await served.stores.keys.once(child_id, stop, key)
     await served.pool.execute(REPLACE_OWNER, root_id)
@@ -364,7 +438,7 @@ async def test_a_chat_that_was_interrupted_starts_no_agent_and_finds_those_it_st
     request = request_of(root_id, "child")
     await spawned(served, root_id, request)
     state = await served.stores.chats.apply(root_id, Interrupt(MessageId(0), None))
-    claim = OwnerClaim(root_id, state.owner_epoch)
+    claim = OwnerClaim(root_id, state.owner_epoch, state.turn_id)
     late = request_of(root_id, "late")
     with pytest.raises(AgentsRefused) as refused:
         await served.stores.agents.spawn(claim, late, LIMITS)

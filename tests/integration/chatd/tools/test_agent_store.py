@@ -28,7 +28,8 @@ from support.chatd.chats.chat_rows import insert_chat
 
 ANN = Owner(OwnerId("00000000-0000-0000-0000-0000000000a1"), "member")
 ROOT = ChatId("00000000-0000-0000-0000-000000000001")
-CLAIM = OwnerClaim(ROOT, 3)
+TURN = MessageId(1)
+CLAIM = OwnerClaim(ROOT, 3, TURN)
 REQUEST = SpawnRequest(
     chat_id=ChatId("00000000-0000-0000-0000-00000000000a"),
     root_chat_id=ROOT,
@@ -61,7 +62,7 @@ REST = "UPDATE chat.chat_exec SET status = 'waiting' WHERE chat_id = $1"
 @pytest.fixture
 async def agents(pool: Pool) -> Agents:
     """The agents of a root chat whose owner has epoch 3."""
-    state = ChatState(ROOT, Status.RUNNING, 1, 1, 0, MessageId(1), owner_epoch=3)
+    state = ChatState(ROOT, Status.RUNNING, 1, 1, 0, MessageId(2), turn_id=TURN, owner_epoch=3)
     await insert_chat(pool, state, ANN)
     return Agents(pool)
 
@@ -77,8 +78,9 @@ async def test_a_repeated_call_starts_nothing_twice_and_another_owner_starts_not
         None,
     )
     assert await agents.spawn(CLAIM, REQUEST, AgentLimits()) is None
-    with pytest.raises(FenceLost):
-        await agents.spawn(OwnerClaim(ROOT, 2), OTHER, AgentLimits())
+    for ended in (OwnerClaim(ROOT, 2, TURN), OwnerClaim(ROOT, 3, MessageId(2))):
+        with pytest.raises(FenceLost):
+            await agents.spawn(ended, OTHER, AgentLimits())
     (child,) = await agents.children(ROOT, ROOT)
     assert (child.chat_id, child.name, child.is_explorer, child.is_done) == (
         REQUEST.chat_id,
@@ -194,10 +196,11 @@ async def test_what_any_agent_of_a_tree_spent_counts_for_starts_and_messages(
 ) -> None:
     deep = AgentLimits(depth_max=2, cost_micros_max=100)
     await agents.spawn(CLAIM, REQUEST, deep)
-    epoch = await pool.fetchval(
-        "SELECT owner_epoch FROM chat.chat_exec WHERE chat_id = $1", REQUEST.chat_id
+    row = await pool.fetchrow(
+        "SELECT owner_epoch, turn_id FROM chat.chat_exec WHERE chat_id = $1", REQUEST.chat_id
     )
-    child = OwnerClaim(REQUEST.chat_id, epoch)
+    assert row is not None
+    child = OwnerClaim(REQUEST.chat_id, row["owner_epoch"], row["turn_id"])
     await agents.spawn(child, DEEP, deep)
     assert await agents.below(ROOT) == (REQUEST.chat_id, DEEP.chat_id)
     await agents.require_money(ROOT, deep)
@@ -257,7 +260,8 @@ async def test_the_agents_that_turns_started_are_found_with_those_below_them(
     limits = AgentLimits(depth_max=2)
     state = await agents.spawn(CLAIM, child, limits)
     assert state is not None
-    await agents.spawn(OwnerClaim(child.chat_id, state.owner_epoch), DEEP, limits)
+    started = OwnerClaim(child.chat_id, state.owner_epoch, state.turn_id)
+    await agents.spawn(started, DEEP, limits)
 
     assert await agents.started_since(ROOT, MessageId(12)) == (child.chat_id, DEEP.chat_id)
     every = await agents.started_since(ROOT, MessageId(1))

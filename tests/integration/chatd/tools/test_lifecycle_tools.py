@@ -35,7 +35,7 @@ class Model:
         self.made += 1
         call = ToolCall(f"call-{self.made}", name, json.dumps(arguments))
         dispatch = Dispatch(ExecutionId(f"execution-{self.made}"), call, Executor.CHATD, "")
-        return Execution(TurnContext(self.chat_id, ANN), 1, dispatch, TOOLS[name].spec)
+        return Execution(TurnContext(self.chat_id, ANN, turn_id=1), 1, dispatch, TOOLS[name].spec)
 
     async def again(self, execution: Execution) -> dict[str, Any]:
         outcome = await self.tools.execute(execution)
@@ -138,17 +138,18 @@ async def test_a_failed_build_tells_its_log_and_can_be_made_again(
     assert (await model.call("start_workspace"))["state"] == "ready"
 
 
+@pytest.mark.parametrize("changed", ["owner_epoch", "turn_id"])
 @pytest.mark.parametrize("name", ["create_workspace", "start_workspace", "stop_workspace"])
-async def test_a_call_of_an_owner_that_was_replaced_has_no_effect(
-    model: Model, served: ServedChats, catalogue: Catalogue, name: str
+async def test_a_call_of_an_owner_that_was_replaced_or_a_turn_that_is_over_has_no_effect(
+    model: Model, served: ServedChats, catalogue: Catalogue, name: str, changed: str
 ) -> None:
     late = model.execution(name, **({"template_id": SCRATCH_ID} if name[0] == "c" else {}))
     if name != "create_workspace":
         await model.call("create_workspace", template_id=SCRATCH_ID)
     if name == "start_workspace":
         await model.call("stop_workspace")
-    taken = "UPDATE chat.chat_exec SET owner_epoch = owner_epoch + 1 WHERE chat_id = $1"
-    await served.pool.execute(taken, model.chat_id)
+    end = f"UPDATE chat.chat_exec SET {changed} = {changed} + 1 WHERE chat_id = $1"
+    await served.pool.execute(end, model.chat_id)
     seen = "SELECT id, state, version, epoch FROM chat.workspaces ORDER BY id"
     before = await served.pool.fetch(seen)
     with pytest.raises(FenceLost):

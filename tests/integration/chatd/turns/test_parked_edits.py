@@ -23,6 +23,7 @@ from parley.postgres import Pool, Session
 from support.chatd.chats.chat_rows import insert_chat
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.turns.in_memory_workers import InMemoryWorkers
+from support.database.conflicts import RETRIES
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -92,7 +93,7 @@ async def world(
         chats, clock = InMemoryChats(), FakeClock()
         yield Memory(chats, clock, InMemoryWorkers(chats, clock))
         return
-    workers = PostgresWorkers(pool, Session(chat_database, "test lease"))
+    workers = PostgresWorkers(pool, Session(chat_database, "test lease"), RETRIES)
     try:
         yield Postgres(pool, workers)
     finally:

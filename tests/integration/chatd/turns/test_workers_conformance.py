@@ -44,6 +44,7 @@ from parley.postgres import Pool, Session
 from support.chatd.chats.chat_rows import insert_chat
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.turns.in_memory_workers import InMemoryWorkers
+from support.database.conflicts import RETRIES
 
 ACTION = ExecutionId("00000000-0000-0000-0000-0000000000ac")
 ME = WorkerId("00000000-0000-0000-0000-0000000000aa")
@@ -113,11 +114,10 @@ async def world(
         await insert_chat(pool, state, owner, age_s=age_s)
 
     async def end_lease(worker_id: WorkerId) -> None:
-        await pool.execute(
-            "UPDATE chat.workers SET lease_until = clock_timestamp() WHERE id = $1", worker_id
-        )
+        over = "UPDATE chat.workers SET lease_until = clock_timestamp() WHERE id = $1"
+        await pool.execute(over, worker_id)
 
-    workers = PostgresWorkers(pool, Session(chat_database, "test lease"))
+    workers = PostgresWorkers(pool, Session(chat_database, "test lease"), RETRIES)
     try:
         yield World(workers, insert, end_lease, itertools.count(1))
     finally:

@@ -16,6 +16,7 @@ from chatd.turns.store.workers import PARK, SWEEP, PostgresWorkers
 from chatd.workers.domain import SweepLimits
 from parley.postgres import DatabaseUnavailable, Pool, Session
 from support.chatd.chats.chat_rows import insert_chat
+from support.database.conflicts import RETRIES
 from support.database.taken_pool import all_taken
 
 ONE = WorkerId("00000000-0000-0000-0000-0000000000aa")
@@ -32,7 +33,7 @@ PLENTY = SweepLimits(10, 10)
 @pytest.fixture
 async def workers(pool: Pool, chat_database: str) -> AsyncIterator[PostgresWorkers]:
     """Two live workers, and two chats that a dead one left behind."""
-    store = PostgresWorkers(pool, Session(chat_database, "test lease"), renewal_max_s=0.2)
+    store = PostgresWorkers(pool, Session(chat_database, "test lease"), RETRIES, renewal_max_s=0.2)
     for worker_id in (ONE, TWO):
         await store.register(worker_id, "unix:/nowhere", LEASE_S)
     for age_s, chat_id in ((20.0, FIRST), (10.0, SECOND)):

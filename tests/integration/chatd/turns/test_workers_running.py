@@ -18,6 +18,7 @@ from chatd.turns.worker.worker import Worker
 from parley.clock import FakeClock
 from parley.postgres import Pool, Session
 from support.chatd.chats.chat_rows import insert_chat
+from support.database.conflicts import RETRIES
 from support.host.supervised import supervision
 
 ME = WorkerId("00000000-0000-0000-0000-0000000000aa")
@@ -28,7 +29,7 @@ ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 
 @pytest.fixture
 async def workers(pool: Pool, chat_database: str) -> AsyncIterator[PostgresWorkers]:
-    store = PostgresWorkers(pool, Session(chat_database, "test lease"))
+    store = PostgresWorkers(pool, Session(chat_database, "test lease"), RETRIES)
     try:
         yield store
     finally:

@@ -13,7 +13,14 @@ from chatd.chats.store.agents import Agents
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.profile import NO_CHOICE
 from chatd.primitives.domain.errors import WorkspaceNotFound
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerClaim, WorkerId
+from chatd.primitives.domain.ids import (
+    NO_MESSAGE,
+    ChatId,
+    MessageId,
+    Owner,
+    OwnerClaim,
+    WorkerId,
+)
 from chatd.workspaces.domain.commands import Remove, Start
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -50,7 +57,7 @@ async def agent(pool: Pool) -> SpawnRequest:
         is_forked=True,
     )
     for each in (request, replace(request, chat_id=ChatId(next(IDS)), is_forked=False)):
-        await Agents(pool).spawn(OwnerClaim(root, 1), each, AgentLimits())
+        await Agents(pool).spawn(OwnerClaim(root, 1, NO_MESSAGE), each, AgentLimits())
     return request
 
 
@@ -145,12 +152,16 @@ async def test_only_a_copy_that_never_became_usable_is_discarded(
     assert (await store.get(agent_id)).is_gone is not is_kept
 
 
-async def test_an_owner_that_was_replaced_copies_nothing(pool: Pool, agent: SpawnRequest) -> None:
+@pytest.mark.parametrize(("owner_epoch", "turn_id"), [(0, NO_MESSAGE), (1, MessageId(7))])
+async def test_an_owner_that_was_replaced_and_a_turn_that_is_over_copy_nothing(
+    pool: Pool, agent: SpawnRequest, owner_epoch: int, turn_id: MessageId
+) -> None:
     store = PostgresWorkspaces(pool)
     source = fresh("source", is_scratch_of_chat=True)
     await store.add_scratch(source, DRIVER, 15.0)
     forks = Ready(store, source.id, {"state": State.READY, "has_files": True}).forks()
-    replaced, present = OwnerClaim(agent.root_chat_id, 0), OwnerClaim(agent.root_chat_id, 1)
+    replaced = OwnerClaim(agent.root_chat_id, owner_epoch, turn_id)
+    present = OwnerClaim(agent.root_chat_id, 1, NO_MESSAGE)
     with pytest.raises(FenceLost):
         await forks.fork(ChatId(source.id), agent.chat_id, OWNER, replaced)
     with pytest.raises(WorkspaceNotFound):

@@ -96,6 +96,7 @@ from support.chatd.streams.held_hubs import NoRelays
 from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.users.fixed_users import KnownGrantees, KnownGroups
 from support.chatd.workspaces.served_catalogue import Catalogue, Facts
+from support.database.conflicts import RETRIES
 from support.host.supervised import supervision
 from support.rpc.echo_service import Identities, make_identities
 
@@ -243,7 +244,7 @@ class _Telling:
         hubs = Hubs(
             followings, live, relays=NoRelays(), tasks=tasks, clock=clock, on_activity=feeds.poke
         )
-        replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
+        replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused"), RETRIES), clock)
         return cls(
             live,
             hubs,

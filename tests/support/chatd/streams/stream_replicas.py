@@ -66,6 +66,7 @@ from parley.rpc import (
 )
 from parley.telemetry import InMemoryTelemetry
 from support.chatd.users.fixed_users import KnownGroups
+from support.database.conflicts import RETRIES
 
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 BOB = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "member")
@@ -223,7 +224,7 @@ async def replica_in(
         flush_timer = FlushTimer(town.clock)
         live = LiveChats(flush_timer=flush_timer) if joins else LiveChats()
         reads = PostgresStreamReads(town.pool)
-        workers = PostgresWorkers(town.pool, Session("", "unused"))
+        workers = PostgresWorkers(town.pool, Session("", "unused"), RETRIES)
         peers = Channels((), partial(open_channel, signer=town.chatd))
         stack.push_async_callback(peers.close)
         watch = ReplicaWatch(workers, town.clock, partial(know_replicas, peers))

@@ -13,7 +13,14 @@ from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor, NeverSeen, Outcome
 from chatd.content.domain.turn_context import TurnContext
 from chatd.monitors.domain.monitor import Monitor, MonitorRefused, MonitorState
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.ids import (
+    NO_MESSAGE,
+    ChatId,
+    ExecutionId,
+    Owner,
+    OwnerClaim,
+    OwnerId,
+)
 from chatd.tools.monitors import SPEC, MonitorTools
 from chatd.tools.workspace.call import NodeAway
 from parley.api.workspace.v1 import process_pb2
@@ -39,7 +46,7 @@ class Stored:
         return any((each.chat_id, each.id) == (chat_id, monitor_id) for each in self.added)
 
     async def add(self, monitor: Monitor, claim: OwnerClaim) -> None:
-        if claim != OwnerClaim(monitor.chat_id, self.owner_epoch):
+        if claim != OwnerClaim(monitor.chat_id, self.owner_epoch, NO_MESSAGE):
             raise FenceLost(monitor.chat_id)
         if self.refusal is not None:
             raise self.refusal

@@ -5,6 +5,7 @@ from parley.postgres import (
     DatabaseBusy,
     DatabaseUnavailable,
     Deadlocked,
+    SerializationFailed,
     ServerTooOld,
     Session,
     StatementEnded,
@@ -54,6 +55,7 @@ def test_any_other_error_stays_what_it_is(error: Exception) -> None:
     ("error", "kind"),
     [
         (asyncpg.DeadlockDetectedError("deadlock detected"), Deadlocked),
+        (asyncpg.SerializationError("could not serialize access"), SerializationFailed),
         (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), DatabaseBusy),
         (asyncpg.QueryCanceledError("canceling statement due to statement timeout"), DatabaseBusy),
         (asyncpg.DiskFullError("could not extend file"), StatementEnded),
