@@ -1,5 +1,5 @@
 /** The panel beside a chat: its changes, files and processes, its workspace and what it cost. */
-import { type ComponentType, type KeyboardEvent, lazy, Suspense, useEffect, useId, useSyncExternalStore } from "react";
+import { type ComponentType, type KeyboardEvent, lazy, memo, Suspense, useEffect, useId, useSyncExternalStore } from "react";
 import type { Chat } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
@@ -31,7 +31,7 @@ interface PanelProps extends TabProps {
   onClose: () => void;
 }
 
-export default function Panel({ chat, pane, onClose }: PanelProps) {
+function Panel({ chat, pane, onClose }: PanelProps) {
   const kept = tabsOf(useSyncExternalStore(panelTabs.subscribe, panelTabs.get), chat.id);
   const shown = shownTabs(kept.hidden);
   const id = useId();
@@ -101,6 +101,9 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
     </aside>
   );
 }
+
+// The chat beside it is rendered with every piece of an answer.
+export default memo(Panel);
 
 /** The tabs that are not put away; if all are, the first one is shown. */
 function shownTabs(hidden: readonly string[]): typeof TABS {

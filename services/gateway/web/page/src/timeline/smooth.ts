@@ -1,5 +1,6 @@
 /** Text that comes in pieces is shown evenly: a little behind, and faster the more is behind. */
 import { useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 
 const PER_S = 72;
 const PER_S_MAX = 420;
@@ -43,7 +44,8 @@ export function useSmoothed(text: string, isLive: boolean): string {
     const step = (now: number): void => {
       at.current = revealed(at.current, total.current, now - before);
       before = now;
-      setShown(at.current);
+      // In this frame; by itself the change would be rendered after it, and shown with the next one.
+      flushSync(() => setShown(at.current));
       frame = requestAnimationFrame(step);
     };
     let frame = requestAnimationFrame(step);
