@@ -6,6 +6,7 @@ import { Menu, MenuItem } from "../ui/menu.tsx";
 import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { changeTabs, panelTabs, tabsOf } from "./panel-tabs.ts";
+import { changeOrder, ordered, tabOrder, withMoved } from "./tab-order.ts";
 
 export interface TabProps {
   chat: Chat;
@@ -26,6 +27,8 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "debug", title: "Debug", component: lazy(() => import("../turns/debug.tsx")) },
 ];
 
+const DRAGGED = "application/x-parley-tab";
+
 interface PanelProps extends TabProps {
   pane: Pane;
   onClose: () => void;
@@ -33,7 +36,8 @@ interface PanelProps extends TabProps {
 
 function Panel({ chat, pane, onClose }: PanelProps) {
   const kept = tabsOf(useSyncExternalStore(panelTabs.subscribe, panelTabs.get), chat.id);
-  const shown = shownTabs(kept.hidden);
+  const all = ordered(TABS, useSyncExternalStore(tabOrder.subscribe, tabOrder.get));
+  const shown = shownTabs(all, kept.hidden);
   const id = useId();
   const place = Math.max(0, shown.findIndex((each) => each.name === kept.open));
   const { name, component: Content } = shown[place]!;
@@ -51,11 +55,17 @@ function Panel({ chat, pane, onClose }: PanelProps) {
     else changeTabs({ ...kept, hidden: [...kept.hidden, tab] });
   }
 
+  /** Put a tab at the place of another one. */
+  function put(tab: string, to: string): void {
+    changeOrder(withMoved(all.map((each) => each.name), tab, to));
+  }
+
   function move(event: KeyboardEvent): void {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
     event.preventDefault();
     const next = shown[(place + step + shown.length) % shown.length]!;
+    if (event.altKey) return put(name, next.name);
     open(next.name);
     document.getElementById(`${id}-${next.name}`)?.focus();
   }
@@ -75,6 +85,18 @@ function Panel({ chat, pane, onClose }: PanelProps) {
               aria-controls={`${id}-content`}
               tabIndex={each.name === name ? 0 : -1}
               className="tab"
+              title="Drag, or Alt with the arrow keys, to move the tab"
+              draggable
+              onDragStart={(event) => event.dataTransfer.setData(DRAGGED, each.name)}
+              onDragOver={(event) => {
+                if (event.dataTransfer.types.includes(DRAGGED)) event.preventDefault();
+              }}
+              onDrop={(event) => {
+                const dragged = event.dataTransfer.getData(DRAGGED);
+                if (!dragged) return;
+                event.preventDefault();
+                put(dragged, each.name);
+              }}
               onClick={() => open(each.name)}
             >
               {each.title}
@@ -82,7 +104,7 @@ function Panel({ chat, pane, onClose }: PanelProps) {
           ))}
         </div>
         <Menu label="Tabs" button={(attributes) => <IconButton icon="list" label="Choose the tabs" {...attributes} />}>
-          {TABS.map((each) => {
+          {all.map((each) => {
             const isShown = shown.includes(each);
             return (
               <MenuItem key={each.name} checked={isShown} isToggle disabled={isShown && shown.length === 1} onChoose={() => toggle(each.name)}>
@@ -106,7 +128,7 @@ function Panel({ chat, pane, onClose }: PanelProps) {
 export default memo(Panel);
 
 /** The tabs that are not put away; if all are, the first one is shown. */
-function shownTabs(hidden: readonly string[]): typeof TABS {
-  const shown = TABS.filter((each) => !hidden.includes(each.name));
-  return shown.length ? shown : TABS.slice(0, 1);
+function shownTabs(all: typeof TABS, hidden: readonly string[]): typeof TABS {
+  const shown = all.filter((each) => !hidden.includes(each.name));
+  return shown.length ? shown : all.slice(0, 1);
 }
