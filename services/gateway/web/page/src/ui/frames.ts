@@ -20,7 +20,9 @@ export function createFrames(request: (run: Work) => void): Frames {
 
   function run(now: number): void {
     const works = [taking, showing];
-    [taking, showing, isRequested] = [new Set(), new Set(), false];
+    taking = new Set();
+    showing = new Set();
+    isRequested = false;
     // By itself a change of a component would be rendered after this frame, and shown with the next one.
     for (const each of works) flushSync(() => each.forEach((work) => attempt(work, now)));
   }
