@@ -57,6 +57,8 @@ function Panel({ chat, pane, onClose }: PanelProps) {
 
   /** Put a tab at the place of another one. */
   function put(tab: string, to: string): void {
+    // A chat without a tab of its own has the first one open, which may be another one then.
+    if (kept.open !== name) open(name);
     changeOrder(withMoved(all.map((each) => each.name), tab, to));
   }
 

@@ -9,7 +9,7 @@ import { ChatRow } from "./row.tsx";
 
 const CHAT = {
   id: "c1", root_chat_id: "c1", parent_chat_id: null, title: "Tides", status: "waiting", archived: false, pin_order: 0,
-  child_count: 0, queue_length: 0, place_in_line: 0, has_unread: false, shared: false, diff_status: null,
+  child_count: 0, queue_length: 0, place_in_line: 0, has_unread: false, shared: false, diff_status: null, versions: { snapshot: 1 },
 } as unknown as Chat;
 
 let canvas: HTMLElement;

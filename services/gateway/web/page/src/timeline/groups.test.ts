@@ -13,8 +13,10 @@ function messages(from: number, to: number): Message[] {
   });
 }
 
+const NONE: Row["actions"] = [];
+
 function rows(of: readonly Message[]): Row[] {
-  return itemsOf(of, null).map((item) => ({ item, isLastOfTurn: true, isRunning: false, actions: [] }));
+  return itemsOf(of, null).map((item) => ({ item, isLastOfTurn: true, isRunning: false, actions: NONE }));
 }
 
 const keys = (of: readonly Message[], starts = startsAfter(NO_STARTS, of, 0)) =>
