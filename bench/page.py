@@ -84,7 +84,7 @@ PAINTED = """
 IDLE_S = 3.0
 #: Written while the browser shows an empty page: how fast frames can be beside the servers.
 ELSEWHERE_TOKENS = 1000
-#: Of the browser's own counters, in seconds.
+#: Of the browser's own counters, in seconds of its main thread's processor time.
 COUNTERS = ("TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
 #: Scrolls to the top until all messages are there; gives how far what was read moved by that.
 LOAD_ALL = """
@@ -213,7 +213,7 @@ async def streaming(
     page: Page, stack: LocalStack, path: str, model_id: str, tokens: int
 ) -> dict[str, Any]:
     """Return the frames of the page while a model writes into the chat that it shows."""
-    await page.ask("Performance.enable")
+    await page.ask("Performance.enable", timeDomain="threadTicks")
     await page.run(FRAMES)
     await asyncio.sleep(IDLE_S)
     idle = json.loads(await page.run("JSON.stringify(frames_ms)"))

@@ -61,7 +61,7 @@ async def test_an_answer_stays_the_same_element_when_it_is_stored_and_when_the_n
     await sign_in(page, stack, "solveig")
     await written(page, "count to 80")
     await page.until("document.querySelector('.assistant-message[aria-busy=true] .prose p')")
-    await page.run("window.first = document.querySelector('.assistant-message .prose p')")
+    await page.run("void (window.first = document.querySelector('.assistant-message .prose p'))")
     await idle(page)
     await page.until("document.querySelector('.assistant-message[id]')")
     stored = await page.run("first.isConnected && first.innerText.includes(' 80')")

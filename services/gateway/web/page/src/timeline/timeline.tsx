@@ -13,6 +13,7 @@ import { AssistantMessage } from "./assistant-message.tsx";
 import { type Row, useGroups } from "./groups.ts";
 import { LiveState } from "./live-state.tsx";
 import { useScrolling } from "./scrolling.ts";
+import { useIsStill, useWidth } from "./still.ts";
 import { type TurnView, UserMessage } from "./user-message.tsx";
 
 const TimesDialog = lazy(() => import("../turns/times-dialog.tsx"));
@@ -37,7 +38,8 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   const scrolling = useScrolling(store, view, scroller, content);
   const [shown, setShown] = useState<{ kind: TurnView; message: Message } | null>(null);
   const onTurn = useCallback((kind: TurnView, message: Message) => setShown({ kind, message }), []);
-  const shared = { chatId: store.chatId, isMine, onEdit, onRevert, onTurn };
+  const width = useWidth(content);
+  const shared = { chatId: store.chatId, isMine, width, onEdit, onRevert, onTurn };
   const gap = (
     <div className="timeline-gap" key="gap">
       <Button look="quiet" small onClick={() => scrolling.fillGap("older")}>Messages in between</Button>
@@ -56,9 +58,11 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
           {!view.isLoaded && <Skeleton rows={6} label="Loading messages" />}
           {/* One list of both sides of the gap, so that rows stay the same elements when it closes. */}
           {[
-            ...linked.map(({ key, rows }) => <RowGroup key={key} rows={rows} {...shared} />),
+            ...linked.map(({ key, rows }) => <RowGroup key={key} rows={rows} isGrowing={false} {...shared} />),
             ...(chat.gapAfter === null ? [] : [gap]),
-            ...groups.map(({ key, rows }) => <RowGroup key={key} rows={rows} {...shared} />),
+            ...groups.map(({ key, rows }, place) => (
+              <RowGroup key={key} rows={rows} isGrowing={place === groups.length - 1} {...shared} />
+            )),
           ]}
           <LiveState view={view} hasTail={hasTail} />
           {chat.tail?.isTruncated && <p className="card-note">Parts of this preview were left out; the whole message follows.</p>}
@@ -84,15 +88,20 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
 interface Shared {
   chatId: string;
   isMine: boolean;
+  /** Of the column of messages. */
+  width: number;
   onEdit: (message: Message) => void;
   onRevert: (message: Message) => void;
   onTurn: (kind: TurnView, message: Message) => void;
 }
 
+type GroupProps = Shared & { rows: readonly Row[]; isGrowing: boolean };
+
 // A group has a box of its own, whose layout stays as it is while the last one grows.
-const RowGroup = memo(function RowGroup({ rows, ...shared }: Shared & { rows: readonly Row[] }) {
+const RowGroup = memo(function RowGroup({ rows, isGrowing, width, ...shared }: GroupProps) {
+  const isStill = useIsStill(isGrowing, width);
   return (
-    <div className="timeline-group">
+    <div className={`timeline-group${isStill ? " is-still" : ""}`}>
       {rows.map((row) => (
         <RowView key={row.item.key} {...row} {...shared} />
       ))}
@@ -100,7 +109,7 @@ const RowGroup = memo(function RowGroup({ rows, ...shared }: Shared & { rows: re
   );
 });
 
-function RowView({ item, chatId, isMine, isRunning, isLastOfTurn, actions, onEdit, onRevert, onTurn }: Row & Shared) {
+function RowView({ item, chatId, isMine, isRunning, isLastOfTurn, actions, onEdit, onRevert, onTurn }: Row & Omit<Shared, "width">) {
   if (item.kind === "user") {
     return <UserMessage message={item.message} isMine={isMine} onEdit={onEdit} onRevert={onRevert} onTurn={onTurn} />;
   }
