@@ -3,7 +3,8 @@
 Run as `python bench/page.py [--messages N] [--tokens N] [--rate N] [--turns N]` after
 `scripts/page`; prints one JSON object. A stack is started in an empty home, and Chromium opens its
 page: a chat of so many messages, all of which are loaded by scrolling up. A model of this bench
-then writes Markdown into it, with lists, tables and code, so many tokens a second. At last the
+then writes Markdown into it, with lists, tables and code, so many tokens a second; before that it
+writes while the browser shows an empty page, whose frames say what the machine allows. At last the
 scripted model answers so many short turns, before and after which the heap is measured.
 """
 
@@ -39,39 +40,52 @@ TOO_MANY = 429
 HIDDEN_S = 6.0
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "services" / "gateway" / "web" / "built"
-#: Notes frames, long tasks, and the time from the arrival of events of an answer to the frame that
-#: shows them: the message that is handled after a frame was drawn ends it.
-WATCH = """
-    window.frames_ms = []; window.long_tasks = []; window.painted_ms = [];
+#: Notes frames and long tasks of any page. The message that a frame sends is handled after it was
+#: drawn, and ends what it shows.
+FRAMES = """
+    window.frames_ms = []; window.long_tasks = []; window.after_frame = () => {};
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) long_tasks.push(entry.duration);
+    }).observe({type: 'longtask'});
     (() => {
-        let arrived = [];
+        const drawn = new MessageChannel();
+        drawn.port1.onmessage = () => after_frame();
+        let before = performance.now();
+        const look = (now) => {
+            frames_ms.push(now - before); before = now;
+            drawn.port2.postMessage(null);
+            requestAnimationFrame(look);
+        };
+        requestAnimationFrame(look);
+    })();
+"""
+#: Notes the time from the arrival of events of an answer to the frame that shows them.
+PAINTED = """
+    window.painted_ms = [];
+    (() => {
+        let arrived = [], shown = [];
         const read = ReadableStreamDefaultReader.prototype.read;
         ReadableStreamDefaultReader.prototype.read = async function () {
             const found = await read.call(this);
             if (found.value?.length > 100) arrived.push(performance.now());
             return found;
         };
-        const drawn = new MessageChannel();
-        drawn.port1.onmessage = ({data}) => {
-            for (const each of data) painted_ms.push(performance.now() - each);
-        };
         new MutationObserver(() => {
-            const shown = arrived; arrived = [];
-            if (shown.length) requestAnimationFrame(() => drawn.port2.postMessage(shown));
+            shown.push(...arrived); arrived = [];
         }).observe(document.querySelector('.timeline-content'),
             {subtree: true, childList: true, characterData: true});
-    })();
-    new PerformanceObserver((list) => {
-        for (const entry of list.getEntries()) long_tasks.push(entry.duration);
-    }).observe({type: 'longtask'});
-    (() => {
-        let before = performance.now();
-        const look = (now) => {
-            frames_ms.push(now - before); before = now; requestAnimationFrame(look);
+        window.after_frame = () => {
+            for (const each of shown) painted_ms.push(performance.now() - each);
+            shown = [];
         };
-        requestAnimationFrame(look);
     })();
 """
+#: For so long the frames of a page are measured in which nothing happens.
+IDLE_S = 3.0
+#: Written while the browser shows an empty page: how fast frames can be beside the servers.
+ELSEWHERE_TOKENS = 1000
+#: Of the browser's own counters, in seconds of its main thread's processor time.
+COUNTERS = ("TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
 #: Scrolls to the top until all messages are there; gives how far what was read moved by that.
 LOAD_ALL = """
     new Promise((done) => {
@@ -152,41 +166,73 @@ def send(stack: LocalStack, path: str, say: dict[str, Any]) -> None:
             time.sleep(0.2)
 
 
-async def filled_chat(page: Page, stack: LocalStack, messages: int) -> tuple[str, float]:
-    """Make a chat and load all its messages; return its path and how far that moved them."""
+async def filled_chat(stack: LocalStack, messages: int) -> str:
+    """Make a chat of so many messages; return its path."""
     say = {"content": [{"type": "text", "text": "repeat after me: " + "some words " * 12}]}
     chat_id = call(stack, "POST", "/api/v1/chats", say, login=LOGIN)["id"]
     path = f"/api/v1/chats/{chat_id}"
     for _ in range(messages // 2 - 1):
         await asyncio.to_thread(send, stack, path, say)
     await asyncio.to_thread(wait_until_idle, stack, path)
-    await page.visit(f"http://{stack.http}/chats/{chat_id}")
+    return path
+
+
+async def loaded(page: Page, stack: LocalStack, path: str, messages: int) -> float:
+    """Load all messages of a chat; return how far that moved what was read."""
+    await page.visit(f"http://{stack.http}{path.removeprefix('/api/v1')}")
     await page.find("article")
-    moved = await page.run(LOAD_ALL.replace("COUNT", str(messages)))
+    moved: float = await page.run(LOAD_ALL.replace("COUNT", str(messages)))
     await page.run("document.querySelector('.timeline-scroll').scrollTop = 1e9")
-    return path, moved
+    return moved
+
+
+async def write(stack: LocalStack, path: str, model_id: str, tokens: int) -> None:
+    """Have a model write so many tokens, and wait until they are written."""
+    say = {"content": [{"type": "text", "text": f"write {tokens} tokens"}], "model_id": model_id}
+    await asyncio.to_thread(send, stack, path, say)
+    await asyncio.to_thread(wait_until_idle, stack, path)
+
+
+async def frames_elsewhere(
+    page: Page, stack: LocalStack, path: str, model_id: str
+) -> dict[str, float]:
+    """Return the frames of an empty page while a model writes into a chat that is not shown."""
+    await page.visit("about:blank")
+    await page.run(FRAMES)
+    await write(stack, path, model_id, ELSEWHERE_TOKENS)
+    frames = json.loads(await page.run("JSON.stringify(frames_ms)"))
+    return {"p50_ms": share(frames, 0.5), "p95_ms": share(frames, 0.95)}
+
+
+async def counters(page: Page) -> dict[str, float]:
+    metrics = (await page.ask("Performance.getMetrics"))["metrics"]
+    return {each["name"]: each["value"] for each in metrics if each["name"] in COUNTERS}
 
 
 async def streaming(
-    page: Page, stack: LocalStack, path: str, tokens: int, rate: int
+    page: Page, stack: LocalStack, path: str, model_id: str, tokens: int
 ) -> dict[str, Any]:
-    """Return the frames of the page while a model writes into a chat."""
-    async with streaming_model(stack, rate) as model_id:
-        await page.run(WATCH)
-        began = time.monotonic()
-        for begin in range(0, tokens, ANSWER_TOKENS_MAX):
-            text = f"write {min(ANSWER_TOKENS_MAX, tokens - begin)} tokens"
-            say = {"content": [{"type": "text", "text": text}], "model_id": model_id}
-            await asyncio.to_thread(send, stack, path, say)
-            await asyncio.to_thread(wait_until_idle, stack, path)
-        streamed_s = time.monotonic() - began
+    """Return the frames of the page while a model writes into the chat that it shows."""
+    await page.ask("Performance.enable", timeDomain="threadTicks")
+    await page.run(FRAMES)
+    await asyncio.sleep(IDLE_S)
+    idle = json.loads(await page.run("JSON.stringify(frames_ms)"))
+    await page.run("frames_ms.length = 0; long_tasks.length = 0;")
+    await page.run(PAINTED)
+    before = await counters(page)
+    began = time.monotonic()
+    for begin in range(0, tokens, ANSWER_TOKENS_MAX):
+        await write(stack, path, model_id, min(ANSWER_TOKENS_MAX, tokens - begin))
+    streamed_s = time.monotonic() - began
+    after = await counters(page)
     frames, tasks, painted = json.loads(
         await page.run("JSON.stringify([frames_ms, long_tasks, painted_ms])")
     )
     return {
         "tokens": tokens,
-        "tokens_per_second": rate,
         "streamed_s": round(streamed_s, 1),
+        "idle_frame_p50_ms": share(idle, 0.5),
+        "idle_frame_p95_ms": share(idle, 0.95),
         "frame_p50_ms": share(frames, 0.5),
         "frame_p95_ms": share(frames, 0.95),
         "frame_p99_ms": share(frames, 0.99),
@@ -195,7 +241,33 @@ async def streaming(
         "longest_task_ms": round(max(tasks, default=0.0), 1),
         "event_to_paint_p50_ms": share(painted, 0.5),
         "event_to_paint_p99_ms": share(painted, 0.99),
+        "busy_ms_per_s": {
+            name: round((after[name] - before[name]) * 1000 / streamed_s, 1) for name in COUNTERS
+        },
         "heap_mib": await heap_mib(page),
+    }
+
+
+async def shown_answers(
+    page: Page, stack: LocalStack, messages: int, tokens: int, rate: int
+) -> dict[str, Any]:
+    """Return the figures of long answers into a long chat, beside those of an empty page."""
+    path = await filled_chat(stack, messages)
+    async with streaming_model(stack, rate) as model_id:
+        elsewhere = await frames_elsewhere(page, stack, path, model_id)
+        moved = await loaded(page, stack, path, messages)
+        found = await streaming(page, stack, path, model_id, tokens)
+    return {
+        "messages": messages,
+        "moved_by_history_px": round(moved, 2),
+        "streaming": {
+            "tokens_per_second": rate,
+            "empty_page_frame": elsewhere,
+            "frame_p95_by_that_of_an_empty_page": round(
+                found["frame_p95_ms"] / elsewhere["p95_ms"], 2
+            ),
+            **found,
+        },
     }
 
 
@@ -253,13 +325,10 @@ async def measured(messages: int, tokens: int, rate: int, turns: int) -> dict[st
                 await page.resize(1280, 800)
                 await sign_in(page, stack)
                 first = [await first_use(page, stack.http) for _ in range(3)]
-                path, moved = await filled_chat(page, stack, messages)
                 return {
                     **sizes(),
                     "first_use_s": first,
-                    "messages": messages,
-                    "moved_by_history_px": round(moved, 2),
-                    "streaming": await streaming(page, stack, path, tokens, rate),
+                    **await shown_answers(page, stack, messages, tokens, rate),
                     "turns": await heap_over_turns(page, stack, turns),
                     "streams_of_five_tabs": await connections(opened, stack),
                 }

@@ -33,6 +33,28 @@ READ_ON = """
         look();
     })
 """
+#: The height of all messages: with those that are far left out, and with all laid out.
+HEIGHTS = """
+    (() => {
+        const scroller = document.querySelector('.timeline-scroll');
+        const groups = [...document.querySelectorAll('.timeline-group')];
+        const left_out = scroller.scrollHeight;
+        groups.forEach((each) => { each.style.contentVisibility = 'visible'; });
+        const whole = scroller.scrollHeight;
+        groups.forEach((each) => { each.style.contentVisibility = ''; });
+        return [left_out, whole];
+    })()
+"""
+#: Whether all groups of messages but the last are left to the browser.
+STILL = "document.querySelectorAll('.timeline-group:not(.is-still)').length === 1"
+#: Until the new width of the window is known to the page.
+FRAMES = """
+    new Promise((done) => {
+        let left = 4;
+        const look = () => (left -= 1) ? requestAnimationFrame(look) : done();
+        requestAnimationFrame(look);
+    })
+"""
 
 
 async def test_a_link_to_an_old_message_reads_around_it_and_the_gap_later_without_a_jump(
@@ -58,6 +80,12 @@ async def test_a_link_to_an_old_message_reads_around_it_and_the_gap_later_withou
     )
     first_read = await page.run(IDS)
     moved = await page.run(READ_ON)
+    await page.until(STILL)
+    left_out, whole = await page.run(HEIGHTS)
+    await page.resize(900, 800)
+    await page.run(FRAMES)
+    await page.until(STILL)
+    narrow_left_out, narrow_whole = await page.run(HEIGHTS)
 
     assert len(ids) == 150
     assert wanted in first_read
@@ -65,3 +93,5 @@ async def test_a_link_to_an_old_message_reads_around_it_and_the_gap_later_withou
     assert await page.run("document.querySelector('.timeline-gap')") is None
     assert await page.run(IDS) == ids
     assert moved < 1
+    assert left_out == whole
+    assert narrow_left_out == narrow_whole > whole

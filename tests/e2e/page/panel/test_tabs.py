@@ -47,6 +47,25 @@ async def test_each_chat_keeps_its_tabs(stack: LocalStack, chromium: Browser) ->
     assert shown == {}
 
 
+async def test_tabs_keep_the_order_to_which_they_were_moved(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "ottilie")
+    await written(page, "repeat after me: in order")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    await page.click("button", "Workspace of the chat")
+    await page.click("[role=tab]", "Files")
+    await page.press("ArrowLeft", "Alt")
+    await page.until(f"{TABS}[0] === 'Files'")
+    await page.visit(await page.run("location.href"))
+    await page.find(".panel [role=tab]", "Files")
+
+    assert (await page.run(TABS))[:3] == ["Files", "Changes", "Processes"]
+
+
 async def test_a_tab_shows_what_each_turn_called_used_and_took(
     stack: LocalStack, chromium: Browser
 ) -> None:

@@ -53,6 +53,26 @@ async def test_arrows_and_keys_go_to_ones_own_messages(
     assert at >= 2
 
 
+async def test_an_answer_stays_the_same_element_when_it_is_stored_and_when_the_next_turn_begins(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 800)
+    await sign_in(page, stack, "solveig")
+    await written(page, "count to 80")
+    await page.until("document.querySelector('.assistant-message[aria-busy=true] .prose p')")
+    await page.run("void (window.first = document.querySelector('.assistant-message .prose p'))")
+    await idle(page)
+    await page.until("document.querySelector('.assistant-message[id]')")
+    stored = await page.run("first.isConnected && first.innerText.includes(' 80')")
+    await written(page, "repeat after me: further")
+    await page.until("document.querySelectorAll('.assistant-message[id]').length === 2")
+    await idle(page)
+
+    assert stored
+    assert await page.run("first === document.querySelector('.assistant-message .prose p')")
+
+
 async def test_the_row_of_a_chat_has_the_last_words_of_its_answer(
     stack: LocalStack, chromium: Browser
 ) -> None:

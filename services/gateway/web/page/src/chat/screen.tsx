@@ -2,12 +2,12 @@
 import "./chat.css";
 import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
-import { type CSSProperties, lazy, Suspense, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, lazy, memo, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
 import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
-import type { Chat, ChatStatus, InputPart, Message } from "../api/types.ts";
+import type { Chat, ChatStatus, InputPart, Message, QueuedMessage, RequiredAction } from "../api/types.ts";
 import { type Command, Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { outbox, post } from "../outbox/outbox.ts";
@@ -49,6 +49,8 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const isPanelOpen = useSyncExternalStore(panelOpen.subscribe, panelOpen.get);
   const pane = usePane("parley.panel.width");
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
+  const { status, queue, messages, required, gapAfter, hasOlder } = view.chat;
+  const leaveEdit = useCallback(() => setEditing(null), []);
   useAnnouncements(view);
   useReadMark(chat, view, isMine);
   useTitle(chat?.title);
@@ -63,21 +65,24 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
         style={pane.width ? ({ "--panel-width": `${pane.width}px` } as CSSProperties) : undefined}
       >
         <main className="chat">
-          <Bar chat={chat} isMine={isMine} view={view} onPanel={() => showPanel(!isPanelOpen)} isPanelOpen={isPanelOpen} />
+          <Bar chat={chat} isMine={isMine} status={status} messages={messages} isPanelOpen={isPanelOpen} />
           <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
           <div className="chat-foot">
             {chat && isMine && <RaceNotice chat={chat} />}
             {chat && isMine && <DriftNotice chat={chat} />}
-            <TodoSection chatId={chatId} chat={view.chat} />
-            {undoable && <UndoNotice chatId={chatId} undoable={undoable} status={view.chat.status} onDone={() => setUndoable(null)} />}
+            <TodoSection chatId={chatId} messages={messages} gapAfter={gapAfter} hasOlder={hasOlder} />
+            {undoable && <UndoNotice chatId={chatId} undoable={undoable} status={status} onDone={() => setUndoable(null)} />}
             {chat && isMine && !chat.archived && (
               <ChatComposer
                 key={editing?.id ?? "new"}
                 chat={chat}
                 store={store}
-                view={view}
+                status={status}
+                queue={queue}
+                messages={messages}
+                required={required}
                 editing={editing}
-                onEdited={() => setEditing(null)}
+                onEdited={leaveEdit}
                 onUndoable={setUndoable}
               />
             )}
@@ -90,7 +95,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
         </main>
         {isPanelOpen && chat && (
           <Suspense>
-            <Panel chat={chat} pane={pane} onClose={() => showPanel(false)} />
+            <Panel chat={chat} pane={pane} onClose={closePanel} />
           </Suspense>
         )}
       </div>
@@ -98,15 +103,20 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   );
 }
 
+function closePanel(): void {
+  showPanel(false);
+}
+
 interface BarProps {
   chat: Chat | undefined;
   isMine: boolean;
-  view: ChatView;
+  status: ChatStatus | null;
+  messages: readonly Message[];
   isPanelOpen: boolean;
-  onPanel: () => void;
 }
 
-function Bar({ chat, isMine, view, isPanelOpen, onPanel }: BarProps) {
+// What is around the messages stays as it is while an answer comes.
+const Bar = memo(function Bar({ chat, isMine, status, messages, isPanelOpen }: BarProps) {
   return (
     <header className="bar">
       <IconButton className="only-phone" icon="back" label="Back to the chats" onClick={() => sideShown.set(true)} />
@@ -117,14 +127,14 @@ function Bar({ chat, isMine, view, isPanelOpen, onPanel }: BarProps) {
       <div className="bar-facts">
         {chat?.mode && <span className="badge is-accent">{chat.mode === "plan" ? "plan mode" : chat.mode}</span>}
         {chat?.archived && <span className="badge">archived</span>}
-        {chat && <Cost chatId={chat.id} status={view.chat.status} />}
-        <ContextRing messages={view.chat.messages} modelId={chat?.model_id ?? null} />
+        {chat && <Cost chatId={chat.id} status={status} />}
+        <ContextRing messages={messages} modelId={chat?.model_id ?? null} />
         {chat && isMine && <ChatMenu chat={chat} isOpen />}
-        <IconButton icon="panel" label="Workspace of the chat" aria-expanded={isPanelOpen} onClick={onPanel} />
+        <IconButton icon="panel" label="Workspace of the chat" aria-expanded={isPanelOpen} onClick={() => showPanel(!isPanelOpen)} />
       </div>
     </header>
   );
-}
+});
 
 function OpenSide() {
   return <IconButton className="open-side" icon="menu" label="Show the list of chats" onClick={toggleSide} />;
@@ -142,22 +152,25 @@ function Cost({ chatId, status }: { chatId: string; status: string | null }) {
 interface ComposerProps {
   chat: Chat;
   store: ChatStore;
-  view: ChatView;
+  status: ChatStatus | null;
+  queue: readonly QueuedMessage[];
+  messages: readonly Message[];
+  required: RequiredAction | null;
   editing: Message | null;
   onEdited: () => void;
   onUndoable: (undoable: Undoable | null) => void;
 }
 
-function ChatComposer({ chat, store, view, editing, onEdited, onUndoable }: ComposerProps) {
+const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
+  const { chat, store, status, queue, messages, required, editing, onEdited, onUndoable } = props;
   const [choice, setChoice] = useState<ModelChoice>({ modelId: chat.model_id, effort: chat.reasoning_effort });
   const [restores, setRestores] = useState(true);
   const [isChoosingFallback, setChoosingFallback] = useState(false);
   const [chosen, setChosen] = useState<Selection>(null);
   const selection = chosen ?? (chat.uses_default_mcp_servers ? null : chat.mcp_server_ids);
   const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
-  const { status, queue, messages } = view.chat;
   const isBusy = status === "running" || status === "interrupting";
-  const asksPerson = status === "requires_action" && !waitsForAgents(view.chat.required);
+  const asksPerson = status === "requires_action" && !waitsForAgents(required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
   const earlier = useMemo(
@@ -244,7 +257,7 @@ function ChatComposer({ chat, store, view, editing, onEdited, onUndoable }: Comp
       {isChoosingFallback && <FallbackDialog chat={chat} onClose={() => setChoosingFallback(false)} />}
     </>
   );
-}
+});
 
 interface EditNoteProps {
   chatId: string;

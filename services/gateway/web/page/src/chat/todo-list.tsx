@@ -1,6 +1,6 @@
 /** The to-do list of a chat above its composer, while something in it is left to do. */
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 import { todos as todosQuery } from "../api/queries.ts";
 import type { ChatState } from "../stream/chat-state.ts";
 import { Visible } from "../ui/visible.tsx";
@@ -29,8 +29,9 @@ export function Todos({ todos }: { todos: readonly Todo[] }) {
   );
 }
 
-export function TodoSection({ chatId, chat }: { chatId: string; chat: ChatState }) {
-  const { messages, gapAfter, hasOlder } = chat;
+type SectionProps = { chatId: string } & Pick<ChatState, "messages" | "gapAfter" | "hasOlder">;
+
+export const TodoSection = memo(function TodoSection({ chatId, messages, gapAfter, hasOlder }: SectionProps) {
   const loaded = useMemo(() => loadedTodos({ messages, gapAfter, hasOlder }), [messages, gapAfter, hasOlder]);
   const { data } = useQuery({ ...todosQuery(chatId), enabled: loaded === null });
   const shown = loaded ?? data?.items ?? [];
@@ -46,4 +47,4 @@ export function TodoSection({ chatId, chat }: { chatId: string; chat: ChatState 
       <Todos todos={shown} />
     </details>
   );
-}
+});

@@ -7,6 +7,7 @@ import { queryClient } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { panelTabs } from "./panel-tabs.ts";
 import Panel from "./panel.tsx";
+import { tabOrder } from "./tab-order.ts";
 
 let canvas: HTMLElement;
 let root: Root;
@@ -21,6 +22,7 @@ beforeEach(() => {
   Object.assign(HTMLElement.prototype, { showPopover() {}, scrollIntoView() {} });
   localStorage.clear();
   panelTabs.set([]);
+  tabOrder.set([]);
   vi.stubGlobal("fetch", async () => Response.json({ title: "Not found", detail: "It is not there.", code: "NOT_FOUND" }, { status: 404 }));
   canvas = document.createElement("main");
   document.body.append(canvas);
@@ -95,4 +97,22 @@ test("arrow keys go from tab to tab that is shown", async () => {
   const list = canvas.querySelector("[role=tablist]")!;
   await act(async () => void list.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true })));
   expect(open()).toBe("Processes");
+});
+
+test("a tab is moved with Alt and an arrow key or by dragging it, in all chats and after a reload", async () => {
+  await show("a");
+  const list = canvas.querySelector("[role=tablist]")!;
+  await act(async () => void list.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", altKey: true, bubbles: true })));
+  expect([open(), ...tabs().slice(0, 3)]).toEqual(["Changes", "Files", "Changes", "Processes"]);
+  const data = new Map<string, string>();
+  const dataTransfer = { setData: (kind: string, text: string) => data.set(kind, text), getData: (kind: string) => data.get(kind) ?? "", types: ["application/x-parley-tab"] };
+  const drag = (kind: string, title: string) => {
+    const tab = [...canvas.querySelectorAll("[role=tab]")].find((each) => each.textContent === title)!;
+    return act(async () => void tab.dispatchEvent(Object.assign(new Event(kind, { bubbles: true, cancelable: true }), { dataTransfer })));
+  };
+  await drag("dragstart", "Summary");
+  await drag("drop", "Files");
+  await show("b");
+  expect(tabs().slice(0, 3)).toEqual(["Summary", "Files", "Changes"]);
+  expect(JSON.parse(localStorage.getItem("parley.panel.order")!).slice(0, 3)).toEqual(["summary", "files", "changes"]);
 });

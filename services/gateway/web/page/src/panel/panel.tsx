@@ -1,11 +1,12 @@
 /** The panel beside a chat: its changes, files and processes, its workspace and what it cost. */
-import { type ComponentType, type KeyboardEvent, lazy, Suspense, useEffect, useId, useSyncExternalStore } from "react";
+import { type ComponentType, type KeyboardEvent, lazy, memo, Suspense, useEffect, useId, useSyncExternalStore } from "react";
 import type { Chat } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
 import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
 import { changeTabs, panelTabs, tabsOf } from "./panel-tabs.ts";
+import { changeOrder, ordered, tabOrder, withMoved } from "./tab-order.ts";
 
 export interface TabProps {
   chat: Chat;
@@ -26,14 +27,17 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "debug", title: "Debug", component: lazy(() => import("../turns/debug.tsx")) },
 ];
 
+const DRAGGED = "application/x-parley-tab";
+
 interface PanelProps extends TabProps {
   pane: Pane;
   onClose: () => void;
 }
 
-export default function Panel({ chat, pane, onClose }: PanelProps) {
+function Panel({ chat, pane, onClose }: PanelProps) {
   const kept = tabsOf(useSyncExternalStore(panelTabs.subscribe, panelTabs.get), chat.id);
-  const shown = shownTabs(kept.hidden);
+  const all = ordered(TABS, useSyncExternalStore(tabOrder.subscribe, tabOrder.get));
+  const shown = shownTabs(all, kept.hidden);
   const id = useId();
   const place = Math.max(0, shown.findIndex((each) => each.name === kept.open));
   const { name, component: Content } = shown[place]!;
@@ -51,11 +55,19 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
     else changeTabs({ ...kept, hidden: [...kept.hidden, tab] });
   }
 
+  /** Put a tab at the place of another one. */
+  function put(tab: string, to: string): void {
+    // A chat without a tab of its own has the first one open, which may be another one then.
+    if (kept.open !== name) open(name);
+    changeOrder(withMoved(all.map((each) => each.name), tab, to));
+  }
+
   function move(event: KeyboardEvent): void {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
     event.preventDefault();
     const next = shown[(place + step + shown.length) % shown.length]!;
+    if (event.altKey) return put(name, next.name);
     open(next.name);
     document.getElementById(`${id}-${next.name}`)?.focus();
   }
@@ -75,6 +87,18 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
               aria-controls={`${id}-content`}
               tabIndex={each.name === name ? 0 : -1}
               className="tab"
+              title="Drag, or Alt with the arrow keys, to move the tab"
+              draggable
+              onDragStart={(event) => event.dataTransfer.setData(DRAGGED, each.name)}
+              onDragOver={(event) => {
+                if (event.dataTransfer.types.includes(DRAGGED)) event.preventDefault();
+              }}
+              onDrop={(event) => {
+                const dragged = event.dataTransfer.getData(DRAGGED);
+                if (!dragged) return;
+                event.preventDefault();
+                put(dragged, each.name);
+              }}
               onClick={() => open(each.name)}
             >
               {each.title}
@@ -82,7 +106,7 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
           ))}
         </div>
         <Menu label="Tabs" button={(attributes) => <IconButton icon="list" label="Choose the tabs" {...attributes} />}>
-          {TABS.map((each) => {
+          {all.map((each) => {
             const isShown = shown.includes(each);
             return (
               <MenuItem key={each.name} checked={isShown} isToggle disabled={isShown && shown.length === 1} onChoose={() => toggle(each.name)}>
@@ -102,8 +126,11 @@ export default function Panel({ chat, pane, onClose }: PanelProps) {
   );
 }
 
+// The chat beside it is rendered with every piece of an answer.
+export default memo(Panel);
+
 /** The tabs that are not put away; if all are, the first one is shown. */
-function shownTabs(hidden: readonly string[]): typeof TABS {
-  const shown = TABS.filter((each) => !hidden.includes(each.name));
-  return shown.length ? shown : TABS.slice(0, 1);
+function shownTabs(all: typeof TABS, hidden: readonly string[]): typeof TABS {
+  const shown = all.filter((each) => !hidden.includes(each.name));
+  return shown.length ? shown : all.slice(0, 1);
 }

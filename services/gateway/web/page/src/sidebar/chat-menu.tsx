@@ -1,18 +1,24 @@
 /** The commands of a chat, in the list and above the chat itself. */
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { type Ref, useState } from "react";
 import { useLocation } from "wouter";
 import { answered, api } from "../api/client.ts";
 import type { Chat } from "../api/types.ts";
 import { SharingDialog } from "../sharing/dialog.tsx";
 import { remove, upsert } from "../stream/feed.ts";
 import { IconButton } from "../ui/button.tsx";
-import { Menu, MenuItem, MenuLine } from "../ui/menu.tsx";
+import { Menu, type MenuHandle, MenuItem, MenuLine } from "../ui/menu.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { DeleteDialog, RenameDialog } from "./dialogs.tsx";
 import { ForkDialog } from "./fork-dialog.tsx";
 
-export function ChatMenu({ chat, isOpen }: { chat: Chat; isOpen: boolean }) {
+interface Props {
+  chat: Chat;
+  isOpen: boolean;
+  ref?: Ref<MenuHandle>;
+}
+
+export function ChatMenu({ chat, isOpen, ref }: Props) {
   const [dialog, setDialog] = useState<"rename" | "delete" | "fork" | "share" | null>(null);
   const [, navigate] = useLocation();
   const queries = useQueryClient();
@@ -61,11 +67,17 @@ export function ChatMenu({ chat, isOpen }: { chat: Chat; isOpen: boolean }) {
   return (
     <>
       <Menu
+        ref={ref}
         label={`Commands of ${chat.title}`}
         button={(attributes) => (
           <IconButton icon="more" label={`Commands of ${chat.title || "this chat"}`} {...attributes} />
         )}
       >
+        {!isOpen && (
+          <MenuItem icon="chat" onChoose={() => window.open(`/chats/${chat.id}`, "_blank", "noopener")}>
+            Open in a new tab
+          </MenuItem>
+        )}
         <MenuItem icon="edit" onChoose={() => setDialog("rename")}>
           Rename
         </MenuItem>

@@ -1,10 +1,11 @@
 /** One chat of the list, with its menu. */
-import { memo, useState, useSyncExternalStore } from "react";
+import { memo, type MouseEvent, useRef, useState, useSyncExternalStore } from "react";
 import { Link, useSearch } from "wouter";
 import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
 import type { Chat } from "../api/types.ts";
 import { liveLine } from "../stream/live-line.ts";
 import { IconButton } from "../ui/button.tsx";
+import type { MenuHandle } from "../ui/menu.tsx";
 import { ago, plural } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { ChatMenu } from "./chat-menu.tsx";
@@ -23,6 +24,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
   const [chosen, setChosen] = useState<boolean | null>(null);
   const isExpanded = chosen ?? openId !== null;
   const search = useSearch();
+  const menu = useRef<MenuHandle>(null);
   const isUnread = chat.has_unread && !isOpen;
   const waits = useWaitsForAgents(chat);
   const words = [isUnread ? "unread" : "", wordsOfStatus(chat, waits)].filter(Boolean);
@@ -33,6 +35,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
         href={`/chats/${chat.id}${search ? `?${search}` : ""}`}
         {...(isOpen ? { "aria-current": "page" as const } : {})}
         draggable={isMine && !chat.archived}
+        {...(isMine ? { onContextMenu: (event: MouseEvent<HTMLElement>) => openMenu(event, menu.current) } : {})}
         onDragStart={(event) => event.dataTransfer.setData("application/x-parley-chat", chat.id)}
       >
         <span className={`status-dot ${dotOf(chat, isUnread, waits)}`} aria-hidden="true" />
@@ -49,7 +52,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
       <div className="chat-row-actions">
         {isMine && (
           <span className="chat-row-menu">
-            <ChatMenu chat={chat} isOpen={isOpen} />
+            <ChatMenu ref={menu} chat={chat} isOpen={isOpen} />
           </span>
         )}
         {chat.child_count > 0 && (
@@ -66,6 +69,19 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
     </li>
   );
 });
+
+/** Open the menu of a row by the right button or its key; with Shift, and for a long touch, the browser has its own. */
+function openMenu(event: MouseEvent<HTMLElement>, menu: MenuHandle | null): void {
+  const { currentTarget: row, clientX: x, clientY: y } = event;
+  const isTouch = (event.nativeEvent as Partial<PointerEvent>).pointerType === "touch";
+  const isPointer = event.button === 2;
+  if (!menu || isTouch || (isPointer && event.shiftKey)) return;
+  event.preventDefault();
+  const point = isPointer ? { x, y } : null;
+  // While the button is down its release would close what is opened.
+  if (event.buttons) addEventListener("pointerup", () => setTimeout(() => menu.openFor(row, point)), { once: true });
+  else menu.openFor(row, point);
+}
 
 function SecondLine({ chat, waitsForAgents }: { chat: Chat; waitsForAgents: boolean }) {
   const live = useSyncExternalStore(liveLine.subscribe, () => {

@@ -72,7 +72,7 @@ const STREAM: ChatEvent[] = [
 test("a stream folds to the same state wherever it is cut", () => {
   const whole = applyAll(EMPTY, STREAM);
   expect(whole.messages.map((each) => each.id)).toEqual([5, 6]);
-  expect({ ...whole, messages: [] }).toEqual({ ...EMPTY, status: "waiting" });
+  expect({ ...whole, messages: [] }).toEqual({ ...EMPTY, status: "waiting", previewed: { 2: "t1.1", 4: "t3.1", 6: "t5.1" } });
   for (let cut = 0; cut <= STREAM.length; cut += 1) {
     const before = applyAll(EMPTY, STREAM.slice(0, cut));
     expect(applyAll(before, STREAM.slice(cut))).toEqual(whole);

@@ -44,6 +44,8 @@ export interface ChatState {
   /** Messages that take the place of all others once they are complete. */
   replacement: readonly Message[] | null;
   tail: Tail | null;
+  /** The keys of the previews that messages had, by their ids: a row stays the same element. */
+  previewed: Readonly<Record<number, string>>;
   queue: readonly QueuedMessage[];
   status: ChatStatus | null;
   placeInLine: number;
@@ -60,6 +62,7 @@ export const EMPTY: ChatState = {
   gapAfter: null,
   replacement: null,
   tail: null,
+  previewed: {},
   queue: [],
   status: null,
   placeInLine: 0,
@@ -176,11 +179,24 @@ export function withGapFilled(
 
 function withMessage(state: ChatState, message: Message): ChatState {
   const tail = tailAfter(state.tail, message);
+  const previewed = previewedWith(state, message);
   const retry = message.role === "assistant" ? null : state.retry;
   if (state.replacement) {
-    return { ...state, replacement: upserted(state.replacement, message), tail, retry };
+    return { ...state, replacement: upserted(state.replacement, message), tail, previewed, retry };
   }
-  return { ...state, messages: upserted(state.messages, message), tail, retry };
+  return { ...state, messages: upserted(state.messages, message), tail, previewed, retry };
+}
+
+/** Return what tells the preview of a message from others. */
+export function tailKey(tail: Tail): string {
+  return `t${tail.historyVersion}.${tail.attempt}`;
+}
+
+/** Note which preview a message takes the place of. */
+function previewedWith({ tail, previewed }: ChatState, message: Message): ChatState["previewed"] {
+  const wasShown = tail?.parts.some(({ part }) => part.type !== "tool-result") ?? false;
+  if (!tail || !wasShown || message.role !== "assistant" || previewed[message.id]) return previewed;
+  return { ...previewed, [message.id]: tailKey(tail) };
 }
 
 /** Put a message where its id belongs; a known id is replaced. */

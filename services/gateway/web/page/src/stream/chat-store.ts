@@ -6,6 +6,7 @@ import { useEffect, useState, useSyncExternalStore } from "react";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import type { ChatEvent, ListMessagesResponse, Message } from "../api/types.ts";
+import { frames } from "../ui/frames.ts";
 import { createStore, type Store } from "../ui/store.ts";
 import {
   afterGap,
@@ -231,7 +232,7 @@ export class ChatStore {
     };
     // Frames stop in hidden tabs.
     const late = setTimeout(flush, 100);
-    requestAnimationFrame(flush);
+    frames.take(flush);
   }
 
   #flush(): void {

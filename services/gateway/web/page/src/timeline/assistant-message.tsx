@@ -8,7 +8,7 @@ import { IconButton } from "../ui/button.tsx";
 import { count, duration, money } from "../ui/format.ts";
 import { Menu, MenuHeading } from "../ui/menu.tsx";
 import { CopyButton } from "./code.tsx";
-import type { Call, Item, Piece } from "./items.ts";
+import { type AssistantItem, type Call, type Piece, sameItem } from "./items.ts";
 import { FallbackNote } from "./fallback-note.tsx";
 import { Markdown } from "./markdown.tsx";
 import { Notices } from "./notices.tsx";
@@ -18,15 +18,13 @@ import { Attachments, textOf } from "./user-message.tsx";
 import { safeLink } from "./links.ts";
 
 interface Props {
-  item: Item & { kind: "assistant" };
+  item: AssistantItem;
   chatId: string;
   /** Whether calls of it may still run. */
   isRunning: boolean;
   isLastOfTurn: boolean;
   actions: readonly Action[];
 }
-
-const NO_ACTIONS: readonly Action[] = [];
 
 export const AssistantMessage = memo(
   function AssistantMessage({ item, chatId, isRunning, isLastOfTurn, actions }: Props) {
@@ -52,29 +50,11 @@ export const AssistantMessage = memo(
     );
   },
   (was, is) =>
-    was.item.message === is.item.message &&
-    was.item.message !== null &&
     was.isRunning === is.isRunning &&
     was.isLastOfTurn === is.isLastOfTurn &&
     was.actions === is.actions &&
-    samePieces(was.item.pieces, is.item.pieces),
+    sameItem(was.item, is.item),
 );
-
-function samePieces(was: readonly Piece[], is: readonly Piece[]): boolean {
-  return (
-    was.length === is.length &&
-    was.every((piece, index) => {
-      const other = is[index];
-      if (piece.kind === "call" && other?.kind === "call") {
-        return piece.call.call === other.call.call && piece.call.result === other.call.result;
-      }
-      if (piece.kind === "calls" && other?.kind === "calls") {
-        return piece.calls.length === other.calls.length && piece.calls.every((each, at) => each.result === other.calls[at]?.result);
-      }
-      return piece.kind === "part" && other?.kind === "part" && piece.part === other.part;
-    })
-  );
-}
 
 interface PieceProps {
   piece: Piece;
@@ -176,5 +156,3 @@ function Figures({ message }: { message: Message }) {
     </Menu>
   );
 }
-
-export { NO_ACTIONS };

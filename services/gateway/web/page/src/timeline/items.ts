@@ -1,6 +1,6 @@
 /** Messages and the preview as the rows that people read: calls with their results, in order. */
 import type { Message, Part, ToolCallPart, ToolResultPart } from "../api/types.ts";
-import type { Tail } from "../stream/chat-state.ts";
+import { type ChatState, type Tail, tailKey } from "../stream/chat-state.ts";
 
 export interface Call {
   key: string;
@@ -14,41 +14,59 @@ export type Piece =
   | { kind: "calls"; key: string; calls: readonly Call[] };
 
 export type Item =
-  | { kind: "user"; key: string; message: Message }
-  | { kind: "notice"; key: string; message: Message }
-  | { kind: "assistant"; key: string; message: Message | null; pieces: readonly Piece[]; isLive: boolean };
+  | { kind: "user" | "notice"; key: string; beginId: number; message: Message }
+  | AssistantItem;
+
+export interface AssistantItem {
+  kind: "assistant";
+  key: string;
+  /** The id of its first message; infinite for a preview. */
+  beginId: number;
+  message: Message | null;
+  pieces: readonly Piece[];
+  isLive: boolean;
+}
 
 /** Tools that only look: several in a row are one row. */
 const LOOKS = new Set(["read_file", "list_files", "find_files", "search_files"]);
 
 /** Return the rows. A call is matched with the first result of its id that follows it. */
-export function itemsOf(messages: readonly Message[], tail: Tail | null): Item[] {
+export function itemsOf(
+  messages: readonly Message[],
+  tail: Tail | null,
+  previewed: ChatState["previewed"] = {},
+): Item[] {
   const items: Item[] = [];
   const last = messages.findLastIndex((each) => each.role === "assistant");
   messages.forEach((message, place) => {
     if (message.role === "user") {
-      items.push({ kind: "user", key: `m${message.id}`, message });
+      items.push({ kind: "user", key: `m${message.id}`, beginId: message.id, message });
     } else if (message.role === "assistant") {
       const results = resultsAfter(messages, place);
       const live = place === last ? liveResults(tail) : NONE;
-      const pieces = piecesOf(message.content, (id) => results.get(id) ?? live.get(id) ?? null, `m${message.id}`);
-      items.push({ kind: "assistant", key: `m${message.id}`, message, pieces, isLive: false });
+      const key = previewed[message.id] ?? `m${message.id}`;
+      const pieces = piecesOf(message.content, (id) => results.get(id) ?? live.get(id) ?? null, key);
+      items.push({ kind: "assistant", key, beginId: message.id, message, pieces, isLive: false });
     } else if (message.role === "system" && message.content.length) {
-      items.push({ kind: "notice", key: `m${message.id}`, message });
+      items.push({ kind: "notice", key: `m${message.id}`, beginId: message.id, message });
     }
   });
   const generated = (tail?.parts ?? []).filter(({ part }) => part.type !== "tool-result");
   if (tail && generated.length) {
     const parts = generated.map(({ part }) => part);
-    const key = `t${tail.historyVersion}.${tail.attempt}`;
-    items.push({ kind: "assistant", key, message: null, pieces: piecesOf(parts, () => null, key), isLive: true });
+    // Parts of a message that is durable by now must not take its row.
+    const key = items.some((each) => each.key === tailKey(tail)) ? `${tailKey(tail)}+` : tailKey(tail);
+    const pieces = piecesOf(parts, () => null, key);
+    items.push({ kind: "assistant", key, beginId: Number.POSITIVE_INFINITY, message: null, pieces, isLive: true });
   }
   return items;
 }
 
 /** Return whether no answer of the same turn follows; notices in between do not count. */
 export function endsTurn(items: readonly Item[], index: number): boolean {
-  return items.slice(index + 1).find((each) => each.kind !== "notice")?.kind !== "assistant";
+  let next = index + 1;
+  while (items[next]?.kind === "notice") next += 1;
+  return items[next]?.kind !== "assistant";
 }
 
 const NONE: ReadonlyMap<string, ToolResultPart> = new Map();
@@ -79,15 +97,16 @@ function piecesOf(
   const own = new Map<string, ToolResultPart>();
   for (const part of parts) if (part.type === "tool-result") own.set(part.tool_call_id, part);
   const pieces: Piece[] = [];
-  parts.forEach((part, index) => {
-    const key = `${prefix}.${index}`;
+  for (const part of parts) {
+    // Results are left out: a preview and its message have the same keys.
+    const key = `${prefix}.${pieces.length}`;
     if (part.type === "tool-call") {
       const result = own.get(part.tool_call_id) ?? resultOf(part.tool_call_id);
       pieces.push({ kind: "call", key, call: { key, call: part, result } });
     } else if (part.type !== "tool-result") {
       pieces.push({ kind: "part", key, part });
     }
-  });
+  }
   return pieces;
 }
 
@@ -105,14 +124,36 @@ export function grouped(items: readonly Item[]): Item[] {
   return joined;
 }
 
-function onlyLooks(item: Item & { kind: "assistant" }): boolean {
+function onlyLooks(item: AssistantItem): boolean {
   return item.pieces.length > 0 && item.pieces.every((piece) =>
     piece.kind === "calls" || (piece.kind === "call" && LOOKS.has(piece.call.call.tool_name)),
   );
 }
 
-function callsOf(item: Item & { kind: "assistant" }): Call[] {
+function callsOf(item: AssistantItem): Call[] {
   return item.pieces.flatMap((piece) =>
     piece.kind === "calls" ? piece.calls : piece.kind === "call" ? [piece.call] : [],
+  );
+}
+
+/** Return whether two rows show the same; a row that grows never does. */
+export function sameItem(was: Item, is: Item): boolean {
+  if (was.kind !== "assistant" || is.kind !== "assistant") return was.kind === is.kind && was.message === is.message;
+  return was.message === is.message && is.message !== null && was.isLive === is.isLive && samePieces(was.pieces, is.pieces);
+}
+
+function samePieces(was: readonly Piece[], is: readonly Piece[]): boolean {
+  return (
+    was.length === is.length &&
+    was.every((piece, index) => {
+      const other = is[index];
+      if (piece.kind === "call" && other?.kind === "call") {
+        return piece.call.call === other.call.call && piece.call.result === other.call.result;
+      }
+      if (piece.kind === "calls" && other?.kind === "calls") {
+        return piece.calls.length === other.calls.length && piece.calls.every((each, at) => each.result === other.calls[at]?.result);
+      }
+      return piece.kind === "part" && other?.kind === "part" && piece.part === other.part;
+    })
   );
 }

@@ -49,7 +49,8 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
     // A chat that does not fill its place reads on until it does.
     const element = scroller.current;
     if (chat.hasOlder && view.isLoaded && element && element.scrollHeight <= element.clientHeight) loadOlder();
-  });
+    // Not with each piece of an answer: looking at the height lays the page out.
+  }, [chat.messages, chat.hasOlder, view.isLoaded]);
   useEffect(() => {
     fillNear();
     // A page that came in may not have filled what is shown.
@@ -69,6 +70,8 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
 
   /** Read what is missing once the reader comes near, from the side on which they are. */
   function fillNear(): void {
+    // The element is looked for among those of all messages.
+    if (chat.gapAfter === null) return;
     const gap = content.current?.querySelector(".timeline-gap")?.getBoundingClientRect();
     const shown = scroller.current?.getBoundingClientRect();
     if (!gap || !shown || following.current.isSeeking) return;

@@ -1,5 +1,6 @@
 /** Text that comes in pieces is shown evenly: a little behind, and faster the more is behind. */
 import { useEffect, useRef, useState } from "react";
+import { frames } from "../ui/frames.ts";
 
 const PER_S = 72;
 const PER_S_MAX = 420;
@@ -41,13 +42,13 @@ export function useSmoothed(text: string, isLive: boolean): string {
     if (!isBehind) return;
     let before = performance.now();
     const step = (now: number): void => {
-      at.current = revealed(at.current, total.current, now - before);
+      at.current = revealed(at.current, total.current, Math.max(0, now - before));
       before = now;
       setShown(at.current);
-      frame = requestAnimationFrame(step);
+      leave = frames.show(step);
     };
-    let frame = requestAnimationFrame(step);
-    return () => cancelAnimationFrame(frame);
+    let leave = frames.show(step);
+    return () => leave();
   }, [isBehind]);
 
   return isSmooth ? beginning(text, shown) : text;

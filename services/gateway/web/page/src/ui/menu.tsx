@@ -1,5 +1,5 @@
 /** A button with a menu of commands below it. */
-import { type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
+import { type ReactNode, type Ref, useId, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
 import { Icon, type IconName } from "./icon.tsx";
 
 interface MenuProps {
@@ -9,7 +9,19 @@ interface MenuProps {
   /** What stands above the commands, such as a field to search them. */
   head?: ReactNode;
   onClosed?: () => void;
+  ref?: Ref<MenuHandle> | undefined;
   children: ReactNode;
+}
+
+export interface MenuHandle {
+  /** Open it for another element than its button, which has the focus again afterwards. */
+  openFor: (element: HTMLElement, point: Point | null) => void;
+}
+
+/** A place in the window, in pixels. */
+export interface Point {
+  x: number;
+  y: number;
 }
 
 export interface MenuButtonAttributes {
@@ -19,24 +31,35 @@ export interface MenuButtonAttributes {
   onClick: () => void;
 }
 
-export function Menu({ button, label, head, onClosed, children }: MenuProps) {
+export function Menu({ button, label, head, onClosed, ref, children }: MenuProps) {
   const [isOpen, setOpen] = useState(false);
   const id = useId();
   const anchor = useRef<HTMLSpanElement>(null);
   const list = useRef<HTMLDivElement>(null);
+  const opener = useRef<{ element: HTMLElement; point: Point | null } | null>(null);
+  useImperativeHandle(ref, () => ({
+    openFor: (element, point) => {
+      opener.current = { element, point };
+      setOpen(true);
+    },
+  }), []);
 
   useLayoutEffect(() => {
     const menu = list.current;
+    if (!isOpen) opener.current = null;
     if (!isOpen || !menu) return;
     menu.showPopover();
-    place(menu, anchor.current?.firstElementChild ?? null);
+    const from = opener.current?.element ?? anchor.current?.firstElementChild;
+    const point = opener.current?.point;
+    if (point) place(menu, new DOMRect(point.x, point.y));
+    else if (from) place(menu, from.getBoundingClientRect(), GAP);
     (menu.querySelector<HTMLElement>("input") ?? itemsOf(menu)[0])?.focus();
   }, [isOpen]);
 
   function close(): void {
     setOpen(false);
     onClosed?.();
-    (anchor.current?.firstElementChild as HTMLElement | null)?.focus();
+    (opener.current?.element ?? (anchor.current?.firstElementChild as HTMLElement | null))?.focus();
   }
 
   return (
@@ -177,13 +200,14 @@ function move(key: string, menu: Element, handled: () => void): void {
   items[next]?.focus();
 }
 
-/** Put a menu where it fits: below its button if there is room, else above it. */
-function place(menu: HTMLElement, button: Element | null): void {
-  if (!button) return;
-  const at = button.getBoundingClientRect();
+/** Between a menu and its button, in pixels. */
+const GAP = 4;
+
+/** Put a menu where it fits: below its button or point if there is room, else above it. */
+function place(menu: HTMLElement, at: DOMRect, gap = 0): void {
   const size = menu.getBoundingClientRect();
-  const below = at.bottom + 4 + size.height <= innerHeight;
-  const top = below ? at.bottom + 4 : Math.max(8, at.top - size.height - 4);
+  const below = at.bottom + gap + size.height <= innerHeight;
+  const top = below ? at.bottom + gap : Math.max(8, at.top - size.height - gap);
   const left = Math.max(8, Math.min(at.left, innerWidth - size.width - 8));
   menu.style.top = `${top}px`;
   menu.style.left = `${left}px`;

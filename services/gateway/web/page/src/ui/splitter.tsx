@@ -1,5 +1,5 @@
 /** The edge of a pane, with which it is made wider: by pointer, or by the arrow keys. */
-import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
+import { type KeyboardEvent, type PointerEvent, useMemo, useRef, useState } from "react";
 import { readStored, writeStored } from "./stored.ts";
 
 const STEP = 16;
@@ -13,13 +13,13 @@ export interface Pane {
 /** The width of a pane, kept in this browser. */
 export function usePane(key: string): Pane {
   const [width, setWidth] = useState<number | null>(() => Number(readStored(key)) || null);
-  return {
-    width,
-    choose: (next) => {
+  return useMemo(() => {
+    function choose(next: number | null): void {
       writeStored(key, next === null ? null : String(Math.round(next)));
       setWidth(next);
-    },
-  };
+    }
+    return { width, choose };
+  }, [key, width]);
 }
 
 interface SplitterProps {
