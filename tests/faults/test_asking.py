@@ -21,7 +21,7 @@ from parley.client import (
 )
 from parley.testing.faultpoints import Action as Injected
 from support.faults.delegating_server import ALLOWED_HOSTS, SLUG, registered, until_offered
-from support.faults.lab import FaultLab
+from support.faults.lab import ChatdProcess, FaultLab
 from support.faults.trials import Fault, faults
 from support.mcpgateway.servers import eliciting_process, until_listening
 
@@ -97,19 +97,13 @@ async def test_a39_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
     async with prepared(lab, kind):
-        async for fault in faults(lab):
-            victim = await lab.victim()
-            began = await painted(lab, kind)
+        async for fault, victim in faults_of_asking(lab, kind):
             lab.points.arm(point, Injected.HOLD, pid=victim.pid)
             chat_ids = await begin(fault, await lab.client(victim.address), kind)
-            await fault.until_held(point, chat_ids)
-            victim.kill()
-            fault.trial(len(chat_ids))
-            lab.points.disarm()
+            await fault.kill_held(victim, point, chat_ids)
             client = await lab.client()
             for chat_id, action in (await until_asked(fault, client)).items():
                 await answer(client, kind, chat_id, action)
-            await check(fault, kind, began)
 
 
 @pytest.mark.row("A39")
@@ -118,21 +112,24 @@ async def test_a39_an_answer_whose_process_is_killed_is_stored_once(
     lab: FaultLab, kind: str, point: str
 ) -> None:
     async with prepared(lab, kind):
-        async for fault in faults(lab):
-            victim = await lab.victim()
+        async for fault, victim in faults_of_asking(lab, kind):
             client = await lab.client(victim.address)
-            began = await painted(lab, kind)
             await begin(fault, client, kind)
             asked = await until_asked(fault, client)
             lab.points.arm(point, Injected.HOLD, pid=victim.pid)
             async with asyncio.TaskGroup() as tasks:
                 for chat_id, action in asked.items():
                     tasks.create_task(answer(client, kind, chat_id, action))
-                await fault.until_held(point, asked)
-                victim.kill()
-                fault.trial(len(asked))
-                lab.points.disarm()
-            await check(fault, kind, began)
+                await fault.kill_held(victim, point, asked)
+
+
+async def faults_of_asking(lab: FaultLab, kind: str) -> AsyncIterator[tuple[Fault, ChatdProcess]]:
+    """Give faults with the process that each of them kills, and check the actions after each."""
+    async for fault in faults(lab):
+        victim = await lab.victim()
+        began = await painted(lab, kind)
+        yield fault, victim
+        await check(fault, kind, began)
 
 
 def prepared(lab: FaultLab, kind: str) -> AbstractAsyncContextManager[None]:
