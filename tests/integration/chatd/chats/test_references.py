@@ -1,15 +1,14 @@
 """Ids in requests: one that names nothing of the caller's is refused, one that is stored passes."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
-from chatd.chats.rpc.references import all_known
-from chatd.models.domain.errors import ModelNotFound
-from chatd.primitives.domain.errors import UnknownIds
+from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.primitives.domain.ids import ChatId
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.workspaces.domain.workspace import State, WorkspaceId
@@ -19,9 +18,11 @@ from parley.api.chat.v1 import usage_service_pb2 as usage_api
 from parley.api.workspace.v1 import secret_service_pb2 as secret_api
 from parley.api.workspace.v1 import template_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as workspace_api
+from parley.postgres import Pool
 from parley.rpc import Violation
 from support.chatd.chats.chat_people import BOB_ID, EVES_GROUP, Person, text
-from support.chatd.chats.served_chats import ServedChats
+from support.chatd.chats.served_chats import ServedChats, served_chats
+from support.chatd.models.model_catalogue import KnownConfiguration, catalogue
 from support.chatd.workspaces.stored_workspaces import HASH, LIMITS
 from support.chatd.workspaces.workspace_values import WORKSPACE, workspace
 
@@ -103,14 +104,14 @@ UNKNOWN: dict[str, Case] = {
     "file of a new chat": (
         lambda chat: api.CreateChatRequest(request_id="r", content=[file_part(ABSENT)]),
         "FILE_NOT_FOUND",
-        "",
+        "content[0].file.file_id",
     ),
     "file of a message": (
         lambda chat: api.SendMessageRequest(
             request_id="r", chat_id=chat, content=[file_part(ABSENT)]
         ),
         "FILE_NOT_FOUND",
-        "",
+        "content[0].file.file_id",
     ),
     "message to edit": (
         lambda chat: api.EditMessageRequest(
@@ -304,18 +305,61 @@ async def test_every_unknown_id_of_a_chat_is_named_at_once(served: ServedChats) 
     assert [each.field for each in refused.violations] == ["chat.workspace_id"]
 
 
-async def test_an_unknown_model_is_named_beside_other_unknown_ids() -> None:
-    async def no_model() -> None:
-        raise ModelNotFound("m")
+@pytest.fixture
+async def with_models(pool: Pool, tmp_path: Path) -> AsyncIterator[ServedChats]:
+    """Serve chats of an installation that has models."""
+    defaults = ConfiguredDefaults(KnownConfiguration(catalogue()))
+    async with served_chats(pool, tmp_path, defaults=defaults) as running:
+        yield running
 
-    async def no_workspace() -> None:
-        raise UnknownIds("workspace", {"workspace_id": "names none"})
 
-    with pytest.raises(UnknownIds) as refused:
-        await all_known(no_workspace, model=no_model, model_field="model_id")
-    assert list(refused.value.problems) == ["workspace_id", "model_id"]
-    with pytest.raises(ModelNotFound):
-        await all_known(model=no_model, model_field="model_id")
+async def test_models_and_files_that_do_not_exist_are_named_beside_other_unknown_ids(
+    with_models: ServedChats,
+) -> None:
+    ann = with_models.ann
+    content = [text("see"), file_part(ABSENT), file_part(BOB_ID)]
+    models: dict[str, Any] = {"model_id": "absent", "fallback_model_id": "absent too"}
+    request = api.CreateChatRequest(
+        request_id="c", content=content, workspace_id=ABSENT, mcp_server_ids=[ABSENT], **models
+    )
+    refused = await ann.refusal(request)
+    assert (refused.reason, refused.metadata["resource"]) == (
+        "UNKNOWN_ID",
+        "workspace or MCP server or file or model",
+    )
+    files = ["content[1].file.file_id", "content[2].file.file_id"]
+    assert [each.field for each in refused.violations] == [
+        "workspace_id",
+        "mcp_server_ids[0]",
+        *files,
+        "model_id",
+        "fallback_model_id",
+    ]
+    chat = await ann.create()
+    refused = await ann.refusal(update(chat.id, workspace_id=ABSENT, **models))
+    assert [each.field for each in refused.violations] == [
+        "chat.fallback_model_id",
+        "chat.workspace_id",
+        "chat.model_id",
+    ]
+    sending = api.SendMessageRequest(
+        request_id="s", chat_id=chat.id, content=content, model_id="absent"
+    )
+    sending.mcp_servers.mcp_server_ids.append(ABSENT)
+    refused = await ann.refusal(sending)
+    assert [each.field for each in refused.violations] == ["model_id", *files, "mcp_server_ids[0]"]
+
+
+async def test_an_unknown_fallback_model_is_not_reported_as_the_model(
+    with_models: ServedChats,
+) -> None:
+    refused = await with_models.ann.refusal(create(fallback_model_id="absent"))
+    assert refused.reason == "MODEL_NOT_FOUND"
+    assert [each.field for each in refused.violations] == ["fallback_model_id"]
+    chat = await with_models.ann.create()
+    refused = await with_models.ann.refusal(update(chat.id, fallback_model_id="absent"))
+    assert refused.reason == "MODEL_NOT_FOUND"
+    assert [each.field for each in refused.violations] == ["chat.fallback_model_id"]
 
 
 async def test_what_a_chat_has_already_passes_when_it_is_gone(served: ServedChats) -> None:

@@ -24,6 +24,7 @@ from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import CommitCompaction, FinishTurn, RequestCompaction
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.methods import shares_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.rpc.references import References
@@ -286,6 +287,7 @@ async def served_chats(
     *,
     slots: int = 1000,
     toolrunners: Channels | None = None,
+    defaults: Defaults | None = None,
 ) -> AsyncIterator[ServedChats]:
     """Serve chats out of a migrated database until the block ends."""
     await pool.execute(INSERT_WORKER, WORKER)
@@ -345,7 +347,7 @@ async def served_chats(
             claims=claims,
             groups=groups,
             tasks=tasks,
-            defaults=NoDefaults(),
+            defaults=defaults or NoDefaults(),
             references=references,
             spending=spending,
             cursor_after=cursor_after,
