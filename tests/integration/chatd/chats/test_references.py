@@ -12,8 +12,10 @@ from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.primitives.domain.ids import ChatId
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.workspaces.domain.workspace import State, WorkspaceId
-from parley.api.chat.v1 import chat_pb2, message_pb2, usage_pb2
+from parley.api.chat.v1 import chat_pb2, goal_pb2, message_pb2, schedule_pb2, usage_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import goal_service_pb2 as goal_api
+from parley.api.chat.v1 import schedule_service_pb2 as schedule_api
 from parley.api.chat.v1 import usage_service_pb2 as usage_api
 from parley.api.workspace.v1 import secret_service_pb2 as secret_api
 from parley.api.workspace.v1 import template_pb2
@@ -360,6 +362,27 @@ async def test_an_unknown_fallback_model_is_not_reported_as_the_model(
     refused = await with_models.ann.refusal(update(chat.id, fallback_model_id="absent"))
     assert refused.reason == "MODEL_NOT_FOUND"
     assert [each.field for each in refused.violations] == ["chat.fallback_model_id"]
+
+
+async def test_unknown_ids_of_schedules_and_goals_are_named_at_their_fields(
+    with_models: ServedChats,
+) -> None:
+    ann = with_models.ann
+    chat = await ann.create()
+    schedule = schedule_pb2.Schedule(
+        text="Look.", cron="0 0 1 1 *", workspace_id=ABSENT, model_id="absent"
+    )
+    refused = await ann.refusal(
+        schedule_api.CreateScheduleRequest(request_id="s", schedule=schedule)
+    )
+    assert [each.field for each in refused.violations] == [
+        "schedule.workspace_id",
+        "schedule.model_id",
+    ]
+    goal = goal_pb2.Goal(text="Be done.", judge_model_id="absent")
+    refused = await ann.refusal(goal_api.SetGoalRequest(request_id="g", chat_id=chat.id, goal=goal))
+    assert refused.reason == "MODEL_NOT_FOUND"
+    assert [each.field for each in refused.violations] == ["goal.judge_model_id"]
 
 
 async def test_what_a_chat_has_already_passes_when_it_is_gone(served: ServedChats) -> None:

@@ -342,12 +342,13 @@ async def served_chats(
         judge = Judge(rules, Workspaces(), tree)
         hooks = await stack.enter_async_context(served_hooks(pool))
         references = References(catalogue.store, servers, grantees)
+        known_models = defaults or NoDefaults()
         chat_servicer = ChatServicer(
             stores,
             claims=claims,
             groups=groups,
             tasks=tasks,
-            defaults=defaults or NoDefaults(),
+            defaults=known_models,
             references=references,
             spending=spending,
             cursor_after=cursor_after,
@@ -365,7 +366,7 @@ async def served_chats(
                 stores.ownership.require,
                 is_shared,
                 references,
-                NoDefaults(),
+                known_models,
                 telling.clock.now,
                 schedule_runs.poke,
             )
@@ -381,7 +382,7 @@ async def served_chats(
                     PostgresGoals(pool),
                     stores.ownership.require,
                     is_shared,
-                    NoDefaults(),
+                    known_models,
                     telling.clock.now,
                     lambda: None,
                 )
