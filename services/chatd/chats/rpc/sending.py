@@ -320,8 +320,9 @@ class SendMethods(ChatMethods):
         content = await checks.run(self._with_files(message.content, owner.id), message.content)
         if server_ids is not None:
             chat = await self._stores.reading.get(asked.chat_id, Reader(owner.id))
+            stored = chat.mcp_server_ids or ()
             check = self._references.require_servers(
-                chat.id, owner, server_ids, "mcp_server_ids", stored=chat.mcp_server_ids or ()
+                asked.chat_id, owner, server_ids, "mcp_server_ids", stored=stored
             )
             await checks.run(check, None)
         if not await self._is_accepted(checks, asked.chat_id, asked.key):
