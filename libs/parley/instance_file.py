@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class InstanceFile:
-    """A locked instance file; whoever was named in it before has ended."""
+    """A locked instance file; the process that it named before has ended."""
 
     path: Path
     _descriptor: int

@@ -94,8 +94,12 @@ def _unknown_ids(error: UnknownIds) -> Problem:
         "UNKNOWN_ID",
         str(error),
         {"resource": error.resource},
-        violations=tuple(Violation(field, why) for field, why in error.problems.items()),
+        violations=_violations(error.problems),
     )
+
+
+def _violations(problems: Mapping[str, str]) -> tuple[Violation, ...]:
+    return tuple(Violation(field, why) for field, why in problems.items())
 
 
 def _check_unavailable(error: CheckUnavailable) -> Problem:
@@ -129,6 +133,7 @@ def _file_not_found(error: FileNotFound) -> Problem:
         "FILE_NOT_FOUND",
         "There is no such file, or you may not see it; upload it first.",
         {"file_id": error.file_id},
+        violations=_violations(error.problems),
     )
 
 
@@ -328,6 +333,7 @@ def _model_not_found(error: ModelNotFound) -> Problem:
         "MODEL_NOT_FOUND",
         "There is no such model, or it is switched off; choose one of the list of models.",
         {"model_id": error.model_id},
+        violations=_violations(error.problems),
     )
 
 

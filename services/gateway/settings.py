@@ -59,8 +59,8 @@ class GatewaySettings(ServiceSettings):
         at_least=1,
     )
     address_requests_per_minute: int = setting(
-        "Requests of one client address in a minute, whoever sends them; further ones are answered "
-        "429. 0 for no limit.",
+        "Requests of one client address in a minute, of all users; further ones are answered 429. "
+        "0 for no limit.",
         default=120_000,
         at_least=0,
     )

@@ -82,10 +82,7 @@ async def test_a37_an_owner_killed_while_it_starts_or_waits_for_an_agent_has_sta
         lab.points.arm(point, Action.HOLD, pid=victim.pid)
         chat_ids = await fault.create_all(client, [text] * fault.size)
         assert len(chat_ids) == fault.size
-        await fault.until_held(point, chat_ids)
-        victim.kill()
-        fault.trial(len(chat_ids))
-        lab.points.disarm()
+        await fault.kill_held(victim, point, chat_ids)
         await fault.at_rest()
         for chat_id, agent_id in (await until_agents_rest(fault, chat_ids)).items():
             require_files(fault, agent_id, {"made": "child\n"})
@@ -112,10 +109,7 @@ async def test_a37_a_merge_whose_owner_is_killed_is_completed_once(
         agents = await until_agents_rest(fault, chat_ids)
         lab.points.arm(point, Action.HOLD, pid=victim.pid)
         await merged(fault, client, agents)
-        await fault.until_held(point, chat_ids)
-        victim.kill()
-        fault.trial(len(chat_ids))
-        lab.points.disarm()
+        await fault.kill_held(victim, point, chat_ids)
         await fault.at_rest()
         for chat_id in chat_ids:
             require_files(fault, chat_id, {"made": "child\n"})
@@ -172,10 +166,7 @@ async def test_a38_an_owner_killed_while_it_asks_for_advice_leaves_one_advice_an
             lab.points.arm(point, Action.HOLD, pid=victim.pid)
             chat_ids = await fault.create_all(client, [ADVICE] * fault.size)
             assert len(chat_ids) == fault.size
-            await fault.until_held(point, chat_ids)
-            victim.kill()
-            fault.trial(len(chat_ids))
-            lab.points.disarm()
+            await fault.kill_held(victim, point, chat_ids)
             await fault.at_rest()
             for chat_id in chat_ids:
                 await require_advice(fault, chat_id, calls)

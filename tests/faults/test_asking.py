@@ -106,10 +106,7 @@ async def test_a39_what_is_asked_by_an_owner_that_is_killed_is_asked_once(
             began = await server.calls()
             lab.points.arm(point, Injected.HOLD, pid=victim.pid)
             chat_ids = await begin(fault, await lab.client(victim.address), kind)
-            await fault.until_held(point, chat_ids)
-            victim.kill()
-            fault.trial(len(chat_ids))
-            lab.points.disarm()
+            await fault.kill_held(victim, point, chat_ids)
             client = await lab.client()
             asked = await until_asked(fault, client)
             await server.made_answerable()
@@ -136,10 +133,7 @@ async def test_a39_an_answer_whose_process_is_killed_is_stored_once(
             async with asyncio.TaskGroup() as tasks:
                 for chat_id, action in asked.items():
                     tasks.create_task(answer(client, kind, chat_id, action))
-                await fault.until_held(point, asked)
-                victim.kill()
-                fault.trial(len(asked))
-                lab.points.disarm()
+                await fault.kill_held(victim, point, asked)
             await check(fault, kind, server, began)
 
 

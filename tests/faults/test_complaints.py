@@ -68,10 +68,7 @@ async def test_h6_a_history_that_never_fits_is_summarised_at_most_three_times(
         for chat_id in chat_ids:
             fault.expect(chat_id).may_fail = True
             fault.expect(chat_id).may_be_cut = True
-        await fault.until_held("CommitCompaction.after", chat_ids)
-        victim.kill()
-        lab.points.disarm()
-        fault.trial(len(chat_ids))
+        await fault.kill_held(victim, "CommitCompaction.after", chat_ids)
         await fault.at_rest()
         for chat_id in chat_ids:
             ((summaries,),) = await lab.query(SUMMARIES, chat_id)
@@ -197,10 +194,7 @@ async def test_h27_steps_that_were_done_are_not_done_again_by_the_next_owner(
         here = await lab.client(victim.address)
         lab.points.arm("tools.execute", Action.HOLD, pid=victim.pid, nth=3)
         chat_ids = await fault.create_all(here, fault.texts(steps))
-        await fault.until_held("tools.execute", chat_ids)
-        victim.kill()
-        lab.points.disarm()
-        fault.trial(len(chat_ids))
+        await fault.kill_held(victim, "tools.execute", chat_ids)
         await fault.at_rest()
         for chat_id in chat_ids:
             runs = (lab.workspace(chat_id) / "files" / "runs").read_text().split()

@@ -41,10 +41,7 @@ async def kill_owner_at(lab: FaultLab, fault: Fault, point: str) -> list[str]:
     lab.points.arm(point, Action.HOLD, pid=victim.pid)
     chat_ids = await fault.create_all(await lab.client(victim.address), fault.texts(RUN))
     assert len(chat_ids) == fault.size
-    await fault.until_held(point, chat_ids)
-    victim.kill()
-    fault.trial(len(chat_ids))
-    lab.points.disarm()
+    await fault.kill_held(victim, point, chat_ids)
     await fault.at_rest()
     return chat_ids
 

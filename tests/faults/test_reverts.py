@@ -61,10 +61,7 @@ async def test_a31_a_revert_whose_owner_is_killed_is_completed_once(
         async with asyncio.TaskGroup() as tasks:
             for chat_id, message_id in second.items():
                 tasks.create_task(revert(client, chat_id, message_id))
-            await fault.until_held(point, second)
-            victim.kill()
-            fault.trial(len(second))
-            lab.points.disarm()
+            await fault.kill_held(victim, point, second)
         await fault.at_rest()
         for chat_id, message_id in second.items():
             files = lab.workspace(chat_id) / "files"

@@ -268,7 +268,7 @@ class AuditVerifier:
         for pseudonym, missing in self._missing.items():
             if pseudonym not in self._erased:
                 for each in missing:
-                    self._found(each.kind, each.seq, "who did it was removed, and nobody deleted")
+                    self._found(each.kind, each.seq, "its user was removed without an entry for it")
         end = max((*self._signed, self.stored_head[0] if self.stored_head else 0, 0))
         if end > self._last_seq:
             self._found(

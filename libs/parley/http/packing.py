@@ -24,7 +24,7 @@ def unpacking(encoding: str) -> Unpack | None:
     """
     name = encoding.strip().lower()
     if name in _UNREADABLE:
-        raise AnswerMalformed("the answer is compressed although nobody asked for that")
+        raise AnswerMalformed("the answer is compressed although the request did not accept that")
     return _inflating() if name in _READABLE else None
 
 

@@ -107,7 +107,7 @@ def dereferenced(
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """Return a schema that is no reference itself, and the references that led to it.
 
-    What stands beside a reference counts more than its target. A reference that leads back to
+    Keywords beside a reference override those of its target. A reference that leads back to
     itself is left out.
 
     Raises:

@@ -116,7 +116,7 @@ STATES = (
     ),
     SqlInvariant(
         "counters_are_in_range",
-        "The counters of a chat are not negative, and whoever owned it or had a turn has an epoch.",
+        "The counters of a chat are not negative; one that had an owner or a turn has an epoch.",
         """
         SELECT chat_id::text FROM chat.chat_exec
         WHERE least(generation_attempt, takeovers, compactions, turn_id, owner_epoch) < 0
@@ -182,8 +182,8 @@ STATES = (
     ),
     SqlInvariant(
         "only_answers_are_waited_for",
-        "A chat that waits for a client or a person has no open calls of ours, which nobody would "
-        "carry on, except those that a person has allowed, or has answered.",
+        "A chat that waits for a client or a person has no open calls of its owner, which would "
+        "never end, except those that a person has allowed, or has answered.",
         """
         SELECT DISTINCT e.chat_id::text FROM chat.chat_exec e, json_array_elements(e.pending) call
         WHERE e.status = 'requires_action' AND call ->> 'execution_id' IS NOT NULL

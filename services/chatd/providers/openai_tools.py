@@ -33,7 +33,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 _NO_PARAMETERS: Mapping[str, object] = {"type": "object", "properties": {}}
-# The others are servers of anybody that understand the same requests.
+# The others are servers of third parties that accept requests of the same format.
 _OPENAI = frozenset({ProviderType.OPENAI, ProviderType.AZURE})
 
 

@@ -96,11 +96,11 @@ class ExportRunner:
             await self._clock.sleep(LOOK_EVERY_S)
 
     async def make_next(self) -> bool:
-        """Make one export that nobody makes; return whether there was one.
+        """Make one export that no process is making; return whether there was one.
 
         Raises:
             UpstreamProblem: A service does not answer; the export is claimed again later.
-            Exception: A defect, which is met again later a few times before it is given up.
+            Exception: A defect; the export is tried again a few times before it fails.
         """
         claim = await self._store.claim(self._clock.now(), LEASE)
         if claim is None:

@@ -35,7 +35,7 @@ class HttpAddressUnusable(ConfigurationError):
 
     def __init__(self, address: HttpAddress, reason: str) -> None:
         super().__init__(
-            f"cannot serve HTTP on {address} ({reason}): stop whoever has it, or set "
+            f"cannot serve HTTP on {address} ({reason}): stop the process that uses it, or set "
             "GATEWAY_HTTP_LISTEN to another host:port"
         )
         self.address = address

@@ -84,7 +84,7 @@ class CallTunnel:
             self._waiting.pop(call_id, None)
 
     def take(self, answer: api.TunnelledAnswer) -> None:
-        """Give an answer to whoever waits for it."""
+        """Pass an answer to the call that waits for it."""
         waiting = self._waiting.pop(answer.call_id, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)

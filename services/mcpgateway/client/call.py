@@ -112,7 +112,7 @@ class CallRecord:
         finished_at: When it ended; None while it runs.
         end: How it ended, without parts once acknowledged; None while it runs.
         is_acknowledged: Whether its parts were dropped.
-        question: What it asks, and nobody has answered; None if it waits for nothing.
+        question: What it asks, without an answer yet; None if it waits for nothing.
     """
 
     key: CallKey

@@ -86,7 +86,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         user_id = _caller_context(request.context).user_id
         visible = self._access.visible
         every = await self._servers.enabled(Availability.FORCE_ON)
-        # Who cannot be told which servers are forced on gets no answer, rather than none of them.
+        # If the servers that are forced on cannot be determined, the call fails; none is left out.
         forced = await visible(every.values(), user_id)
         chosen = await self._servers.find((*stored, *(requested or ())))
         # What was chosen before stays: its listing says that its users cannot be found out.

@@ -71,7 +71,7 @@ class Scan:
         self.begun_ns = time.time_ns()
 
     def run(self, authors: list[Turn], now: float) -> int:
-        """Store the tree; its changes are those of `authors`, or of nobody's turn.
+        """Store the tree; its changes are those of `authors`, or of no turn.
 
         Returns the number of entries.
 

@@ -46,4 +46,4 @@ class NoSecrets:
         Raises:
             SecretUnavailable: Always.
         """
-        raise SecretUnavailable(use.name, "this node knows nobody who keeps secrets")
+        raise SecretUnavailable(use.name, "this node has no service that stores secrets")

@@ -69,7 +69,7 @@ def listening(directory: int) -> socket.socket | None:
         listener.bind(socket_path(directory))
         listener.listen()
     except OSError as error:
-        print(f"nobody can take over from here: {error}", file=sys.stderr)
+        print(f"processes here cannot outlive the service: {error}", file=sys.stderr)
         listener.close()
         return None
     listener.setblocking(False)
@@ -109,7 +109,7 @@ def adoption_socket_in(directory: int, selector: selectors.BaseSelector) -> Adop
     try:
         return AdoptionSocket(listener, new_secret(directory), selector)
     except OSError as error:
-        print(f"nobody can take over from here: {error}", file=sys.stderr)
+        print(f"processes here cannot outlive the service: {error}", file=sys.stderr)
         listener.close()
         return None
 

@@ -3,42 +3,33 @@
 import asyncio
 from dataclasses import replace
 
-import grpc
-
-from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
-    Dispatch,
     Ended,
     Execution,
-    Executor,
     InputRequired,
     Outcome,
     Untraceable,
 )
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
-from chatd.tools.mcp_results import ResultFiles
+from chatd.primitives.domain.ids import ExecutionId
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.engine.calls import CallLimits, OpenCall, ToolCaller
 from parley.clock import FakeClock
 from parley.postgres import Database
-from parley.rpc import Channels
-from support.chatd.tools.kept_files import KeptFiles
-from support.mcpgateway.gateway import MEMBER, McpGateway
+from support.mcpgateway.gateway import McpGateway
 from support.mcpgateway.stored_calls import delete_acknowledged
+from support.mcpgateway.turn_tools import CHAT, OWNER, execution_of, tools_at
 
-CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
-CONTEXT = TurnContext(CHAT, Owner(OwnerId(MEMBER.id), MEMBER.role))
+CONTEXT = TurnContext(CHAT, OWNER)
 
 
 async def dispatched(tools: McpTools, name: str) -> Execution:
     (spec,) = [
         each for each in await tools.list_tools(CONTEXT) if each.original_name == "get_current_time"
     ]
-    call = ToolCall("call", spec.name, '{"timezone": "UTC"}', spec.server_id)
-    dispatch = Dispatch(ExecutionId(name), call, Executor.MCPGATEWAY, spec.journal_generation)
-    return Execution(CONTEXT, 1, dispatch, spec)
+    return execution_of(spec, {"timezone": "UTC"}, name, CONTEXT)
 
 
 async def taken_over(tools: McpTools, execution: Execution) -> Outcome | InputRequired:
@@ -50,12 +41,7 @@ async def taken_over(tools: McpTools, execution: Execution) -> Outcome | InputRe
 async def test_a_restored_older_database_does_not_make_an_acknowledged_call_again(
     gateway: McpGateway, database: Database
 ) -> None:
-    def channel(address: object) -> grpc.aio.Channel:
-        return gateway.chatd
-
-    tools = McpTools(
-        Channels((gateway.settings.listen,), channel), FakeClock(), ResultFiles(KeptFiles())
-    )
+    tools = tools_at(gateway)
     async with asyncio.timeout(30):
         execution = await dispatched(tools, "done")
         first = await tools.execute(execution)

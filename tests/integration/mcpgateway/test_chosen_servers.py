@@ -7,16 +7,10 @@ from pathlib import Path
 import pytest
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED, McpServers
-from chatd.content.domain.parts import CallProgress, ToolCall, ToolOutcome
-from chatd.content.domain.tools import (
-    Dispatch,
-    Execution,
-    Executor,
-    Outcome,
-)
+from chatd.content.domain.parts import CallProgress, ToolOutcome
+from chatd.content.domain.tools import Outcome
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import CheckUnavailable
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from parley.api.mcp.v1 import server_pb2
@@ -29,34 +23,17 @@ from support.chatd.chats.known_servers import KnownServers
 from support.chatd.tools.kept_files import KeptFiles
 from support.chatd.workspaces.recorded_progress import Reports
 from support.host.ports import free_port
-from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.gateway import ADMIN, McpGateway, mcp_gateway
 from support.mcpgateway.servers import session_process, until_listening
+from support.mcpgateway.turn_tools import CHAT, OWNER, add_server, execution_of, tools_at
 
-CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
-OWNER = Owner(OwnerId(MEMBER.id), MEMBER.role)
 NOWHERE = "01900000-0000-7000-8000-0000000000ff"
 
 
 async def created(gateway: McpGateway, slug: str, url: str, *, is_enabled: bool = True) -> str:
-    settings = server_pb2.McpServerSettings(
-        slug=slug,
-        display_name=slug,
-        url=url,
-        transport=server_pb2.TRANSPORT_STREAMABLE_HTTP,
-        auth_kind=server_pb2.AUTH_KIND_NONE,
-        availability=server_pb2.AVAILABILITY_DEFAULT_OFF,
-        is_enabled=is_enabled,
-    )
-    with acting_for(ADMIN):
-        answer = await gateway.servers.CreateServer(
-            servers_api.CreateServerRequest(request_id=slug, settings=settings)
-        )
-    return str(answer.server.server_id)
-
-
-def tools_at(gateway: McpGateway) -> McpTools:
-    channels = Channels((gateway.settings.listen,), lambda address: gateway.chatd)
-    return McpTools(channels, FakeClock(), ResultFiles(KeptFiles()))
+    """Add a server that only chats use which choose it; return its id."""
+    off = server_pb2.AVAILABILITY_DEFAULT_OFF
+    return await add_server(gateway, slug, url, availability=off, is_enabled=is_enabled)
 
 
 @pytest.fixture(params=["mcpgateway", "known"])
@@ -144,11 +121,7 @@ async def test_the_progress_of_a_call_is_reported_while_it_runs(
             context = TurnContext(CHAT, OWNER, mcp_server_ids=(server_id,), progress=reports)
             specs = {spec.name: spec for spec in await tools.list_tools(context)}
             spec = specs["slow__wait"]
-            call = ToolCall("c1", spec.name, "{}", server_id)
-            dispatch = Dispatch(
-                ExecutionId("e1"), call, Executor.MCPGATEWAY, spec.journal_generation
-            )
-            execution = Execution(context, 1, dispatch, spec)
+            execution = execution_of(spec, {}, context=context)
             calling = group.create_task(tools.execute(execution))
             assert await reports.news.get() == CallProgress(1.0, 2.0, "half")
             assert not calling.done()

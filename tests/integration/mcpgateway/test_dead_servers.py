@@ -1,73 +1,24 @@
 """A turn with many servers of which some are dead: nothing of it waits for those."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
-from chatd.tools.mcp_results import ResultFiles
-from chatd.tools.mcpgateway import McpTools
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import server_pb2
-from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.api.mcp.v1 import tool_service_pb2 as tools_api
 from parley.clock import FakeClock
-from parley.rpc import Channels, acting_for
-from support.chatd.tools.kept_files import KeptFiles
-from support.host.ports import free_port
+from parley.rpc import acting_for
 from support.mcpgateway.everything_server import everything_server
-from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.gateway import MEMBER, mcp_gateway
+from support.mcpgateway.servers import refusing_server
+from support.mcpgateway.turn_tools import CONTEXT, add_server, tools_at
 
 SERVERS, DEAD = 20, 3
 LISTINGS = 30
-CONTEXT = TurnContext(
-    ChatId("00000000-0000-0000-0000-0000000000aa"),
-    Owner(OwnerId(MEMBER.id), MEMBER.role),
-    mcp_server_ids=None,
-)
-
-
-@dataclass(slots=True)
-class DeadServer:
-    """Something that hangs up on everyone, and counts them."""
-
-    url: str
-    connections: int = 0
-
-
-@asynccontextmanager
-async def dead_server() -> AsyncIterator[DeadServer]:
-    port = free_port()
-    dead = DeadServer(f"http://127.0.0.1:{port}/mcp")
-
-    def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        dead.connections += 1
-        writer.close()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", port)
-    try:
-        yield dead
-    finally:
-        server.close()
-
-
-async def create(gateway: McpGateway, slug: str, url: str) -> str:
-    settings = server_pb2.McpServerSettings(
-        slug=slug,
-        url=url,
-        is_enabled=True,
-        availability=server_pb2.AVAILABILITY_FORCE_ON,
-    )
-    with acting_for(ADMIN):
-        made = await gateway.servers.CreateServer(
-            servers_api.CreateServerRequest(request_id=slug, settings=settings)
-        )
-    return str(made.server.server_id)
+FORCED = server_pb2.AVAILABILITY_FORCE_ON
 
 
 async def test_a_silent_server_does_not_take_the_whole_time_of_a_listing(
@@ -87,7 +38,7 @@ async def test_a_silent_server_does_not_take_the_whole_time_of_a_listing(
         mcp_gateway(tmp_path, mcp_database, allowed="127.0.0.0/8") as gateway,
     ):
         ids = [
-            await create(gateway, slug, url)
+            await add_server(gateway, slug, url, availability=FORCED)
             for slug, url in (("well", every.url), ("silent", f"http://127.0.0.1:{port}/mcp"))
         ]
         request = api.ListToolsRequest(
@@ -110,7 +61,7 @@ async def test_turns_with_dead_servers_contact_none_of_them(
 ) -> None:
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        dead = [await enter(dead_server()) for _ in range(DEAD)]
+        dead = [await enter(refusing_server()) for _ in range(DEAD)]
         every = await enter(everything_server())
         # Time stands still, so that no pause is over.
         clock = FakeClock()
@@ -119,17 +70,13 @@ async def test_turns_with_dead_servers_contact_none_of_them(
         )
         for number in range(SERVERS):
             url = dead[number].url if number < DEAD else every.url
-            server_id = await create(gateway, f"server-{number}", url)
+            server_id = await add_server(gateway, f"server-{number}", url, availability=FORCED)
             # One after the other, and with time: the machine may be busy.
             with acting_for(MEMBER):
                 await gateway.tools.ListServerTools(
                     tools_api.ListServerToolsRequest(server_id=server_id), timeout=60
                 )
-        tools = McpTools(
-            Channels((gateway.settings.listen,), lambda _: gateway.chatd),
-            clock,
-            ResultFiles(KeptFiles()),
-        )
+        tools = tools_at(gateway, clock=clock)
         listed = await tools.list_tools(CONTEXT)
         reports = await tools.reports(CONTEXT)
         assert sum(bool(report.problem) for report in reports) == DEAD

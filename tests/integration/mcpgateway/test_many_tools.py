@@ -5,42 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from chatd.content.domain.parts import ToolCall, ToolOutcome
-from chatd.content.domain.tools import (
-    FIND_TOOLS,
-    Dispatch,
-    Execution,
-    Executor,
-    Outcome,
-    ToolSpec,
-)
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import FIND_TOOLS, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.find_tools import SearchingTools
-from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.domain.tool_search import SHARE_OF_CONTEXT, index_of, tokens_of
 from mcpgateway.runtime.catalogues import TTL_S
 from parley.api.mcp.v1 import server_pb2
-from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.api.mcp.v1 import tool_service_pb2 as tools_api
 from parley.clock import FakeClock
-from parley.rpc import Channels, acting_for
-from support.chatd.tools.kept_files import KeptFiles
+from parley.rpc import acting_for
 from support.host.ports import free_port
-from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.gateway import MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.team_server import TOOLS, team_server
+from support.mcpgateway.turn_tools import CONTEXT, add_server, execution_of, tools_at
 
 pytestmark = pytest.mark.slow
 
 SERVERS = 20
 CONTEXT_LIMIT_TOKENS = 200_000
 RIGHT = "team-7__create_issue_7"
-CONTEXT = TurnContext(
-    ChatId("00000000-0000-0000-0000-0000000000aa"),
-    Owner(OwnerId(MEMBER.id), MEMBER.role),
-    mcp_server_ids=None,
-)
 
 
 class NoTools:
@@ -52,30 +37,18 @@ class NoTools:
 
 async def create(gateway: McpGateway, slug: str, url: str) -> None:
     """Add a server, and have its tools listed for the user of the turn."""
-    settings = server_pb2.McpServerSettings(
-        slug=slug,
-        url=url,
-        is_enabled=True,
+    server_id = await add_server(
+        gateway,
+        slug,
+        url,
         availability=server_pb2.AVAILABILITY_FORCE_ON,
         approval_policy=server_pb2.APPROVAL_POLICY_NEVER,
     )
-    with acting_for(ADMIN):
-        made = await gateway.servers.CreateServer(
-            servers_api.CreateServerRequest(request_id=slug, settings=settings)
-        )
     # One after the other, and with time: the machine may be busy.
     with acting_for(MEMBER):
         await gateway.tools.ListServerTools(
-            tools_api.ListServerToolsRequest(server_id=made.server.server_id), timeout=60
+            tools_api.ListServerToolsRequest(server_id=server_id), timeout=60
         )
-
-
-def execution_of(spec: ToolSpec, execution_id: str, **arguments: object) -> Execution:
-    call = ToolCall("c1", spec.name, json.dumps(arguments), spec.server_id)
-    dispatch = Dispatch(
-        ExecutionId(execution_id), call, Executor.MCPGATEWAY, spec.journal_generation
-    )
-    return Execution(CONTEXT, 1, dispatch, spec)
 
 
 async def found_by_search(tools: McpTools, specs: tuple[ToolSpec, ...]) -> list[str]:
@@ -87,7 +60,9 @@ async def found_by_search(tools: McpTools, specs: tuple[ToolSpec, ...]) -> list[
     assert [spec.name for spec in offered] == [FIND_TOOLS]
     assert sum(map(tokens_of, offered)) <= CONTEXT_LIMIT_TOKENS // SHARE_OF_CONTEXT
     searching = SearchingTools(NoTools(), tools)  # type: ignore[arg-type]
-    execution = execution_of(index.spec(), "search", queries=["team-7: create issue in project 7"])
+    execution = execution_of(
+        index.spec(), {"queries": ["team-7: create issue in project 7"]}, "search"
+    )
     outcome = await searching.execute(execution)
     assert isinstance(outcome, Outcome)
     assert outcome.outcome is ToolOutcome.DONE
@@ -99,8 +74,7 @@ async def test_five_hundred_tools_are_listed_found_and_called_with_and_without_t
 ) -> None:
     port, clock = free_port(), FakeClock()
     async with mcp_gateway(tmp_path, mcp_database, allowed="127.0.0.0/8", clock=clock) as gateway:
-        channels = Channels((gateway.settings.listen,), lambda _: gateway.chatd)
-        tools = McpTools(channels, clock, ResultFiles(KeptFiles()))
+        tools = tools_at(gateway, clock=clock)
         async with team_server(port) as url:
             for number in range(SERVERS):
                 await create(gateway, f"team-{number}", url)
@@ -108,7 +82,7 @@ async def test_five_hundred_tools_are_listed_found_and_called_with_and_without_t
             assert len({spec.name for spec in specs}) == len(specs) == SERVERS * TOOLS
             assert RIGHT in (await found_by_search(tools, specs))[:3]
             right = next(spec for spec in specs if spec.name == RIGHT)
-            called = await tools.execute(execution_of(right, "e1", title="a"))
+            called = await tools.execute(execution_of(right, {"title": "a"}, "e1"))
             assert isinstance(called, Outcome)
             assert called.outcome is ToolOutcome.DONE
         # All servers are gone, and all that is known of them is old.
@@ -120,13 +94,13 @@ async def test_five_hundred_tools_are_listed_found_and_called_with_and_without_t
         assert RIGHT in (await found_by_search(tools, again))[:3]
         told = []
         for number in range(6):
-            failed = await tools.execute(execution_of(right, f"down-{number}", title="a"))
+            failed = await tools.execute(execution_of(right, {"title": "a"}, f"down-{number}"))
             assert isinstance(failed, Outcome)
             told.append(failed.result_json)
         assert "cannot be reached" in told[0]
         assert "failed repeatedly and is left alone" in told[-1]
         async with team_server(port):
             clock.advance(300)
-            recovered = await tools.execute(execution_of(right, "back", title="a"))
+            recovered = await tools.execute(execution_of(right, {"title": "a"}, "back"))
             assert isinstance(recovered, Outcome)
             assert recovered.outcome is ToolOutcome.DONE

@@ -9,55 +9,24 @@ import grpc
 import pytest
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tool_servers import ServerReport, server_notices, servers_text
-from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
+from chatd.content.domain.tools import Outcome
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.engine.preparation import require_servers
 from parley.api.mcp.v1 import server_pb2
-from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.api.mcp.v1 import tool_service_pb2 as tools_api
 from parley.clock import FakeClock
 from parley.rpc import Channels, acting_for
 from support.chatd.tools.kept_files import KeptFiles
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import everything_server
-from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.gateway import MEMBER, mcp_gateway
 from support.mcpgateway.restrictions import restrict
-
-CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
-OWNER = Owner(OwnerId(MEMBER.id), MEMBER.role)
-CONTEXT = TurnContext(CHAT, OWNER, mcp_server_ids=None)
-
-
-async def created(gateway: McpGateway, slug: str, url: str, **fields: Any) -> str:
-    settings = server_pb2.McpServerSettings(
-        slug=slug,
-        url=url,
-        is_enabled=True,
-        availability=server_pb2.AVAILABILITY_DEFAULT_ON,
-        **fields,
-    )
-    with acting_for(ADMIN):
-        answer = await gateway.servers.CreateServer(
-            servers_api.CreateServerRequest(request_id=slug, settings=settings)
-        )
-    return str(answer.server.server_id)
-
-
-def tools_at(gateway: McpGateway, files: KeptFiles | None = None) -> McpTools:
-    channels = Channels((gateway.settings.listen,), lambda address: gateway.chatd)
-    return McpTools(channels, FakeClock(), ResultFiles(files or KeptFiles()))
-
-
-def execution_of(spec: ToolSpec, arguments: str, budget_bytes: int) -> Execution:
-    call = ToolCall("c1", spec.name, arguments, spec.server_id)
-    dispatch = Dispatch(ExecutionId("e1"), call, Executor.MCPGATEWAY, spec.journal_generation)
-    return Execution(CONTEXT, 1, dispatch, spec, budget_bytes)
+from support.mcpgateway.turn_tools import CONTEXT, add_server, execution_of, tools_at
 
 
 async def test_a_server_that_fails_is_named_to_the_person_and_to_the_model(
@@ -67,8 +36,10 @@ async def test_a_server_that_fails_is_named_to_the_person_and_to_the_model(
     async with everything_server() as every:
         allowed = f"{every.place},127.0.0.1:{dead}"
         async with mcp_gateway(tmp_path, mcp_database, allowed=allowed) as gateway:
-            await created(gateway, "well", every.url)
-            await created(gateway, "dead", f"http://127.0.0.1:{dead}/mcp", display_name="The Dead")
+            await add_server(gateway, "well", every.url)
+            await add_server(
+                gateway, "dead", f"http://127.0.0.1:{dead}/mcp", display_name="The Dead"
+            )
             tools = tools_at(gateway)
             names = {spec.name for spec in await tools.list_tools(CONTEXT)}
             reports = await tools.reports(CONTEXT)
@@ -89,8 +60,8 @@ async def test_two_modes_and_two_selections_of_one_owner_at_once_keep_their_own_
         everything_server() as every,
         mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
     ):
-        calm = await created(gateway, "calm", every.url, allow_in_plan_mode=True)
-        await created(gateway, "wild", every.url)
+        calm = await add_server(gateway, "calm", every.url, allow_in_plan_mode=True)
+        await add_server(gateway, "wild", every.url)
         tools = tools_at(gateway)
         contexts = {
             "ordinary": CONTEXT,
@@ -120,7 +91,7 @@ async def test_a_required_server_that_fails_ends_the_turn(
 ) -> None:
     dead = free_port()
     async with mcp_gateway(tmp_path, mcp_database, allowed=f"127.0.0.1:{dead}") as gateway:
-        await created(gateway, "dead", f"http://127.0.0.1:{dead}/mcp", is_required=True)
+        await add_server(gateway, "dead", f"http://127.0.0.1:{dead}/mcp", is_required=True)
         reports = await tools_at(gateway).reports(CONTEXT)
     with pytest.raises(ModelError, match="dead, which is required, fails"):
         require_servers(reports)
@@ -131,19 +102,13 @@ async def test_a_turn_that_cannot_learn_its_forced_servers_fails(
 ) -> None:
     group = "01900000-0000-7000-8000-00000000000d"
     async with mcp_gateway(tmp_path, mcp_database) as gateway:
-        with acting_for(ADMIN):
-            made = await gateway.servers.CreateServer(
-                servers_api.CreateServerRequest(
-                    request_id="forced",
-                    settings=server_pb2.McpServerSettings(
-                        slug="forced",
-                        url="https://forced.example/mcp",
-                        is_enabled=True,
-                        availability=server_pb2.AVAILABILITY_FORCE_ON,
-                    ),
-                )
-            )
-        await restrict(gateway, made.server.server_id, group_ids=[group])
+        forced = await add_server(
+            gateway,
+            "forced",
+            "https://forced.example/mcp",
+            availability=server_pb2.AVAILABILITY_FORCE_ON,
+        )
+        await restrict(gateway, forced, group_ids=[group])
         with pytest.raises(ModelError, match="which MCP servers") as caught:
             await tools_at(gateway).list_tools(CONTEXT)
     assert caught.value.is_retryable
@@ -165,12 +130,13 @@ async def test_a_result_that_is_larger_than_a_message_becomes_a_file_of_the_chat
         everything_server() as every,
         mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
     ):
-        await created(gateway, "well", every.url)
+        await add_server(gateway, "well", every.url)
         tools = tools_at(gateway, files)
         specs = {spec.name: spec for spec in await tools.list_tools(CONTEXT)}
         spec = specs["well__long_text"]
-        outcome = await tools.execute(execution_of(spec, '{"bytes_count": 600000}', 65536))
-        found = await tools.find(execution_of(spec, '{"bytes_count": 600000}', 65536))
+        execution = replace(execution_of(spec, {"bytes_count": 600_000}), budget_bytes=65536)
+        outcome = await tools.execute(execution)
+        found = await tools.find(execution)
     assert isinstance(outcome, Outcome)
     [file] = outcome.files
     assert (outcome.outcome, file.name, type(found).__name__) == (
@@ -188,7 +154,7 @@ async def test_all_pages_of_a_catalogue_are_read(tmp_path: Path, mcp_database: s
         for number in range(620):
             every.server.add_tool(lambda: "", name=f"tool_{number}", description="One of many.")
         async with mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway:
-            await created(gateway, "many", every.url)
+            await add_server(gateway, "many", every.url)
             specs = await tools_at(gateway).list_tools(CONTEXT)
     assert len(specs) == 625
 
@@ -208,7 +174,7 @@ async def test_a_server_that_announces_other_tools_is_asked_again(
         everything_server() as every,
         mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
     ):
-        server_id = await created(gateway, "well", every.url)
+        server_id = await add_server(gateway, "well", every.url)
         request = tools_api.ListServerToolsRequest(server_id=server_id)
 
         async def names() -> set[str]:

@@ -3,55 +3,20 @@
 import asyncio
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
-from chatd.tools.mcp_results import ResultFiles
-from chatd.tools.mcpgateway import McpTools
 from mcpgateway.runtime.catalogues import TTL_S
 from parley.api.mcp.v1 import server_pb2
-from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.clock import FakeClock
 from parley.postgres import Database
-from parley.rpc import Channels, acting_for
-from support.chatd.tools.kept_files import KeptFiles
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import everything_server
-from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.gateway import MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.server_calls import called
 from support.mcpgateway.servers import kind_process, raw_server, until_listening
 from support.mcpgateway.session_calls import KINDS, place_of
-
-CONTEXT = TurnContext(
-    ChatId("00000000-0000-0000-0000-0000000000aa"),
-    Owner(OwnerId(MEMBER.id), MEMBER.role),
-    mcp_server_ids=None,
-)
-
-
-async def created(gateway: McpGateway, slug: str, url: str, **fields: Any) -> str:
-    """Add a server that chats use, and return its id."""
-    settings = server_pb2.McpServerSettings(
-        slug=slug,
-        url=url,
-        is_enabled=True,
-        availability=server_pb2.AVAILABILITY_DEFAULT_ON,
-        **fields,
-    )
-    with acting_for(ADMIN):
-        answer = await gateway.servers.CreateServer(
-            servers_api.CreateServerRequest(request_id=slug, settings=settings)
-        )
-    return str(answer.server.server_id)
-
-
-def tools_at(gateway: McpGateway) -> McpTools:
-    """Return the tools of a chatd that knows no listing yet."""
-    channels = Channels((gateway.settings.listen,), lambda address: gateway.chatd)
-    return McpTools(channels, FakeClock(), ResultFiles(KeptFiles()))
+from support.mcpgateway.turn_tools import CONTEXT, add_server, tools_at
 
 
 async def names_of_next_turn(gateway: McpGateway) -> set[str]:
@@ -75,7 +40,7 @@ async def test_a_server_of_each_kind_that_announces_other_tools_is_asked_again(
             ) as gateway,
         ):
             url, _ = place_of(kind, port)
-            server_id = await created(gateway, "well", url, transport=transport)
+            server_id = await add_server(gateway, "well", url, transport=transport)
             names = await names_of_next_turn(gateway)
             assert ("well__grow" in names, "well__grown" in names) == (True, False)
             for number in count():
@@ -93,7 +58,7 @@ async def test_a_server_that_announces_nothing_is_asked_again_after_a_while(
         everything_server() as every,
         mcp_gateway(tmp_path, mcp_database, allowed=every.place, clock=clock) as gateway,
     ):
-        await created(gateway, "well", every.url)
+        await add_server(gateway, "well", every.url)
         assert "well__silent" not in await names_of_next_turn(gateway)
         every.server.add_tool(lambda: "", name="silent", description="New.")
         assert "well__silent" not in await names_of_next_turn(gateway)
@@ -110,10 +75,10 @@ async def test_a_turn_has_the_tools_of_a_healthy_server_beside_one_refused_and_o
     async with everything_server() as every, raw_server(silent, lambda _: b""):
         allowed = "127.0.0.0/8"
         async with mcp_gateway(tmp_path, mcp_database, allowed=allowed) as gateway:
-            await created(gateway, "healthy", every.url)
-            await created(gateway, "refused", f"http://127.0.0.1:{refused}/mcp")
+            await add_server(gateway, "healthy", every.url)
+            await add_server(gateway, "refused", f"http://127.0.0.1:{refused}/mcp")
             limits = server_pb2.McpServerLimits(connect_timeout_ms=2_000)
-            await created(gateway, "silent", f"http://127.0.0.1:{silent}/mcp", limits=limits)
+            await add_server(gateway, "silent", f"http://127.0.0.1:{silent}/mcp", limits=limits)
             tools = tools_at(gateway)
             async with asyncio.timeout(10):
                 names = {spec.name for spec in await tools.list_tools(CONTEXT)}
@@ -133,8 +98,8 @@ async def test_a_stored_address_that_cannot_be_read_hides_no_other_server(
         everything_server() as every,
         mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
     ):
-        await created(gateway, "healthy", every.url)
-        await created(gateway, "unreadable", "https://a.example/mcp")
+        await add_server(gateway, "healthy", every.url)
+        await add_server(gateway, "unreadable", "https://a.example/mcp")
         # As one that was stored before addresses were checked like this.
         await database.pool.execute(
             "UPDATE mcp.servers SET url = 'https://0177.0.0.1/mcp', version = version + 1 "

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 
 from parley.client import (
     CallFailed,
@@ -13,7 +13,7 @@ from parley.client import (
     Parley,
 )
 from support.faults.history import Expected, History, Known, check_chat
-from support.faults.lab import FaultLab, State
+from support.faults.lab import ChatdProcess, FaultLab, State
 
 REST_S_MAX = 90.0
 PAGE_LENGTH = 200
@@ -138,6 +138,13 @@ class Fault:
             return self.lab.points.at(point) >= wanted
 
         await self.lab.until(all_there, f"{len(wanted)} chats at {point}", within_s)
+
+    async def kill_held(self, victim: ChatdProcess, point: str, chat_ids: Collection[str]) -> None:
+        """Kill a process once all these chats are held at a point; each of them is a trial."""
+        await self.until_held(point, chat_ids)
+        victim.kill()
+        self.trial(len(chat_ids))
+        self.lab.points.disarm()
 
     async def until_many_held(self, point: str, count: int, within_s: float = 30) -> None:
         """Wait until so many chats stand at a point, whichever they are."""

@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from support.host.ports import free_port
 
 # Python and the SDK of MCP take seconds to load, and many times that beside other tests.
 START_S_MAX = 120.0
@@ -92,6 +95,31 @@ async def raw_server(port: int, answer: Callable[[bytes], bytes | None]) -> Asyn
             yield
         finally:
             server.close()
+
+
+@dataclass(slots=True)
+class RefusingServer:
+    """An address at which every connection is closed at once, and how many there were."""
+
+    url: str
+    connections: int = 0
+
+
+@contextlib.asynccontextmanager
+async def refusing_server() -> AsyncIterator[RefusingServer]:
+    """Close every connection to a port before a request can be answered."""
+    port = free_port()
+    refusing = RefusingServer(f"http://127.0.0.1:{port}/mcp")
+
+    def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        refusing.connections += 1
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", port)
+    try:
+        yield refusing
+    finally:
+        server.close()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> bytes | None:

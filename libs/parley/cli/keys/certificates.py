@@ -1,7 +1,7 @@
 """The steps of rotating the certificate authority; each can be repeated after an interruption.
 
-The new authority is made beside the old one. First every holder believes both, then the new one
-issues all certificates, and at last nobody believes the old one.
+The new authority is made beside the old one. First every holder trusts both, then the new one
+issues all certificates, and finally the old one is no longer trusted.
 """
 
 import shutil

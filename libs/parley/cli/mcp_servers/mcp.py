@@ -16,13 +16,7 @@ from parley.cli.invocation import current
 from parley.cli.mcp_servers.approving import print_change, waiting_tools
 from parley.cli.mcp_servers.changing import change_options, changes_of, print_changes
 from parley.cli.mcp_servers.logins import log_in, log_out, own_login, own_logins
-from parley.cli.mcp_servers.references import (
-    print_prompt,
-    print_prompts,
-    print_resource,
-    print_resources,
-    prompt_arguments,
-)
+from parley.cli.mcp_servers.references import print_prompts, print_resources
 from parley.cli.mcp_servers.workspace_servers import workspace
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import echo_foreign, sanitized
@@ -209,10 +203,7 @@ def resources(server: str, uri: str | None, as_json: bool) -> None:
     """List the resources of SERVER, or print the one at URI."""
     api = _api()
     path = f"{SERVERS}/{_found(api, server)['id']}/resources"
-    if uri is None:
-        print_resources(api, path, as_json=as_json)
-    else:
-        print_resource(api, path, uri, as_json=as_json)
+    print_resources(api, path, uri, as_json=as_json)
 
 
 @mcp.command()
@@ -224,10 +215,8 @@ def prompts(server: str, name: str | None, arguments: tuple[str, ...], as_json: 
     """List the prompts of SERVER, or print the prompt NAME with its arguments filled in."""
     api = _api()
     path = f"{SERVERS}/{_found(api, server)['id']}/prompts"
-    if name is None:
-        print_prompts(api, path, as_json=as_json)
-        return
-    print_prompt(api, path, {"name": name}, prompt_arguments(arguments), as_json=as_json)
+    wanted = None if name is None else {"name": name}
+    print_prompts(api, path, wanted, arguments, as_json=as_json)
 
 
 @mcp.command()

@@ -15,7 +15,41 @@ PROMPT_COLUMNS: Final = ("prompt", "arguments", "description")
 CALL_S_MAX: Final = 75.0
 
 
-def print_resources(api: Api, path: str, *, as_json: bool) -> None:
+def print_resources(api: Api, path: str, uri: str | None, *, as_json: bool) -> None:
+    """List the resources of a server, or print the one at a URI."""
+    if uri is None:
+        _print_resource_list(api, path, as_json=as_json)
+    else:
+        _print_resource(api, path, uri, as_json=as_json)
+
+
+def print_prompts(
+    api: Api,
+    path: str,
+    prompt: Mapping[str, str] | None,
+    arguments: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
+    """List the prompts of a server, or print one as the text that a message would have.
+
+    Args:
+        api: The gateway.
+        path: Where the prompts of the server are.
+        prompt: The prompt, as its route names it; None for the list.
+        arguments: Its arguments, each as ARGUMENT=VALUE.
+        as_json: Whether to print the whole answer.
+
+    Raises:
+        UsageError: An argument is not ARGUMENT=VALUE.
+    """
+    if prompt is None:
+        _print_prompt_list(api, path, as_json=as_json)
+    else:
+        _print_prompt(api, path, prompt, _prompt_arguments(arguments), as_json=as_json)
+
+
+def _print_resource_list(api: Api, path: str, *, as_json: bool) -> None:
     """List resources; the URI of a template has variables in braces."""
     found = api.call("GET", path, needs="items", within_s=CALL_S_MAX)
     if as_json:
@@ -33,7 +67,7 @@ def print_resources(api: Api, path: str, *, as_json: bool) -> None:
     click.echo(text_table(RESOURCE_COLUMNS, rows), nl=False)
 
 
-def print_resource(api: Api, path: str, uri: str, *, as_json: bool) -> None:
+def _print_resource(api: Api, path: str, uri: str, *, as_json: bool) -> None:
     """Print the contents of a resource: its text, and of the rest what it is."""
     read = api.call("POST", f"{path}/read", {"uri": uri}, needs="content", within_s=CALL_S_MAX)
     if as_json:
@@ -44,7 +78,7 @@ def print_resource(api: Api, path: str, uri: str, *, as_json: bool) -> None:
         echo_foreign(json.dumps(part, ensure_ascii=False) if text is None else text)
 
 
-def print_prompts(api: Api, path: str, *, as_json: bool) -> None:
+def _print_prompt_list(api: Api, path: str, *, as_json: bool) -> None:
     """List prompts; arguments that may be left out are in brackets."""
     found = api.call("GET", path, needs="items", within_s=CALL_S_MAX)
     if as_json:
@@ -57,18 +91,9 @@ def print_prompts(api: Api, path: str, *, as_json: bool) -> None:
     click.echo(text_table(PROMPT_COLUMNS, rows), nl=False)
 
 
-def print_prompt(
+def _print_prompt(
     api: Api, path: str, prompt: Mapping[str, str], arguments: Mapping[str, str], *, as_json: bool
 ) -> None:
-    """Print a prompt as the text that a message would have.
-
-    Args:
-        api: The gateway.
-        path: Where the prompts of the server are.
-        prompt: The prompt, as its route names it.
-        arguments: Its arguments.
-        as_json: Whether to print the whole answer.
-    """
     body = {**prompt, "arguments": dict(arguments)}
     filled = api.call("POST", f"{path}/get", body, needs="text", within_s=CALL_S_MAX)
     if as_json:
@@ -77,12 +102,7 @@ def print_prompt(
         echo_foreign(filled["text"])
 
 
-def prompt_arguments(given: Sequence[str]) -> dict[str, str]:
-    """Return the arguments of a prompt from the command line.
-
-    Raises:
-        UsageError: One of them is not ARGUMENT=VALUE.
-    """
+def _prompt_arguments(given: Sequence[str]) -> dict[str, str]:
     wrong = [each for each in given if "=" not in each]
     if wrong:
         raise click.UsageError(f"{wrong[0]!r} is not ARGUMENT=VALUE")

@@ -14,13 +14,7 @@ from parley.cli.api.server import find_server
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.mcp_servers.references import (
-    print_prompt,
-    print_prompts,
-    print_resource,
-    print_resources,
-    prompt_arguments,
-)
+from parley.cli.mcp_servers.references import print_prompts, print_resources
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
 from parley.cli.text_table import text_table
@@ -113,10 +107,7 @@ def resources(chat_id: str, name: str, uri: str | None, as_json: bool) -> None:
     """List the resources of the trusted server NAME, or print the one at URI."""
     api = Api(find_server(current()))
     path = f"{_servers(chat_id)}/{quote(name, safe='')}/resources"
-    if uri is None:
-        print_resources(api, path, as_json=as_json)
-    else:
-        print_resource(api, path, uri, as_json=as_json)
+    print_resources(api, path, uri, as_json=as_json)
 
 
 @workspace.command()
@@ -131,11 +122,8 @@ def prompts(
     """List the prompts of the trusted server NAME, or print PROMPT with its arguments filled in."""
     api = Api(find_server(current()))
     path = f"{_servers(chat_id)}/{quote(name, safe='')}/prompts"
-    if prompt is None:
-        print_prompts(api, path, as_json=as_json)
-    else:
-        given = prompt_arguments(arguments)
-        print_prompt(api, path, {"prompt": prompt}, given, as_json=as_json)
+    wanted = None if prompt is None else {"prompt": prompt}
+    print_prompts(api, path, wanted, arguments, as_json=as_json)
 
 
 def command_of(server: dict[str, Any]) -> str:

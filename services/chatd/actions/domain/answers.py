@@ -103,7 +103,7 @@ def _checked_content(asked: Mapping[str, Any], given: GivenAnswer) -> dict[str, 
 
 
 def supplied_by(said: Mapping[str, Any]) -> Supplied:
-    """Return what a running call is told of an answer."""
+    """Return an answer as it is passed to a running call."""
     if not said["accepted"]:
         return Supplied(InputAction.DECLINE)
     content = said.get("content")

@@ -1,6 +1,6 @@
 """Content from outside in the other chats of a tree.
 
-A child is told what its parent knows, and a parent reads what its children report, so content that
+A child receives what its parent knows, and a parent reads what its children report, so content that
 entered one chat of a tree may have reached every other.
 """
 
@@ -32,8 +32,8 @@ class TreeTaint:
     """Reads what entered the other chats of a tree; chats that are alone cost nothing.
 
     Attributes:
-        facts: Returns the properties of a chat, cached; whoever starts a child publishes that its
-            root changed.
+        facts: Returns the properties of a chat, cached; the process that starts a child
+            publishes that its root changed.
         versions: Returns the chats of a tree by its root, with the versions of their histories.
         history: Returns the live messages of a chat.
     """

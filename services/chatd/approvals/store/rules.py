@@ -39,7 +39,7 @@ SELECT_RULES = f"""
     SELECT {_COLUMNS} FROM chat.approval_rules WHERE {_IN_SCOPE} ORDER BY created_at, id
 """
 
-# Whether anybody has rules of this kind; tells nobody whose.
+# Whether there are rules of this kind, of any user; it does not say whose.
 # May run: process.
 SELECT_ANY = "SELECT EXISTS (SELECT 1 FROM chat.approval_rules WHERE scope = $1)"
 

@@ -157,7 +157,7 @@ def _supplied(
 def expire_action(
     moved: ChatState, action_id: ExecutionId | None, claimed_by: WorkerId | None
 ) -> Decision:
-    """Answer an action with the fact that nobody did."""
+    """End an action whose deadline passed without an answer."""
     call = next(each for each in moved.pending if each.is_asked and each.action_id == action_id)
     if call.is_suspended:
         ended = EndActions((StoredAnswer(_id_of(call), "null"),), ActionOutcome.EXPIRED)
@@ -200,7 +200,7 @@ def _resumed_or_waiting(
 ) -> Decision:
     """Go on waiting for the other actions, or run the calls that were allowed.
 
-    New history without a message: readers are told of the actions that are left.
+    New history without a message: readers receive the actions that are left.
     """
     changed = grown(replace(moved, pending=pending), 0)
     if any(call.is_asked for call in pending):

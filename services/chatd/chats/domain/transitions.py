@@ -183,7 +183,7 @@ def impossibility(state: ChatState) -> str | None:
     if state.revert is not None and state.status is not Status.RUNNING:
         return "it reverts although it does not run"
     if state.status is Status.REQUIRES_ACTION and not any(call.is_asked for call in state.pending):
-        return "it waits although nobody was asked anything"
+        return "it waits without an open action"
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from chatd.chats.rpc.convert import share_to_proto
 from chatd.chats.rpc.defaults import fallback_id
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
-from chatd.chats.rpc.references import all_known
+from chatd.chats.rpc.reference_checks import ReferenceChecks
 from chatd.chats.rpc.sending import MODE_OF
 from chatd.chats.store.metadata import ChatChanges
 from chatd.models.domain.profile import ModelChoice
@@ -137,33 +137,30 @@ class ArrangementMethods(ChatMethods):
             CheckUnavailable: A service that checks them does not answer.
             ModelNotFound: There is no such model.
         """
-        if changes.fallback_model_id:
-            model_id = await fallback_id(self._defaults, changes.fallback_model_id)
+        checks, references = ReferenceChecks(), self._references
+        if fallback := changes.fallback_model_id:
+            model_id = await checks.model(
+                fallback_id(self._defaults, fallback), "chat.fallback_model_id", fallback
+            )
             changes = replace(changes, fallback_model_id=model_id)
         if not (changes.workspace_id or changes.mcp_server_ids or changes.model_id):
+            checks.finish()
             return changes
         chat = await self._stores.reading.get(chat_id, Reader(owner.id))
         if chat.owner.id != owner.id:
             raise ChatNotFound(chat_id)
         workspace_id, model_id = changes.workspace_id or "", changes.model_id or ""
-        choice = await all_known(
-            lambda: self._references.require_workspace(
-                "" if workspace_id == chat.workspace_id else workspace_id,
-                owner.id,
-                "chat.workspace_id",
-            ),
-            lambda: self._references.require_servers(
-                chat_id,
-                owner,
-                changes.mcp_server_ids or (),
-                "chat.mcp_server_ids",
-                stored=chat.mcp_server_ids or (),
-            ),
-            model=lambda: self._defaults.choice(
-                ModelChoice("" if model_id == chat.model_id else model_id)
-            ),
-            model_field="chat.model_id",
+        if workspace_id != chat.workspace_id:
+            check = references.require_workspace(workspace_id, owner.id, "chat.workspace_id")
+            await checks.run(check, None)
+        server_ids, stored = changes.mcp_server_ids or (), chat.mcp_server_ids or ()
+        check = references.require_servers(
+            chat_id, owner, server_ids, "chat.mcp_server_ids", stored=stored
         )
+        await checks.run(check, None)
+        wanted = ModelChoice("" if model_id == chat.model_id else model_id)
+        choice = await checks.model(self._defaults.choice(wanted), "chat.model_id", wanted)
+        checks.finish()
         return replace(changes, model_id=choice.model_id) if choice.model_id else changes
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from chatd.chats.domain.chat import NewMessage
+from chatd.chats.rpc.reference_checks import ReferenceChecks
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Text
@@ -29,6 +30,7 @@ class Defaults(Protocol):
 
         Raises:
             ModelNotFound: There is no such model, or it is disabled.
+            UnknownIds: Neither its model nor its fallback model can be used.
         """
         ...
 
@@ -76,7 +78,12 @@ class ConfiguredDefaults:
 
     async def complete(self, new: NewChat) -> NewChat:
         """Return a new chat with the installation's system prompt before all other messages."""
-        choice = await self.choice(ModelChoice(new.model_id, new.reasoning_effort))
+        checks, wanted = ReferenceChecks(), ModelChoice(new.model_id, new.reasoning_effort)
+        choice = await checks.model(self.choice(wanted), "model_id", wanted)
+        fallback_model_id = await checks.model(
+            fallback_id(self, new.fallback_model_id), "fallback_model_id", new.fallback_model_id
+        )
+        checks.finish()
         prompt = (await self._configuration.current()).catalogue.settings.system_prompt
         *before, message = new.messages
         if prompt.strip():
@@ -86,5 +93,5 @@ class ConfiguredDefaults:
             new,
             messages=(*before, replace(message, choice=choice)),
             model_id=choice.model_id,
-            fallback_model_id=await fallback_id(self, new.fallback_model_id),
+            fallback_model_id=fallback_model_id,
         )

@@ -4,17 +4,14 @@ Ids that a chat has already are not checked again: their objects may have been d
 change of another field must not fail for that.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
 from chatd.chats.domain.references import McpServers
-from chatd.models.domain.errors import ModelNotFound
-from chatd.primitives.domain.errors import CheckUnavailable, UnknownIds, WorkspaceNotFound
+from chatd.primitives.domain.errors import UnknownIds, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.users.domain.grantees import Grantee, Grantees
 from chatd.users.rpc.callers import require_grantees
-
-T = TypeVar("T")
 
 NO_WORKSPACE = 'names no workspace of yours; list yours, or give null or "" for a scratch one'
 
@@ -106,49 +103,3 @@ class References:
             CheckUnavailable: No gateway answers.
         """
         await require_grantees(self._grantees, grantees, fields=fields, stored=stored)
-
-
-async def all_known(
-    *checks: Callable[[], Awaitable[None]], model: Callable[[], Awaitable[T]], model_field: str
-) -> T:
-    """Run all checks of ids before raising; return the result of `model`.
-
-    Args:
-        checks: Each raises UnknownIds for ids that do not exist.
-        model: Raises ModelNotFound for an unknown model.
-        model_field: The request field of the model.
-
-    Raises:
-        UnknownIds: Some ids do not exist; it has the problems of all checks.
-        ModelNotFound: Only the model is unknown.
-        CheckUnavailable: A service that checks some of them does not answer, and no other is wrong.
-    """
-    refused: list[UnknownIds] = []
-    unavailable: CheckUnavailable | None = None
-    for check in checks:
-        try:
-            await check()
-        except UnknownIds as refusal:
-            refused.append(refusal)
-        except CheckUnavailable as refusal:
-            unavailable = refusal
-    try:
-        found = await model()
-    except ModelNotFound:
-        if not refused:
-            raise
-        unknown = UnknownIds("model", {model_field: NO_MODEL})
-        raise _together([*refused, unknown]) from None
-    if refused:
-        raise _together(refused)
-    if unavailable is not None:
-        raise unavailable
-    return found
-
-
-def _together(refused: Sequence[UnknownIds]) -> UnknownIds:
-    resources = " or ".join(refusal.resource for refusal in refused)
-    return UnknownIds(resources, {k: v for each in refused for k, v in each.problems.items()})
-
-
-NO_MODEL = "names no model that is switched on; choose one of the list of models"

@@ -27,25 +27,19 @@ from chatd.chats.rpc.convert import (
     state_to_proto,
 )
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
-from chatd.chats.rpc.references import all_known
+from chatd.chats.rpc.reference_checks import REFUSALS, ReferenceChecks
 from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.applying import Applied
 from chatd.chats.store.creation import NewChat
 from chatd.chats.store.metadata import ChatChanges
 from chatd.chats.store.reading import Bounds
 from chatd.content.domain import parts
+from chatd.content.domain.errors import FileNotFound
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Part
-from chatd.models.domain.errors import ModelNotFound
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.models.rpc.convert import EFFORT_OF
-from chatd.primitives.domain.errors import (
-    CheckUnavailable,
-    InvalidRequest,
-    RequestIdReused,
-    UnknownIds,
-    all_of,
-)
+from chatd.primitives.domain.errors import InvalidRequest, RequestIdReused, all_of
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
@@ -84,11 +78,6 @@ class SendMethods(ChatMethods):
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
         new = _asked_chat(request, owner)
-        if new.file_ids:
-            written = content_from_proto(request.content)
-            content = await self._with_files(written, new.file_ids, owner.id)
-            new = _new_chat(request, owner, content)
-
         group_ids = await self._admission.to_new_chat(new.id, owner, key)
         new = await self._checked_chat(replace(new, owner_group_ids=group_ids), key)
         new = await self._hooked_chat(new, key, request.system_prompt)
@@ -122,8 +111,9 @@ class SendMethods(ChatMethods):
         is_brief = request.brief
         # The verbosity of the response is no part of the body: a repeated request may want more.
         request.ClearField("brief")
-        asked = await self._asked(request)
-        await self._choose_servers(asked, _chosen_servers(request))
+        server_ids = _chosen_servers(request)
+        asked = await self._asked(request, server_ids)
+        await self._choose_servers(asked, server_ids)
         queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
 
         async def send() -> Applied | None:
@@ -214,19 +204,19 @@ class SendMethods(ChatMethods):
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
         key = fields.client_key_of(request, request.request_id)
-        content = content_from_proto(request.content) if request.content else None
-        wanted = _choice_of(request)
-        choice = None if wanted == NO_CHOICE else wanted
-        if content is None and choice is None and not request.place:
+        message = NewMessage(
+            Role.USER, content_from_proto(request.content), owner.id, choice=_choice_of(request)
+        )
+        if not message.content and message.choice == NO_CHOICE and not request.place:
             raise InvalidRequest("content", "give content, model_id, reasoning_effort or place")
         await self._stores.ownership.require(chat_id, owner.id)
-        if choice is not None:
-            choice = await self._choice(choice, chat_id, key)
-        if content is not None and (file_ids := file_ids_of(content)):
-            content = await self._with_files(content, file_ids, owner.id)
+        message = await self._checked_message(MessageRequest(chat_id, owner, key, message), None)
+        if file_ids := file_ids_of(message.content):
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
-        if content is not None:
-            content = await self._hooked(chat_id, owner, key, content)
+        content = None
+        if message.content:
+            content = await self._hooked(chat_id, owner, key, message.content)
+        choice = None if message.choice == NO_CHOICE else message.choice
         command = ChangeQueuedMessage(queued_id, content, choice, request.place or None)
         await self._stores.keys.once(chat_id, command, key)
         page = await self._stores.reading.page(chat_id, Reader(owner.id), Bounds(0, 0, 1))
@@ -269,47 +259,41 @@ class SendMethods(ChatMethods):
         A repeated request passes, even if objects that it names were deleted since.
 
         Raises:
-            UnknownIds: One of them does not exist.
+            UnknownIds: Some of them do not exist.
             CheckUnavailable: A service that checks them does not answer.
             ModelNotFound: There is no such model.
+            FileNotFound: Files of its message do not exist.
         """
+        checks, references, owner = ReferenceChecks(), self._references, new.owner
+        check = references.require_workspace(new.workspace_id, owner.id, "workspace_id")
+        await checks.run(check, None)
+        server_ids = new.mcp_server_ids or ()
+        check = references.require_servers(new.id, owner, server_ids, "mcp_server_ids")
+        await checks.run(check, None)
+        *before, message = new.messages
+        content = await checks.run(self._with_files(message.content, owner.id), message.content)
+        described = replace(new, messages=(*before, replace(message, content=content)))
+        completed = await checks.run(self._defaults.complete(described), described)
+        return completed if await self._is_accepted(checks, new.id, key) else new
+
+    async def _is_accepted(self, checks: ReferenceChecks, chat_id: ChatId, key: ClientKey) -> bool:
+        """Return whether all checks passed; False for a repeated request for which some did not."""
         try:
-            return await all_known(
-                lambda: self._references.require_workspace(
-                    new.workspace_id, new.owner.id, "workspace_id"
-                ),
-                lambda: self._references.require_servers(
-                    new.id, new.owner, new.mcp_server_ids or (), "mcp_server_ids"
-                ),
-                model=lambda: self._defaults.complete(new),
-                model_field="model_id",
-            )
-        except (UnknownIds, CheckUnavailable, ModelNotFound) as refusal:
-            await self._stores.keys.require_used(new.id, key, refusal)
-            return new
+            checks.finish()
+        except REFUSALS as refusal:
+            await self._stores.keys.require_used(chat_id, key, refusal)
+            return False
+        return True
 
     async def _choose_servers(
         self, asked: MessageRequest, server_ids: tuple[str, ...] | None
     ) -> None:
-        """Change the MCP servers of the chat with a message, unless the request is a repetition.
-
-        Raises:
-            UnknownIds: One of them does not exist or may not be used.
-            CheckUnavailable: No mcpgateway answers.
-        """
+        """Change the MCP servers of the chat with a message, unless the request is a repetition."""
         if server_ids is None:
             return
         try:
             await self._stores.keys.require_used(asked.chat_id, asked.key, _NewRequest())
         except _NewRequest:
-            chat = await self._stores.reading.get(asked.chat_id, Reader(asked.owner.id))
-            await self._references.require_servers(
-                asked.chat_id,
-                asked.owner,
-                server_ids,
-                "mcp_server_ids",
-                stored=chat.mcp_server_ids or (),
-            )
             await self._stores.metadata.change(
                 asked.chat_id,
                 owner_id=asked.owner.id,
@@ -317,42 +301,71 @@ class SendMethods(ChatMethods):
             )
             self._changed(asked.chat_id)
 
-    async def _choice(self, wanted: ModelChoice, chat_id: ChatId, key: ClientKey) -> ModelChoice:
-        """Return the choice with an existing model; a repeated request passes in any case.
+    async def _checked_message(
+        self, asked: MessageRequest, server_ids: tuple[str, ...] | None
+    ) -> NewMessage:
+        """Return a message, completed, after checking that its ids exist.
+
+        A repeated request passes, even if objects that it names were deleted since.
 
         Raises:
+            UnknownIds: Some of them do not exist.
+            CheckUnavailable: No mcpgateway answers.
             ModelNotFound: There is no such model.
+            FileNotFound: Files of the message do not exist.
         """
-        try:
-            return await self._defaults.choice(wanted)
-        except ModelNotFound as refusal:
-            await self._stores.keys.require_used(chat_id, key, refusal)
-            return wanted
+        checks, message, owner = ReferenceChecks(), asked.message, asked.owner
+        wanted = message.choice or NO_CHOICE
+        choice = await checks.model(self._defaults.choice(wanted), "model_id", wanted)
+        content = await checks.run(self._with_files(message.content, owner.id), message.content)
+        if server_ids is not None:
+            chat = await self._stores.reading.get(asked.chat_id, Reader(owner.id))
+            stored = chat.mcp_server_ids or ()
+            check = self._references.require_servers(
+                asked.chat_id, owner, server_ids, "mcp_server_ids", stored=stored
+            )
+            await checks.run(check, None)
+        if not await self._is_accepted(checks, asked.chat_id, asked.key):
+            return message
+        return replace(message, content=content, choice=choice)
 
     async def _asked(
-        self, request: api.SendMessageRequest | api.EditMessageRequest
+        self,
+        request: api.SendMessageRequest | api.EditMessageRequest,
+        server_ids: tuple[str, ...] | None = None,
     ) -> MessageRequest:
         """Run the checks shared by send and edit, and check that the caller owns the chat."""
         owner = caller_as_owner()
         chat_id = fields.chat_id_of(request.chat_id)
         key = fields.client_key_of(request, request.request_id)
         content = content_from_proto(request.content)
-        wanted = _choice_of(request)
+        message = NewMessage(Role.USER, content, owner.id, choice=_choice_of(request))
         await self._stores.ownership.require(chat_id, owner.id)
-        choice = await self._choice(wanted, chat_id, key)
+        asked = MessageRequest(chat_id, owner, key, message)
+        message = await self._checked_message(asked, server_ids)
         await self._admission.to_chat(chat_id, owner, key)
         if file_ids := file_ids_of(content):
-            content = await self._with_files(content, file_ids, owner.id)
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
-        content = await self._hooked(chat_id, owner, key, content)
-        message = NewMessage(Role.USER, content, owner.id, choice=choice)
-        return MessageRequest(chat_id, owner, key, message)
+        content = await self._hooked(chat_id, owner, key, message.content)
+        return replace(asked, message=replace(message, content=content))
 
-    async def _with_files(
-        self, content: tuple[Part, ...], file_ids: tuple[str, ...], owner_id: OwnerId
-    ) -> tuple[Part, ...]:
-        """Return the content with files described as stored, not as the caller named them."""
+    async def _with_files(self, content: tuple[Part, ...], owner_id: OwnerId) -> tuple[Part, ...]:
+        """Return the content with files described as stored, not as the caller named them.
+
+        Raises:
+            FileNotFound: Some of them do not exist for this owner.
+        """
+        file_ids = file_ids_of(content)
+        if not file_ids:
+            return content
         stored = await self._stores.attachments.find(file_ids, owner_id=owner_id)
+        unknown = {
+            f"content[{index}].file.file_id": part.file_id
+            for index, part in enumerate(content)
+            if isinstance(part, parts.File) and part.file_id not in stored
+        }
+        if unknown:
+            raise FileNotFound(next(iter(unknown.values())), tuple(unknown))
         return tuple(
             stored[part.file_id] if isinstance(part, parts.File) else part for part in content
         )

@@ -53,22 +53,17 @@ class Attachments:
         self._pool = pool
 
     async def find(self, file_ids: tuple[str, ...], *, owner_id: OwnerId) -> Mapping[str, File]:
-        """Return the files by their ids, described as they are stored.
+        """Return the files that exist for this owner by their ids, described as they are stored.
 
         Raises:
-            FileNotFound: One of them does not exist for this owner.
             TooManyFiles: There are more than one chat may have.
         """
         if len(file_ids) > FILES_MAX:
             raise TooManyFiles(FILES_MAX)
         rows = await self._pool.fetch(SELECT_FILES, file_ids, owner_id)
-        found = {
+        return {
             str(row["id"]): File(str(row["id"]), row["media_type"], row["name"]) for row in rows
         }
-        for file_id in file_ids:
-            if file_id not in found:
-                raise FileNotFound(file_id)
-        return found
 
     async def hold(self, chat_id: ChatId, file_ids: tuple[str, ...], *, owner_id: OwnerId) -> None:
         """Link files to a chat; those already linked do not count again.

@@ -66,7 +66,7 @@ ASKING = """
         ORDER BY asking.id DESC LIMIT 1) END
 """
 
-#: Ends of earlier actions are not told any more.
+#: Ends of earlier actions are not read.
 ENDED_ACTIONS_MAX: Final = 20
 
 # How the newest actions ended that a chat waited for, in that order; NULL for none.

@@ -30,7 +30,7 @@ async def require_rest(
 ) -> None:
     """Refuse another workspace while a turn works in the present one.
 
-    A turn has told its model where it works, and its processes, checkpoints and calls are there.
+    The prompt of a turn names its workspace, and its processes, checkpoints and calls are there.
     The same workspace is not refused, and no turn binds the chat to another one before the
     transaction ends.
 

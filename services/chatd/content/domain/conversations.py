@@ -32,7 +32,7 @@ def recent_text(messages: Sequence[PromptMessage]) -> str:
 
 
 def _notes(messages: Iterable[PromptMessage]) -> Iterator[str]:
-    """Yield every message as text; a call is told together with its result."""
+    """Yield every message as text; a call is written together with its result."""
     open_calls: dict[str, ToolCall] = {}
     for message in messages:
         yield from _unanswered(open_calls) if message.role is not Role.TOOL else ()

@@ -1,14 +1,24 @@
 """Errors of files and their media types."""
 
+from collections.abc import Sequence
+
 from chatd.primitives.domain.errors import ChatError
+
+NO_FILE = "names no file of yours; upload it first"
 
 
 class FileNotFound(ChatError):
-    """There is no such file for this caller."""
+    """There is no such file for this caller.
 
-    def __init__(self, file_id: str) -> None:
+    Attributes:
+        file_id: The file, or the first of several.
+        problems: The problems of the request fields that name unknown files, if those are known.
+    """
+
+    def __init__(self, file_id: str, fields: Sequence[str] = ()) -> None:
         super().__init__(f"no file {file_id}; upload it first")
         self.file_id = file_id
+        self.problems = dict.fromkeys(fields, NO_FILE)
 
 
 class TooManyFiles(ChatError):

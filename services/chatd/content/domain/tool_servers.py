@@ -88,7 +88,7 @@ def servers_text(reports: Sequence[ServerReport]) -> str:
 
 
 def server_notices(reports: Sequence[ServerReport]) -> tuple[str, ...]:
-    """Return what the person is told about servers that cannot be used, and tools that lack."""
+    """Return notices for the user about servers that cannot be used and tools that are missing."""
     notices: list[str] = []
     for each in reports:
         if each.problem:

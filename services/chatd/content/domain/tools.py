@@ -100,7 +100,7 @@ class Executor(StrEnum):
     MCPGATEWAY = "mcpgateway"
     CHATD = "chatd"  # This service.
     CLIENT = "client"  # The client, which receives the call and sends the result later.
-    PERSON = "person"  # Nobody: a person answers.
+    PERSON = "person"  # No executor: a person answers.
 
 
 @dataclass(frozen=True, slots=True)

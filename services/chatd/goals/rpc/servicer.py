@@ -8,6 +8,7 @@ import grpc
 
 from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.methods import with_read_only_errors
+from chatd.chats.rpc.reference_checks import ReferenceChecks
 from chatd.goals.domain.goal import SECONDS_MAX, TURNS_MAX, Goal, GoalState, paused, resumed
 from chatd.goals.store.goals import PostgresGoals
 from chatd.models.domain.profile import ModelChoice
@@ -74,8 +75,10 @@ class GoalServicer(GoalServiceServicer):
         owner = caller_as_owner()
         judge_model_id = given.judge_model_id
         if judge_model_id:
-            choice = await self._ports.defaults.choice(ModelChoice(judge_model_id))
-            judge_model_id = choice.model_id
+            checks, wanted = ReferenceChecks(), ModelChoice(judge_model_id)
+            found = self._ports.defaults.choice(wanted)
+            judge_model_id = (await checks.model(found, "goal.judge_model_id", wanted)).model_id
+            checks.finish()
         goal = Goal(
             id=made_id(request, f"{chat_id} {key.key}", owner),
             chat_id=chat_id,

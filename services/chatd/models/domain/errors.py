@@ -2,13 +2,21 @@
 
 from chatd.primitives.domain.errors import ChatError
 
+NO_MODEL = "names no model that is switched on; choose one of the list of models"
+
 
 class ModelNotFound(ChatError):
-    """There is no such model, or it is disabled."""
+    """There is no such model, or it is disabled.
 
-    def __init__(self, model_id: str) -> None:
+    Attributes:
+        model_id: What the request calls it.
+        problems: The problem of the request field that names it, if that is known.
+    """
+
+    def __init__(self, model_id: str, field: str = "") -> None:
         super().__init__(f"no model {model_id} can be used; choose one of the list of models")
         self.model_id = model_id
+        self.problems = {field: NO_MODEL} if field else {}
 
 
 class KeyNeeded(ChatError):

@@ -9,6 +9,7 @@ import grpc
 
 from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.methods import with_read_only_errors
+from chatd.chats.rpc.reference_checks import ReferenceChecks
 from chatd.chats.rpc.references import References
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.rpc.administration import made_id, page_of
@@ -155,16 +156,20 @@ class ScheduleServicer(ScheduleServiceServicer):
 
         Raises:
             ChatNotFound: The owner has no such chat.
-            UnknownIds: The owner has no such workspace.
+            UnknownIds: The owner has no such workspace, and perhaps there is no such model either.
             ModelNotFound: There is no such model.
         """
         task, owner_id = schedule.task, schedule.owner.id
         if task.chat_id:
             await self._ports.require_owner(ChatId(task.chat_id), owner_id)
-        await self._ports.references.require_workspace(
+        checks, wanted = ReferenceChecks(), ModelChoice(task.model_id)
+        check = self._ports.references.require_workspace(
             task.workspace_id, owner_id, "schedule.workspace_id"
         )
-        choice = await self._ports.defaults.choice(ModelChoice(task.model_id))
+        await checks.run(check, None)
+        found = self._ports.defaults.choice(wanted)
+        choice = await checks.model(found, "schedule.model_id", wanted)
+        checks.finish()
         return replace(schedule, task=replace(task, model_id=choice.model_id))
 
     async def _shown(self, owner_id: OwnerId, schedule_id: str) -> schedule_pb2.Schedule:

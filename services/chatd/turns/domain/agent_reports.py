@@ -1,7 +1,7 @@
 """Reports of agents that have ended and that their parent has not read yet.
 
 What was read is derived from the history: from results of calls that list agents as ended, and from
-reports that were added before. So nothing is told twice, and nothing is lost with a process.
+reports that were added before. So no report is added twice, and none is lost with a process.
 """
 
 import json
@@ -120,7 +120,7 @@ def _listed(result_json: str) -> Iterator[tuple[str, int]]:
     try:
         told = json.loads(result_json)
     except ValueError:
-        return  # It was too long, and shortened: the reports are told again.
+        return  # It was too long, and shortened: the reports are added again.
     agents = told.get("agents") if isinstance(told, dict) else None
     for agent in agents or ():
         if "version" in agent:

@@ -199,7 +199,7 @@ class ToolCaller:
     async def _answered(
         self, open_call: OpenCall, outcome: Outcome | InputRequired
     ) -> Outcome | InputRequired:
-        """Tell a call that nobody can answer it, as often as it asks; at last give it up."""
+        """Cancel questions that no user can answer; after too many, end the call."""
         for _ in range(self._limits.unanswered_max):
             if isinstance(outcome, Outcome):
                 return outcome
@@ -207,8 +207,8 @@ class ToolCaller:
             is_for_nobody = outcome.kind is PendingKind.AGENTS
             if problem is None and (is_for_nobody or open_call.execution.context.is_attended):
                 return outcome
-            nobody = InputAnswer(outcome.request_id, InputAction.CANCEL)
-            outcome = await self._recover(replace(open_call, is_new=False, answer=nobody))
+            cancelled = InputAnswer(outcome.request_id, InputAction.CANCEL)
+            outcome = await self._recover(replace(open_call, is_new=False, answer=cancelled))
         await self.cancel(open_call)
         told = error_result(open_call.call, "this asked for answers again and again; nobody can")
         return Outcome(told.outcome, told.result_json)

@@ -9,11 +9,9 @@ partial answer, a chat that another process owns is left alone.
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
-from math import ceil
 from typing import assert_never
 
-from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Revert, Status
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Revert, Status
 from chatd.chats.domain.commands import (
     CommitStep,
     EnterRequiresAction,
@@ -21,30 +19,20 @@ from chatd.chats.domain.commands import (
     FinishInterruption,
     FinishRevert,
     FinishTurn,
-    RecordRetry,
 )
 from chatd.chats.domain.errors import FenceLost, HookFailed
 from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.content.domain.parts import Fallback, Text
+from chatd.content.domain.parts import Text
 from chatd.content.domain.turn_context import TurnContext
-from chatd.models.domain.language_model import ModelError, ModelRequest
+from chatd.models.domain.language_model import ModelError
 from chatd.primitives.domain.ids import OwnerClaim
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.agent_reports import has_agents, unread_reports
-from chatd.turns.domain.fallbacks import is_fallback_due, lacking
 from chatd.turns.domain.hooked_calls import hook_error
 from chatd.turns.domain.ports import RestoreFailed
-from chatd.turns.domain.retries import (
-    Failed,
-    GiveUp,
-    RetryIn,
-    after_failed_step,
-    seconds_since,
-    series_of,
-    spent,
-)
+from chatd.turns.domain.retries import GiveUp, spent
 from chatd.turns.domain.steps import (
     CallModel,
     Compact,
@@ -59,6 +47,7 @@ from chatd.turns.domain.turn import Ending, TurnEnded
 from chatd.turns.engine.calls import ToolCaller, is_too_free
 from chatd.turns.engine.compaction import Summariser
 from chatd.turns.engine.dependencies import TurnPorts
+from chatd.turns.engine.failed_steps import FailedSteps, FallbackCandidate, GoOn
 from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.hook_events import EventSuperseded, HookEvents
 from chatd.turns.engine.mailbox import Mailbox
@@ -69,7 +58,6 @@ from chatd.turns.engine.session import OwnershipLost, Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
 from chatd.turns.engine.tools import Dispatched, ToolBatch
-from parley.tasks import first_of
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +86,6 @@ class ChatRun:
         self._ports = ports
         self._clock = ports.clock
         self._claimed = claimed
-        self._chats_running = chats_running
         self._session = Session(
             claimed, mailbox, history, chats=ports.chats, clock=ports.clock, calls=ports.calls
         )
@@ -110,9 +97,15 @@ class ChatRun:
             is_restricted=ports.is_restricted,
         )
         self._dispatched = Dispatched(self._ports.chats)
+        self._failed_steps = FailedSteps(
+            self._session,
+            clock=ports.clock,
+            policy=ports.limits.retries,
+            jitter=ports.jitter,
+            chats_running=chats_running,
+        )
         self._events = HookEvents(ports.hooks, self._session)
         self._prepared: PreparedTurn | None = None
-        self._request: ModelRequest | None = None  # Of the turn's own model, in this round.
         self._inherited: OpenCall | None = None  # The call that a dead owner left.
 
     async def run(self) -> None:
@@ -145,9 +138,8 @@ class ChatRun:
         """Execute the next action of the current turn."""
         session = self._session
         session.unfinished = None
-        self._request = None
         self._bill_late()
-        if not await self._wait_for_retry():
+        if not await self._failed_steps.wait_until_due():
             return
         if session.state.revert is not None:
             await self._revert(session.state.revert)
@@ -255,8 +247,6 @@ class ChatRun:
             return
         hints = await self._events.before(prepared, action)
         request = await prepared.request(session, self._ports.files)
-        is_own_model = isinstance(action, CallModel) or prepared.setup.summariser is None
-        self._request = request if is_own_model else None
         if not self._ports.may_act():
             raise FenceLost(session.chat_id)
         show = self._ports.live.open(session.chat_id, session.fence).add
@@ -280,7 +270,10 @@ class ChatRun:
             case Superseded(newest):
                 session.follow(newest)
             case Broken(error=broken):
-                await self._broken(broken)
+                setup = prepared.setup
+                is_own_model = isinstance(action, CallModel) or setup.summariser is None
+                candidate = FallbackCandidate(setup.model, setup.fallback, request)
+                await self._broken(broken, candidate if is_own_model else None)
             case Done(messages):
                 await self._finish(messages, may_go_on=bool(messages))
             case Stepped(dispatches):
@@ -320,84 +313,14 @@ class ChatRun:
         if await self._session.apply(FailTurn(self._session.fence, error, bill)):
             self._tell(Ending.FAILED)
 
-    async def _broken(self, error: ModelError) -> None:
-        """Open the next attempt, wait with the same if its call was not made, or end the turn."""
-        session, clock = self._session, self._clock
-        session.unfinished = None
-        attempt = session.state.generation_attempt
-        limits = self._ports.limits.retries
-        series = series_of(session.state.retry, error, clock.now())
-        failed = Failed(
-            error,
-            attempt,
-            self._chats_running(),
-            seconds_since(series.unreachable_since, clock.now()),
-            seconds_since(series.outage_since, clock.now()),
-        )
-        if await self._fall_back(failed):
-            return
-        match after_failed_step(failed, self._ports.jitter(), limits):
+    async def _broken(self, error: ModelError, candidate: FallbackCandidate | None = None) -> None:
+        """Go on with another attempt after a failed step, or end the turn."""
+        match await self._failed_steps.record(error, candidate):
+            case GoOn(is_model_changed):
+                if is_model_changed:
+                    self._prepared = None
             case GiveUp(final):
-                await self._fail(replace(final, attempts=attempt))
-            case RetryIn(delay_s):
-                delay_ms = ceil(delay_s * 1000)
-                retrying_at = clock.now() + timedelta(milliseconds=delay_ms)
-                told = error.turn_error
-                fallback = None if session.state.retry is None else session.state.retry.fallback
-                retry = Retry(
-                    attempt,
-                    delay_ms,
-                    retrying_at,
-                    told,
-                    series.unreachable_since,
-                    series.held_back_since,
-                    fallback,
-                    series.outage_since,
-                )
-                bill = session.billed(CallOutcome.FAILED)
-                await session.apply(RecordRetry(session.fence, retry, bill))
-
-    async def _fall_back(self, failed: Failed) -> bool:
-        """Let the fallback model make the next attempt; return whether it does."""
-        session, prepared, request = self._session, self._prepared, self._request
-        if prepared is None or request is None:
-            return False
-        setup = prepared.setup
-        if not is_fallback_due(failed, setup.model, setup.fallback):
-            return False
-        assert setup.fallback is not None
-        if (lack := lacking(setup.fallback, request)) is not None:
-            logger.warning("the fallback model %s is left out: %s", setup.fallback.id, lack)
-            return False
-        error = failed.error
-        fallback = Fallback(setup.model.id, setup.fallback.id, error.kind, error.message)
-        retry = Retry(failed.attempt, 0, self._clock.now(), error.turn_error, fallback=fallback)
-        bill = session.billed(CallOutcome.FAILED)
-        if await session.apply(RecordRetry(session.fence, retry, bill)):
-            self._prepared = None
-        return True
-
-    async def _wait_for_retry(self) -> bool:
-        """Wait until the next attempt is due; return False when the chat changed meanwhile."""
-        retry = self._session.state.retry
-        if retry is None:
-            return True
-        left_s = (retry.retrying_at - self._clock.now()).total_seconds()
-        wait_s = min(left_s, retry.delay_ms / 1000)  # Clocks of two processes may disagree.
-        if wait_s <= 0:
-            return True
-
-        async def waited() -> ChatState | None:
-            await self._clock.sleep(wait_s)
-            return None
-
-        async def superseded() -> ChatState | None:
-            return await self._session.superseded()
-
-        newest = await first_of(waited(), superseded)
-        if newest is not None:
-            self._session.follow(newest)
-        return newest is None
+                await self._fail(final)
 
     async def _finish_interruption(self) -> None:
         session = self._session

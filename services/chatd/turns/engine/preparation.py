@@ -43,7 +43,7 @@ class PreparedTurn:
     specs: Mapping[str, ToolSpec]
     withheld: Mapping[str, ChatMode]  # Tools that its mode forbids.
     policy: StepPolicy
-    notices: tuple[str, ...] = ()  # What its person is told about MCP servers.
+    notices: tuple[str, ...] = ()  # For the user, about MCP servers.
     search: ToolSearchIndex = field(default_factory=ToolSearchIndex)  # Tools to search for.
 
     @property

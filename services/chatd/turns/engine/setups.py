@@ -175,7 +175,7 @@ class ConfiguredSetups:
             return await self._workspace_texts.workspace_text(chat_id, is_child=facts.is_child)
         except ChatError as unknown:
             # Its tools will return the same error, in more detail.
-            logger.warning("nobody can tell where a chat works: %s", unknown)
+            logger.warning("the workspace of a chat cannot be determined: %s", unknown)
             return ""
 
 

@@ -101,7 +101,7 @@ class Quarantine:
     async def _live(self, directory: Path) -> int:
         """Start the process and return its exit code when it has ended."""
         environment = quarantine_environment(self._environment, directory)
-        # In a session of its own: whoever kills this process and its group does not kill it.
+        # In a session of its own: a signal to the group of this process does not reach it.
         child = await asyncio.create_subprocess_exec(
             *self._program,
             env=environment,

@@ -28,7 +28,7 @@ LIST_RESOURCES: Final = "resources/list"
 READ_RESOURCE: Final = "resources/read"
 LIST_PROMPTS: Final = "prompts/list"
 GET_PROMPT: Final = "prompts/get"
-#: Requests whose answers may be large, and which are told how they go on.
+#: Requests whose answers may be large, and which report progress.
 CALLS: Final = frozenset({CALL_TOOL, READ_RESOURCE, GET_PROMPT})
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"

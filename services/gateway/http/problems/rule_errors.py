@@ -1,7 +1,7 @@
 """Errors of a rejected body that its type does not show: rules that only services check.
 
 A body whose types are right is checked by the service that gets it. One that the decoder rejects
-never gets there, so the same rules are checked here, and a client is told of everything at once.
+never gets there, so the same rules are checked here, and one response has all errors.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -307,7 +307,7 @@ class SignIns:
             last_seen_at=now,
             expires_at=now + SESSION_LIFETIME,
         )
-        # A new token at every sign-in: whoever knew an old one knows nothing of the session.
+        # A new token at every sign-in: one that was known before gives no access to the session.
         token = new_token(self._token_bytes)
         return SignedIn(record, token, known_device or new_token(self._token_bytes))
 

@@ -182,7 +182,7 @@ def refresh_time(
     return now + lifetime, now + lifetime - ahead * (0.8 + 0.2 * spread)
 
 
-def told(grant: Grant | None, server: Server, now: datetime) -> str:
+def status_text(grant: Grant | None, server: Server, now: datetime) -> str:
     """Return the state of a grant for a person; empty if there is nothing to do."""
     name = server.settings.display_name
     if grant is None:
@@ -200,10 +200,10 @@ def told(grant: Grant | None, server: Server, now: datetime) -> str:
         case GrantFailure.UNREADABLE:
             return f"Your login at {name} cannot be decrypted. Connect again."
         case GrantFailure.NONE:
-            return _told_whole(grant, name, now)
+            return _text_without_failure(grant, name, now)
 
 
-def _told_whole(grant: Grant, name: str, now: datetime) -> str:
+def _text_without_failure(grant: Grant, name: str, now: datetime) -> str:
     match grant.status(now):
         case GrantStatus.NEEDS_RECONNECT:
             return f"Your login at {name} has expired and cannot be renewed. Connect again."

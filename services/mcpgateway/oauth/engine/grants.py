@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mcpgateway.oauth.domain.grants import Grant, GrantFailure, GrantStatus, told
+from mcpgateway.oauth.domain.grants import Grant, GrantFailure, GrantStatus, status_text
 from mcpgateway.oauth.domain.metadata import merged_scopes, read_challenge
 from mcpgateway.oauth.engine.renewal import Renewal
 from mcpgateway.oauth.store.grants import GrantStore
@@ -38,9 +38,9 @@ class UserGrants:
         grant = await self._store.find(server, user_id)
         now = self._clock.now()
         if grant is None:
-            raise NeedsConnect(server.id, told(None, server, now))
+            raise NeedsConnect(server.id, status_text(None, server, now))
         if grant.failure:
-            raise NeedsReconnect(server.id, told(grant, server, now))
+            raise NeedsReconnect(server.id, status_text(grant, server, now))
         if grant.is_due(now):
             grant = await self._renewal.renewed(server, grant)
         return {HEADER: grant.authorization}
@@ -66,7 +66,7 @@ class UserGrants:
         grant = await self._store.find(server, target.user_id)
         now = self._clock.now()
         if grant is None:
-            raise UpstreamFailed(Reason.NEEDS_CONNECT, told(None, server, now))
+            raise UpstreamFailed(Reason.NEEDS_CONNECT, status_text(None, server, now))
         if refusal.status != 401:
             raise await self._insufficient(server, grant, refusal)
         if grant.authorization == target.headers.get(HEADER):
@@ -89,7 +89,9 @@ class UserGrants:
         if current is not None and current.version == grant.version and not current.failure:
             await self._store.fail(grant, GrantFailure.TOKEN_REFUSED)
             current = await self._store.find(server, grant.user_id)
-        return UpstreamFailed(Reason.NEEDS_RECONNECT, told(current, server, self._clock.now()))
+        return UpstreamFailed(
+            Reason.NEEDS_RECONNECT, status_text(current, server, self._clock.now())
+        )
 
     async def _insufficient(
         self, server: Server, grant: Grant, refusal: CredentialsRefused
@@ -106,5 +108,5 @@ class UserGrants:
         missing = merged_scopes(grant.missing_scopes, missing)
         await self._store.miss(grant, missing)
         lacking = replace(grant, missing_scopes=missing)
-        text = told(lacking, server, self._clock.now())
+        text = status_text(lacking, server, self._clock.now())
         return UpstreamFailed(Reason.INSUFFICIENT_SCOPE, text)

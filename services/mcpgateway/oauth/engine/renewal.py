@@ -1,10 +1,10 @@
 """Renews grants, each version once over all processes.
 
 Authorization servers replace a refresh token at each use, and revoke the whole grant if an old one
-comes again. So a version of a grant is renewed by whoever holds its lease in the database; all
-others wait for the next version. No connection to the database is held meanwhile: a slow
-authorization server delays only those who use its grants. New tokens are stored before anybody uses
-them, and a caller that is cancelled does not interrupt it.
+comes again. So a version of a grant is renewed by the process that holds its lease in the database;
+all others wait for the next version. No connection to the database is held meanwhile: a slow
+authorization server delays only those who use its grants. New tokens are stored before they are
+used, and a caller that is cancelled does not interrupt it.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import logging
 from datetime import timedelta
 from typing import Final
 
-from mcpgateway.oauth.domain.grants import ClientKind, Grant, GrantFailure, told
+from mcpgateway.oauth.domain.grants import ClientKind, Grant, GrantFailure, status_text
 from mcpgateway.oauth.engine.registration import Registration
 from mcpgateway.oauth.engine.tokens import ClientRefused, GrantRefused, TokenEndpoint
 from mcpgateway.oauth.errors import IssuerFailed
@@ -72,7 +72,7 @@ class Renewal:
         """
         if not grant.tokens.refresh_token:
             if is_forced or grant.is_expired(self._clock.now()):
-                raise NeedsReconnect(server.id, told(grant, server, self._clock.now()))
+                raise NeedsReconnect(server.id, status_text(grant, server, self._clock.now()))
             return grant
         key = (grant.id, grant.version, is_forced)
         running = self._running.get(key)
@@ -138,9 +138,9 @@ class Renewal:
         current = await self._store.find(server, grant.user_id)
         now = self._clock.now()
         if current is None:
-            raise NeedsConnect(server.id, told(None, server, now))
+            raise NeedsConnect(server.id, status_text(None, server, now))
         if current.failure:
-            raise NeedsReconnect(server.id, told(current, server, now))
+            raise NeedsReconnect(server.id, status_text(current, server, now))
         return current if current.version != grant.version else None
 
     async def _with_lease(self, server: Server, grant: Grant) -> Grant:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final
 
-from mcpgateway.oauth.domain.grants import GrantStatus, told
+from mcpgateway.oauth.domain.grants import GrantStatus, status_text
 from mcpgateway.oauth.engine.logins import LoginAnswer, LoginRequest, UserLogins
 from mcpgateway.oauth.errors import NotOAuth
 from mcpgateway.oauth.store.grants import GrantStore
@@ -119,7 +119,7 @@ class AuthorizationServicer(McpAuthorizationServiceServicer):
         grant, now = await self._grants.find(server, _user_id()), self._clock.now()
         status = GrantStatus.NOT_CONNECTED if grant is None else grant.status(now)
         response = api.GetAuthorizationStatusResponse(
-            status=status_to_proto(status), message=told(grant, server, now)[:1024]
+            status=status_to_proto(status), message=status_text(grant, server, now)[:1024]
         )
         if grant is not None:
             response.granted_scopes.extend(sorted(grant.granted_scopes))

@@ -186,7 +186,7 @@ class Registration:
             async with asyncio.timeout(LEAVE_S):
                 await self.registry.leave(self.new_id(), self.registered.registration_epoch)
         except (RegistryUnreachable, RegistrationStale, TimeoutError) as error:
-            logger.warning("chatd was not told that this node goes: %s", error)
+            logger.warning("chatd could not be notified that this node stops: %s", error)
 
     async def _register(self, tasks: asyncio.TaskGroup) -> None:
         self.host.changed.clear()

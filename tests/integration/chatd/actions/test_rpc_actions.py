@@ -23,14 +23,11 @@ from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import PendingKind
 from chatd.errors import ERRORS
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner
-from parley.api.chat.v1 import action_pb2, chat_pb2, event_pb2
+from parley.api.chat.v1 import action_pb2, chat_pb2
 from parley.api.chat.v1 import action_service_pb2 as api
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
-from parley.api.chat.v1 import stream_service_pb2 as stream_api
-from parley.identity import Role as UserRole
-from parley.identity import User, UserId
-from parley.rpc import acting_for
-from support.chatd.chats.chat_people import ANN_ID, Person, text
+from support.chatd.chats.chat_people import ANN_ID, text
+from support.chatd.chats.followed_chats import follow, until
 from support.chatd.chats.served_chats import ServedChats
 
 QUESTIONS = {
@@ -297,22 +294,6 @@ async def test_a_plain_message_is_the_answer_and_says_so(served: ServedChats) ->
     assert await result_of(served, chat_id) == {"ok": True, "text": "the second one"}
 
 
-def follow(person: Person, chat_id: str, cursor: str = "") -> Any:
-    with acting_for(User(UserId(person.id), UserRole.MEMBER)):
-        return person.streams.Subscribe(stream_api.SubscribeRequest(chat_id=chat_id, cursor=cursor))
-
-
-async def until(events: Any, last: str) -> list[event_pb2.ChatEvent]:
-    """Return the next events, up to the first of a kind."""
-    seen: list[event_pb2.ChatEvent] = []
-    async with asyncio.timeout(10):
-        while not seen or seen[-1].WhichOneof("kind") != last:
-            response = await events.read()
-            assert response.HasField("event"), response
-            seen.append(response.event)
-    return seen
-
-
 async def expire(served: ServedChats, chat_id: str, action_id: str) -> None:
     command = ExpireAction(ExecutionId(action_id), None)
     await served.stores.chats.apply(ChatId(chat_id), command)
@@ -377,11 +358,11 @@ async def test_a_reader_that_was_away_when_an_action_ended_is_told_after_resumin
     cursor = (await until(live, "action_required"))[-1].cursor
     live.cancel()
     await answer(served, chat_id, action_id)
-    resumed = follow(served.ann, chat_id, cursor)
+    resumed = follow(served.ann, chat_id, cursor=cursor)
     told = (await until(resumed, "action_ended"))[-1]
     assert [each.id for each in told.action_ended.actions] == [action_id]
     resumed.cancel()
-    later = follow(served.ann, chat_id, told.cursor)
+    later = follow(served.ann, chat_id, cursor=told.cursor)
     await served.finish(chat_id, "done")
     assert "action_ended" not in {
         each.WhichOneof("kind") for each in await until(later, "preview_reset")

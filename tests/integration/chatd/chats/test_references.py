@@ -7,13 +7,10 @@ from typing import Any
 import grpc
 import pytest
 
-from chatd.chats.rpc.references import all_known
-from chatd.models.domain.errors import ModelNotFound
-from chatd.primitives.domain.errors import UnknownIds
 from chatd.primitives.domain.ids import ChatId
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.workspaces.domain.workspace import State, WorkspaceId
-from parley.api.chat.v1 import chat_pb2, message_pb2, usage_pb2
+from parley.api.chat.v1 import chat_pb2, usage_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import usage_service_pb2 as usage_api
 from parley.api.workspace.v1 import secret_service_pb2 as secret_api
@@ -21,6 +18,7 @@ from parley.api.workspace.v1 import template_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as workspace_api
 from parley.rpc import Violation
 from support.chatd.chats.chat_people import BOB_ID, EVES_GROUP, Person, text
+from support.chatd.chats.chat_requests import create, file_part, update
 from support.chatd.chats.served_chats import ServedChats
 from support.chatd.workspaces.stored_workspaces import HASH, LIMITS
 from support.chatd.workspaces.workspace_values import WORKSPACE, workspace
@@ -28,22 +26,6 @@ from support.chatd.workspaces.workspace_values import WORKSPACE, workspace
 ABSENT = "00000000-0000-0000-0000-0000000000f7"
 BOBS_WORKSPACE = WorkspaceId("00000000-0000-0000-0000-0000000000b7")
 SERVER = "00000000-0000-0000-0000-0000000000c1"
-
-
-def create(**given: Any) -> api.CreateChatRequest:
-    return api.CreateChatRequest(request_id="r", content=[text("hello")], **given)
-
-
-def update(chat_id: str, **given: Any) -> api.UpdateChatRequest:
-    request = api.UpdateChatRequest(request_id="r")
-    request.chat.id = chat_id
-    for name, value in given.items():
-        if isinstance(value, list):
-            getattr(request.chat, name).extend(value)
-        else:
-            setattr(request.chat, name, value)
-        request.update_mask.paths.append(name)
-    return request
 
 
 def limit(**subject: str) -> usage_api.SetSpendLimitRequest:
@@ -61,10 +43,6 @@ def templated(*group_ids: str) -> workspace_api.CreateTemplateRequest:
     )
     made.scratch.SetInParent()
     return workspace_api.CreateTemplateRequest(request_id="t", template=made)
-
-
-def file_part(file_id: str) -> message_pb2.Part:
-    return message_pb2.Part(file=message_pb2.FilePart(file_id=file_id))
 
 
 # What is asked with the id of a chat of Ann's, how it is refused, and where the fault is.
@@ -103,14 +81,14 @@ UNKNOWN: dict[str, Case] = {
     "file of a new chat": (
         lambda chat: api.CreateChatRequest(request_id="r", content=[file_part(ABSENT)]),
         "FILE_NOT_FOUND",
-        "",
+        "content[0].file.file_id",
     ),
     "file of a message": (
         lambda chat: api.SendMessageRequest(
             request_id="r", chat_id=chat, content=[file_part(ABSENT)]
         ),
         "FILE_NOT_FOUND",
-        "",
+        "content[0].file.file_id",
     ),
     "message to edit": (
         lambda chat: api.EditMessageRequest(
@@ -302,20 +280,6 @@ async def test_every_unknown_id_of_a_chat_is_named_at_once(served: ServedChats) 
     served.servers.is_available = False
     refused = await served.ann.refusal(update(chat.id, **given))
     assert [each.field for each in refused.violations] == ["chat.workspace_id"]
-
-
-async def test_an_unknown_model_is_named_beside_other_unknown_ids() -> None:
-    async def no_model() -> None:
-        raise ModelNotFound("m")
-
-    async def no_workspace() -> None:
-        raise UnknownIds("workspace", {"workspace_id": "names none"})
-
-    with pytest.raises(UnknownIds) as refused:
-        await all_known(no_workspace, model=no_model, model_field="model_id")
-    assert list(refused.value.problems) == ["workspace_id", "model_id"]
-    with pytest.raises(ModelNotFound):
-        await all_known(model=no_model, model_field="model_id")
 
 
 async def test_what_a_chat_has_already_passes_when_it_is_gone(served: ServedChats) -> None:

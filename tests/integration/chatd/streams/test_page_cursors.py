@@ -1,8 +1,5 @@
 """A page of a history and the stream after its cursor: together they have everything, once."""
 
-import asyncio
-from typing import Any
-
 from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import CommitStep, FailTurn
 from chatd.chats.domain.transitions import fence_of
@@ -13,11 +10,8 @@ from chatd.streams.hub.timeline import Tail
 from chatd.streams.rpc.position import AFTER_QUEUE
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import event_pb2
-from parley.api.chat.v1 import stream_service_pb2 as stream_api
-from parley.identity import Role as UserRole
-from parley.identity import User, UserId
-from parley.rpc import acting_for
 from support.chatd.chats.chat_people import Person, text
+from support.chatd.chats.followed_chats import follow, until
 from support.chatd.chats.served_chats import ServedChats
 
 
@@ -26,22 +20,6 @@ async def page(person: Person, chat_id: str, **bounds: int) -> api.ListMessagesR
         api.ListMessagesRequest(chat_id=chat_id, **bounds)
     )
     return answer
-
-
-def follow(person: Person, chat_id: str, cursor: str) -> Any:
-    with acting_for(User(UserId(person.id), UserRole.MEMBER)):
-        return person.streams.Subscribe(stream_api.SubscribeRequest(chat_id=chat_id, cursor=cursor))
-
-
-async def until(events: Any, last: str) -> list[event_pb2.ChatEvent]:
-    """Return the next events, up to the first of a kind."""
-    seen: list[event_pb2.ChatEvent] = []
-    async with asyncio.timeout(10):
-        while not seen or seen[-1].WhichOneof("kind") != last:
-            response = await events.read()
-            assert response.HasField("event"), response
-            seen.append(response.event)
-    return seen
 
 
 def said(event: event_pb2.ChatEvent) -> str:
@@ -61,7 +39,7 @@ async def test_the_stream_goes_on_after_a_page_with_the_status_and_without_its_m
     opened = await page(served.ann, chat.id)
     assert [each.content[0].text.text for each in opened.queued_messages] == ["waits"]
 
-    events = follow(served.ann, chat.id, opened.cursor)
+    events = follow(served.ann, chat.id, cursor=opened.cursor)
     assert list(map(said, await until(events, "status"))) == ["status"]
     await served.finish(chat.id, "first answer")
     assert list(map(said, await until(events, "preview_reset"))) == [
@@ -82,10 +60,10 @@ async def test_changes_between_a_page_and_its_stream_are_sent_once_and_in_order(
     await served.ann.send(chat.id, "two")
     await served.ann.send(chat.id, "waits")
 
-    events = follow(served.ann, chat.id, opened.cursor)
+    events = follow(served.ann, chat.id, cursor=opened.cursor)
     seen = await until(events, "preview_reset")
     assert list(map(said, seen)) == ["answer", "two", "queue_update", "status", "preview_reset"]
-    again = follow(served.ann, chat.id, seen[0].cursor)
+    again = follow(served.ann, chat.id, cursor=seen[0].cursor)
     assert list(map(said, await until(again, "preview_reset"))) == [
         "two",
         "queue_update",
@@ -101,7 +79,7 @@ async def test_the_reason_of_a_failed_turn_follows_the_status(served: ServedChat
     error = TurnError("Acme is overloaded.", ErrorKind.OVERLOADED, "", "Acme", 529, True)
     fence = fence_of(await served.state(chat.id))
     await served.stores.chats.apply(ChatId(chat.id), FailTurn(fence, error))
-    events = follow(served.ann, chat.id, (await page(served.ann, chat.id)).cursor)
+    events = follow(served.ann, chat.id, cursor=(await page(served.ann, chat.id)).cursor)
     assert list(map(said, await until(events, "error"))) == ["status", "error"]
     events.cancel()
 
@@ -114,7 +92,7 @@ async def test_an_edit_after_the_page_resets_the_history(served: ServedChats) ->
         request_id="e", chat_id=chat.id, message_id=1, content=[text("anew")]
     )
     await served.ann.ask(edit)
-    events = follow(served.ann, chat.id, opened.cursor)
+    events = follow(served.ann, chat.id, cursor=opened.cursor)
     assert list(map(said, await until(events, "status"))) == ["history_reset", "anew", "status"]
     events.cancel()
 

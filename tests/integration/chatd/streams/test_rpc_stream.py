@@ -16,15 +16,10 @@ from chatd.streams.rpc.position import mark_of
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
-from parley.identity import Role, User, UserId
-from parley.rpc import acting_for, problem_of
-from support.chatd.chats.chat_people import Person, text
+from parley.rpc import problem_of
+from support.chatd.chats.chat_people import text
+from support.chatd.chats.followed_chats import follow
 from support.chatd.chats.served_chats import ServedChats
-
-
-def follow(person: Person, chat_id: str, **more: Any) -> Any:
-    with acting_for(User(UserId(person.id), Role.MEMBER)):
-        return person.streams.Subscribe(stream_api.SubscribeRequest(chat_id=chat_id, **more))
 
 
 async def until_status(events: Any) -> list[str]:

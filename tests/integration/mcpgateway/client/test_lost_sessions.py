@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 
 from mcpgateway.client.breaker import FAILURES_MAX
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Reason, Target
 from parley.egress import Policy
-from support.host.ports import free_port
 from support.host.supervised import supervision
 from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.servers import refusing_server
 from support.mcpgateway.session_calls import Seen, failure_of, sessions_to
 from support.mcpgateway.values import a_server, a_target
 from support.mcpgateway.visitor_server import SAID, visitor_server
@@ -43,36 +41,12 @@ async def test_a_session_that_a_running_server_forgot_is_opened_again_once() -> 
     assert (first == second, second == third) == (False, True)
 
 
-@dataclass(slots=True)
-class FailingServer:
-    """Something that hangs up on everyone, and counts them."""
-
-    url: str
-    connections: int = 0
-
-
-@asynccontextmanager
-async def failing_server() -> AsyncIterator[FailingServer]:
-    port = free_port()
-    failing = FailingServer(f"http://127.0.0.1:{port}/mcp")
-
-    def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        failing.connections += 1
-        writer.close()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", port)
-    try:
-        yield failing
-    finally:
-        server.close()
-
-
 async def test_a_server_that_fails_again_and_again_costs_the_sessions_of_others_nothing() -> None:
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         await enter(asyncio.timeout(60))
         well = [await enter(visitor_server()) for _ in range(SERVERS)]
-        failing = await enter(failing_server())
+        failing = await enter(refusing_server())
         sessions = await enter(Sessions.open(Policy.parse("127.0.0.0/8"), supervision()))
         targets = [
             a_target(a_server(f"01900000-0000-7000-8000-{number:012}", url=url))

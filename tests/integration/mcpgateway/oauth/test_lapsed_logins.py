@@ -5,28 +5,26 @@ import asyncio
 import grpc
 import pytest
 
-from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import (
     Dispatch,
     Execution,
-    Executor,
     InputAction,
     InputAnswer,
     InputRequired,
     Outcome,
 )
 from chatd.content.domain.turn_context import TurnContext
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
-from chatd.tools.mcp_results import ResultFiles
+from chatd.primitives.domain.ids import ChatId
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.engine.calls import CallLimits, OpenCall, ToolCaller, placeholder_spec
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.clock import FakeClock
-from parley.rpc import Channels, acting_for, problem_of
-from support.chatd.tools.kept_files import KeptFiles
+from parley.rpc import acting_for, problem_of
 from support.mcpgateway.gateway import MEMBER
 from support.mcpgateway.logins import CHAT, LoginLab
+from support.mcpgateway.turn_tools import OWNER, execution_of, tools_at
 
 
 async def last_of(
@@ -102,29 +100,24 @@ async def resumed(
 
 
 async def test_a_person_who_accepts_before_they_connect_is_asked_again(lab: LoginLab) -> None:
-    channels = Channels((lab.gateway.settings.listen,), lambda _: lab.gateway.chatd)
-    tools = McpTools(channels, FakeClock(), ResultFiles(KeptFiles()))
-    owner = Owner(OwnerId(MEMBER.id), MEMBER.role)
-    context = TurnContext(ChatId("c"), owner, mcp_server_ids=(lab.server_id,))
+    tools = tools_at(lab.gateway)
+    context = TurnContext(ChatId("c"), OWNER, mcp_server_ids=(lab.server_id,))
     await lab.log_in()
     async with asyncio.timeout(60):
         specs = {spec.original_name: spec for spec in await tools.list_tools(context)}
         spec = specs["whoami"]
-        call = ToolCall("t1", spec.name, "{}", spec.server_id)
-        dispatch = Dispatch(
-            ExecutionId("call-1"), call, Executor.MCPGATEWAY, spec.journal_generation
-        )
+        execution = execution_of(spec, {}, "call-1", context)
         await lab.disconnect()
-        asked = await tools.execute(Execution(context, 1, dispatch, spec))
+        asked = await tools.execute(execution)
         assert isinstance(asked, InputRequired)
         tools.forget_catalogues()
         assert await tools.list_tools(context) == ()
 
-        again = await resumed(tools, context, dispatch, asked.request_id)
+        again = await resumed(tools, context, execution.dispatch, asked.request_id)
         assert isinstance(again, InputRequired)
         assert again.request_id != asked.request_id
         await lab.log_in()
-        done = await resumed(tools, context, dispatch, again.request_id)
+        done = await resumed(tools, context, execution.dispatch, again.request_id)
 
     assert isinstance(done, Outcome)
     assert (done.outcome, lab.issuer.calls) == (ToolOutcome.DONE, ["alice"])

@@ -24,6 +24,7 @@ from chatd.break_glass.rpc.servicer import BreakGlassServicer
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import CommitCompaction, FinishTurn, RequestCompaction
 from chatd.chats.domain.transitions import fence_of
+from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.methods import shares_of
 from chatd.chats.rpc.owner_calls import OwnerCalls
 from chatd.chats.rpc.references import References
@@ -287,6 +288,7 @@ async def served_chats(
     *,
     slots: int = 1000,
     toolrunners: Channels | None = None,
+    defaults: Defaults | None = None,
 ) -> AsyncIterator[ServedChats]:
     """Serve chats out of a migrated database until the block ends."""
     await pool.execute(INSERT_WORKER, WORKER)
@@ -341,12 +343,13 @@ async def served_chats(
         judge = Judge(rules, Workspaces(), tree)
         hooks = await stack.enter_async_context(served_hooks(pool))
         references = References(catalogue.store, servers, grantees)
+        known_models = defaults or NoDefaults()
         chat_servicer = ChatServicer(
             stores,
             claims=claims,
             groups=groups,
             tasks=tasks,
-            defaults=NoDefaults(),
+            defaults=known_models,
             references=references,
             spending=spending,
             cursor_after=cursor_after,
@@ -364,7 +367,7 @@ async def served_chats(
                 stores.ownership.require,
                 is_shared,
                 references,
-                NoDefaults(),
+                known_models,
                 telling.clock.now,
                 schedule_runs.poke,
             )
@@ -380,7 +383,7 @@ async def served_chats(
                     PostgresGoals(pool),
                     stores.ownership.require,
                     is_shared,
-                    NoDefaults(),
+                    known_models,
                     telling.clock.now,
                     lambda: None,
                 )

@@ -59,6 +59,10 @@ class KnownConfiguration:
         """Return the catalogue."""
         return Snapshot(self.catalogue, KeyValues(given=VALUES))
 
+    async def newest(self) -> Snapshot:
+        """Return the catalogue, which has not changed since."""
+        return await self.current()
+
     async def user(self, user_id: OwnerId) -> UserConfig:
         """Return what the user set, whoever it is."""
         return self.config

@@ -4,20 +4,11 @@ import pytest
 
 from chatd.chats.rpc.defaults import ConfiguredDefaults, fallback_id
 from chatd.models.domain.errors import ModelNotFound
-from chatd.models.store.catalogue import Snapshot
 from support.chatd.models.model_catalogue import OPUS, KnownConfiguration, catalogue
 
 
-class Current(KnownConfiguration):
-    """A configuration that did not change since it was read."""
-
-    async def newest(self) -> Snapshot:
-        """Return the catalogue."""
-        return await self.current()
-
-
 async def test_the_fallback_model_of_a_chat_is_one_that_there_is_or_none() -> None:
-    defaults = ConfiguredDefaults(Current(catalogue()))
+    defaults = ConfiguredDefaults(KnownConfiguration(catalogue()))
     assert await fallback_id(defaults, OPUS.name) == OPUS.id
     assert await fallback_id(defaults, "") == ""
     assert await fallback_id(defaults, "none") == "none"

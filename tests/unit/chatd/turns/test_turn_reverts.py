@@ -96,6 +96,23 @@ async def test_files_are_restored_before_messages_are_deleted_and_both_come_back
     )
 
 
+async def crash_and_take_over(
+    stage: Stage, restores: JournalingRestores, phase: str, place: str
+) -> None:
+    """Let the owner die before or after the restore or its commit, and the next one go on."""
+    stage.commits.commands.clear()
+    if place == "restore":
+        restores.crashes = phase
+    elif phase == "before":
+        stage.commits.dies_before = 0
+    else:
+        stage.commits.dies_after = 0
+
+    with pytest.raises(Crash):
+        await stage.run()
+    await stage.take_over()
+
+
 @pytest.mark.parametrize("phase", ["before", "after"])
 @pytest.mark.parametrize("kind", ["revert", "undo"])
 @pytest.mark.parametrize("place", ["restore", "commit"])
@@ -109,17 +126,7 @@ async def test_an_owner_that_dies_at_any_phase_is_followed_by_one_that_completes
         await stage.run()
         stage.do(UndoRevert(SECOND, FIRST, WORKER))
     revert_id = FIRST if kind == "revert" else SECOND
-    stage.commits.commands.clear()
-    if place == "restore":
-        restores.crashes = phase
-    elif phase == "before":
-        stage.commits.dies_before = 0
-    else:
-        stage.commits.dies_after = 0
-
-    with pytest.raises(Crash):
-        await stage.run()
-    await stage.take_over()
+    await crash_and_take_over(stage, restores, phase, place)
 
     assert texts(stage) == (ONE if kind == "revert" else BOTH)
     assert stage.status == Status.WAITING
@@ -209,17 +216,7 @@ async def test_the_undo_of_an_edit_is_completed_by_the_next_owner(phase: str, pl
     restores = JournalingRestores()
     stage = await edited_with_files(restores)
     stage.do(UndoRevert(SECOND, FIRST, WORKER))
-    stage.commits.commands.clear()
-    if place == "restore":
-        restores.crashes = phase
-    elif phase == "before":
-        stage.commits.dies_before = 0
-    else:
-        stage.commits.dies_after = 0
-
-    with pytest.raises(Crash):
-        await stage.run()
-    await stage.take_over()
+    await crash_and_take_over(stage, restores, phase, place)
 
     assert texts(stage) == BOTH
     assert (stage.status, stage.state.revert) == (Status.WAITING, None)

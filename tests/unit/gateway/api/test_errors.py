@@ -210,6 +210,11 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
             {"pointer": "/client_tools/1/input_schema"},
         ),
         ("chat.title", asked(body=CHAT_PATCH), {"pointer": "/title"}),
+        (
+            "chat.fallback_model_id",
+            asked(body=CHAT_PATCH),
+            {"pointer": "/fallback_model_id"},
+        ),
         ("labels.a/b.c", asked(body=NEW_CHAT), {"pointer": "/labels/a~1b.c"}),
         ("model.prices.input", asked(body=NEW_MODEL), {"pointer": "/prices/input"}),
         ("user.role", asked(body=USER_PATCH), {"pointer": "/role"}),

@@ -15,7 +15,7 @@ from mcpgateway.oauth.domain.grants import (
     Tokens,
     fingerprint_of,
     refresh_time,
-    told,
+    status_text,
 )
 from mcpgateway.servers.domain import AuthKind, OAuthSettings
 from support.mcpgateway.values import NOW, SERVER_ID, a_server
@@ -65,7 +65,7 @@ PAST = NOW - timedelta(seconds=1)
     ],
 )
 def test_a_grant_tells_its_state(grant: Grant, status: GrantStatus, words: str) -> None:
-    text = told(grant, SERVER, NOW)
+    text = status_text(grant, SERVER, NOW)
     assert (grant.status(NOW), words in text, bool(text)) == (status, True, bool(words))
 
 
