@@ -20,6 +20,7 @@ import httpcore2
 import httpx2
 
 from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
+from parley.egress.shallow_json import ShallowJson
 
 CONNECTIONS_MAX: Final = 100
 #: Shorter than the 5 s after which common servers close an idle connection: what is sent on one
@@ -68,6 +69,8 @@ class Exchange:
         challenge: The header WWW-Authenticate.
         error: The error that ended the request without a response.
         broken: Set together with `error`.
+        depth_max: How deep the JSON of further responses may be; deeper values become null. None
+            leaves responses as they are.
     """
 
     is_sent: bool = False
@@ -76,6 +79,7 @@ class Exchange:
     challenge: str = ""
     error: Exception | None = None
     broken: asyncio.Event = field(default_factory=asyncio.Event)
+    depth_max: int | None = None
 
     def fail(self, error: Exception) -> None:
         """Record the error that ends the request."""
@@ -274,6 +278,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
         self._exchange = exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        depth_max = self._exchange.depth_max if self._exchange is not None else None
+        shallow = None if depth_max is None else ShallowJson(depth_max)
         with _translated():
             async for piece in self._response.aiter_stream():
                 if self._sizes.add(piece) > self._bytes_max:
@@ -282,7 +288,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
                     if self._exchange is not None:
                         self._exchange.fail(error)
                     raise error
-                yield piece
+                yield piece if shallow is None else shallow.add(piece)
 
     @property
     def _is_of_events(self) -> bool:
