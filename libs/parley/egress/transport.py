@@ -20,7 +20,7 @@ import httpcore2
 import httpx2
 
 from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
-from parley.egress.shallow_json import ShallowJson
+from parley.shallow_json import ShallowJson
 
 CONNECTIONS_MAX: Final = 100
 #: Shorter than the 5 s after which common servers close an idle connection: what is sent on one

@@ -40,7 +40,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from parley.egress.shallow_json import ShallowJson
+from parley.shallow_json import ShallowJson
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
 
 #: Deeper values become null in messages that cannot be read otherwise.
