@@ -40,8 +40,8 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from parley.shallow_json import ShallowJson
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
+from parley.shallow_json import ShallowJson
 
 #: Deeper values become null in messages that cannot be read otherwise.
 MESSAGE_DEPTH_MAX: Final = 128
