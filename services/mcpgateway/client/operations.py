@@ -19,12 +19,13 @@ from mcp_types import (
     InputResponses,
     ListToolsResult,
 )
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.failures import is_refusal
 from mcpgateway.client.kept_tools import KeptTools
+from mcpgateway.client.lenient_listing import LENIENT_VERSION
 from mcpgateway.client.questions import Ask, answer_all, elicitations_of
 from mcpgateway.client.translation import clean_text, cut_text, tool_answer
 from mcpgateway.servers.domain import Catalogue
@@ -71,14 +72,16 @@ async def list_tools(client: Client) -> Catalogue:
 
 
 async def _page_of_tools(client: Client, cursor: str | None) -> ListToolsResult:
-    """Return a page; if it cannot be read it is asked for again, without what is too deep in it."""
+    """Return a page; if it cannot be read it is asked for again, without what is wrong in it."""
     try:
         return await client.list_tools(cursor=cursor)
-    except MCPError as error:
+    except (MCPError, ValidationError) as error:
         exchange = EXCHANGE.get()
-        if error.code != PARSE_ERROR or exchange is None or exchange.depth_max is not None:
+        is_unreadable = isinstance(error, ValidationError) or error.code == PARSE_ERROR
+        if not is_unreadable or exchange is None or LENIENT_VERSION.get() is not None:
             raise
         exchange.depth_max = LISTING_DEPTH_MAX
+    LENIENT_VERSION.set(client.protocol_version)
     return await client.list_tools(cursor=cursor)
 
 

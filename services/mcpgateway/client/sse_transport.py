@@ -40,6 +40,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from mcpgateway.client.lenient_listing import LENIENT_VERSION, with_usable_tools
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
 from parley.shallow_json import ShallowJson
 
@@ -104,9 +105,10 @@ async def _endpoint(events: AsyncIterator[httpx2.ServerSentEvent], url: str) -> 
 
 @dataclass(slots=True)
 class _OpenRequest:
-    """A request that is not answered yet: its exchange, and the task that posts it."""
+    """A request that is not answered yet: of which exchange, read how, and posted by which task."""
 
     exchange: Exchange | None
+    lenient_version: str | None
     post: asyncio.Task[None] | None
 
 
@@ -118,7 +120,7 @@ class _OpenRequests:
 
     def add(self, request_id: RequestId) -> None:
         """Add the request that the current task posts."""
-        opened = _OpenRequest(EXCHANGE.get(), asyncio.current_task())
+        opened = _OpenRequest(EXCHANGE.get(), LENIENT_VERSION.get(), asyncio.current_task())
         self._requests[coerce_request_id(request_id)] = opened
 
     def has(self, request_id: RequestId) -> bool:
@@ -129,11 +131,17 @@ class _OpenRequests:
         """Remove a request that is answered or given up."""
         return self._requests.pop(coerce_request_id(request_id), None)
 
-    def answered(self, request_id: RequestId) -> None:
-        """Remove a request; its post may stay open for a while, and then takes no connection."""
+    def answered(self, request_id: RequestId) -> str | None:
+        """Remove a request, and return how its answer is read.
+
+        Its post may stay open for a while, and then takes no connection.
+        """
         opened = self.pop(request_id)
-        if opened is not None and opened.post is not None and not opened.post.done():
+        if opened is None:
+            return None
+        if opened.post is not None and not opened.post.done():
             asyncio.get_running_loop().call_later(ANSWERED_S_MAX, opened.post.cancel)
+        return opened.lenient_version
 
     def fail(self, error: Exception) -> None:
         """Fail all of them."""
@@ -173,7 +181,7 @@ def _received(data: str, requests: _OpenRequests) -> SessionMessage | Exception:
         problem = ErrorData(code=PARSE_ERROR, message="the server's answer cannot be read")
         message = JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)
     if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-        requests.answered(message.id)
+        message = with_usable_tools(message, requests.answered(message.id))
     return SessionMessage(message)
 
 

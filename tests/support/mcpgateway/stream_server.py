@@ -116,7 +116,7 @@ def _answer(method: str, tool: str) -> dict[str, Any]:
         case "tools/list", _:
             schemas: dict[str, Any] = {"echo": {"type": "object"}, "deep": "DEEP"}
             tools = [{"name": name, "inputSchema": each} for name, each in schemas.items()]
-            return {"result": {"tools": tools}}
+            return {"result": {"tools": [*tools, {"name": "without a schema"}, "no tool"]}}
         case "tools/call", "deep":
             return {"result": {**SAID, "structuredContent": {"in": "DEEP"}}}
         case "tools/call", "unreadable":

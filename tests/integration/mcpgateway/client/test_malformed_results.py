@@ -131,6 +131,26 @@ async def test_a_definition_that_is_too_deep_to_be_read_is_left_out_alone(kind: 
     assert asked_for == 2
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_definitions_against_the_protocol_are_left_out_alone(kind: str) -> None:
+    plain = {"type": "object"}
+    tools: list[Any] = [
+        {"name": "plain", "inputSchema": plain},
+        # What it means is clear.
+        {"name": "without_type", "inputSchema": {"properties": {"a": {"type": "string"}}}},
+        {"name": "without_schema"},
+        {"name": 5, "inputSchema": plain},
+        {"name": "text", "inputSchema": {"type": "string"}},
+        {"name": "described", "inputSchema": plain, "description": ["a", "b"]},
+        "no tool",
+        None,
+    ]
+    async with answering({}, tools, kind) as (sessions, target, _):
+        catalogue = await sessions.list_tools(target)
+
+    assert (sorted(catalogue.tools), catalogue.dropped) == (["plain", "without_type"], 6)
+
+
 async def test_what_is_not_base64_is_a_note_and_links_and_html_stay_text() -> None:
     html = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     content = [

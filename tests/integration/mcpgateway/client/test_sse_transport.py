@@ -111,12 +111,12 @@ async def test_an_answer_that_cannot_be_read_fails_its_own_call_only() -> None:
     assert (unreadable.is_error, answer, server.opened) == (True, SAID, 1)
 
 
-async def test_what_is_too_deep_is_left_out_of_listings_and_results() -> None:
+async def test_what_cannot_be_read_is_left_out_of_listings_and_results() -> None:
     async with serving() as (_, sessions, target):
         catalogue = await sessions.list_tools(target)
         answer = await called(sessions, target, "deep")
 
-    assert (list(catalogue.tools), catalogue.dropped) == (["echo"], 1)
+    assert (list(catalogue.tools), catalogue.dropped) == (["echo"], 3)
     text, structured = answer.parts
     assert (text, answer.is_error) == (TextPart("said"), False)
     assert isinstance(structured, StructuredPart)
