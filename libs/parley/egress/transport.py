@@ -10,7 +10,15 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -19,6 +27,7 @@ from typing import Final
 import httpcore2
 import httpx2
 
+from parley.egress.half_characters import without_halves
 from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
 from parley.shallow_json import ShallowJson
 
@@ -278,6 +287,23 @@ class _BoundedStream(httpx2.AsyncByteStream):
         self._exchange = exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        # Escapes are looked at in whole lines of events, and in whole bodies.
+        held: list[bytes] = []
+        async with contextlib.aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                ends = self._line_ends(piece)
+                if ends:
+                    yield without_halves(b"".join((*held, piece[:ends])))
+                    held = []
+                held.append(piece[ends:])
+        yield without_halves(b"".join(held))
+
+    def _line_ends(self, piece: bytes) -> int:
+        """Return where the last whole line of events ends; 0 in other bodies."""
+        return max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1 if self._is_of_events else 0
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield what arrives, up to the limit."""
         depth_max = self._exchange.depth_max if self._exchange is not None else None
         shallow = None if depth_max is None else ShallowJson(depth_max)
         with _translated():

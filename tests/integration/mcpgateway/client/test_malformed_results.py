@@ -151,6 +151,20 @@ async def test_definitions_against_the_protocol_are_left_out_alone(kind: str) ->
     assert (sorted(catalogue.tools), catalogue.dropped) == (["plain", "without_type"], 6)
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_a_text_that_ends_in_half_a_character_is_kept(kind: str) -> None:
+    cut = "an emoji \ud83d"
+    tool = {"name": "add", "inputSchema": {"type": "object"}, "description": cut}
+    result = {"content": [{"type": "text", "text": cut}]}
+    async with answering(result, [tool], kind) as (sessions, target, server):
+        catalogue = await sessions.list_tools(target)
+        answer = await called(sessions, target)
+
+    assert catalogue.tools["add"].description == "an emoji \ufffd"
+    assert answer == ToolAnswer(False, (TextPart("an emoji \ufffd"),))
+    assert server.asked.count("tools/list") == 1
+
+
 async def test_what_is_not_base64_is_a_note_and_links_and_html_stay_text() -> None:
     html = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     content = [
