@@ -27,9 +27,8 @@ from typing import Final
 import httpcore2
 import httpx2
 
-from parley.egress.half_characters import without_halves
 from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
-from parley.shallow_json import ShallowJson
+from parley.foreign_json import ShallowJson, without_halves
 
 CONNECTIONS_MAX: Final = 100
 #: Shorter than the 5 s after which common servers close an idle connection: what is sent on one

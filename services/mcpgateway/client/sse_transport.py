@@ -42,7 +42,7 @@ from pydantic import ValidationError
 
 from mcpgateway.client.lenient_listing import LENIENT_VERSION, with_usable_tools
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
-from parley.shallow_json import ShallowJson
+from parley.foreign_json import ShallowJson
 
 #: Deeper values become null in messages that cannot be read otherwise.
 MESSAGE_DEPTH_MAX: Final = 128

@@ -5,7 +5,7 @@ import sys
 from typing import Final
 
 from chatd.workspace_servers.domain.large_lines import reduced
-from parley.shallow_json import ShallowJson
+from parley.foreign_json import ShallowJson
 
 #: Many times what a line of the greatest length needs.
 MEMORY_BYTES_MAX: Final = 2 * 1024**3

@@ -30,6 +30,7 @@ from chatd.workspace_servers.domain.tools import (
     visible,
 )
 from parley.clock import Clock
+from parley.foreign_json import without_halves
 from parley.tasks import first_of, is_set_within
 
 OPENING_S: Final = 30.0
@@ -313,6 +314,7 @@ class ServerSession:
             raise ServerFailed(f"it sent a line of over {limit} bytes")
 
     async def _receive(self, line: bytes) -> None:
+        line = without_halves(line)
         if len(line) <= LARGE_LINE_BYTES and not messages.is_too_deep(line):
             self._received(line, len(line))
             return

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from parley.shallow_json import ShallowJson
+from parley.foreign_json import ShallowJson
 
 #: Each text, and what is left of it with two levels.
 TEXTS = {

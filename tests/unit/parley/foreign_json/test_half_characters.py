@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from parley.egress.half_characters import without_halves
+from parley.foreign_json import without_halves
 
 
 @pytest.mark.parametrize(
