@@ -10,8 +10,12 @@ server of the demo, a PostgreSQL and a mcpgateway itself. It prints one JSON obj
     listing       20 servers of which 3 are dead, in milliseconds: the first turn, a later turn of
                   the same chatd, and one whose chatd asks mcpgateway again
     many_tools    the same for 500 tools on 20 servers, and the tokens of the search in a prompt
-    calls_kept    resident MiB after a warm-up and after all calls, and the sessions that are open
+    calls_kept    resident MiB, sessions, tasks and open files after a warm-up and after all calls
+    session_calls_kept   the same for a server with sessions
     reconnects_kept   the same for a server that closes its stream after every call
+
+`--only NAME`, any number of times, measures no others. `is_flat` says whether nothing of what is
+kept grew: by no session, a few tasks and files, and 0.5 KiB of memory for each call.
 """
 
 import argparse
@@ -59,19 +63,31 @@ from support.host.supervised import supervision
 from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.closing_server import closing_server
 from support.mcpgateway.gateway import ADMIN, McpGateway, mcp_gateway
-from support.mcpgateway.servers import demo_process, until_listening
+from support.mcpgateway.servers import demo_process, session_process, until_listening
 from support.mcpgateway.team_server import team_server
 from support.mcpgateway.values import a_server, a_target
 
 TOOL, ARGUMENTS = "get_current_time", {"timezone": "UTC"}
 ARGUMENTS_JSON = json.dumps(ARGUMENTS).encode()
-PARALLEL = 200
 SERVERS, DEAD = 20, 3
 LISTINGS = 50
 WARM_UP = 300
+#: What may be more after many calls without being kept for each of them.
+SPARE_TASKS, SPARE_FILES, SPARE_MIB = 10, 10, 4.0
+MIB_PER_CALL = 0.5 / 1024
 
 CONTEXT = TurnContext(ChatId("01900000-0000-7000-8000-0000000000cc"), ANN)
 CONTEXT_LIMIT_TOKENS = 200_000
+
+FIGURES = (
+    "one_call",
+    "parallel",
+    "listing",
+    "many_tools",
+    "calls_kept",
+    "session_calls_kept",
+    "reconnects_kept",
+)
 
 Call = Callable[[], Awaitable[object]]
 
@@ -94,10 +110,10 @@ async def timed_or_failure(call: Call) -> float | str:
         return f"{type(first).__name__}: {first}"[:200]
 
 
-async def all_at_once(call: Call) -> None:
+async def all_at_once(call: Call, times: int) -> None:
     """Make many calls at once."""
     async with asyncio.TaskGroup() as group:
-        for _ in range(PARALLEL):
+        for _ in range(times):
             group.create_task(call())  # type: ignore[arg-type]
 
 
@@ -118,9 +134,29 @@ async def repeated(call: Call, times: int) -> dict[str, Any]:
     for _ in range(min(WARM_UP, times)):
         await call()
     before = kept()
+    began = time.perf_counter()
     for _ in range(times):
         await call()
-    return {"times": times, "after_warm_up": before, "at_the_end": kept()}
+    took_ms = (time.perf_counter() - began) * 1000 / times
+    after = kept()
+    return {
+        "times": times,
+        "ms_each": round(took_ms, 2),
+        "after_warm_up": before,
+        "at_the_end": after,
+        "is_flat": is_flat(before, after, times),
+    }
+
+
+def is_flat(before: dict[str, float], after: dict[str, float], times: int) -> bool:
+    """Return whether nothing is kept for each call."""
+    grown = {name: after[name] - before[name] for name in before}
+    return (
+        grown["sessions"] <= 0
+        and grown["tasks"] <= SPARE_TASKS
+        and grown["open_files"] <= SPARE_FILES
+        and grown["rss_mib"] <= SPARE_MIB + times * MIB_PER_CALL
+    )
 
 
 def calling(sessions: Sessions, target: Target, tool: str, arguments: bytes) -> Call:
@@ -128,7 +164,7 @@ def calling(sessions: Sessions, target: Target, tool: str, arguments: bytes) -> 
     return lambda: sessions.call_tool(target, tool, arguments, nothing, nobody)
 
 
-async def against_sdk(url: str, calls: int) -> tuple[dict[str, Any], dict[str, Any]]:
+async def against_sdk(url: str, calls: int, parallel: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of single and of parallel calls."""
     async with Sessions.open(Policy().with_url(url), supervision()) as sessions:
         ours = calling(sessions, a_target(a_server(url=url)), TOOL, ARGUMENTS_JSON)
@@ -141,9 +177,9 @@ async def against_sdk(url: str, calls: int) -> tuple[dict[str, Any], dict[str, A
                 await warm()
             pairs = [(await timed(bare), await timed(ours)) for _ in range(calls)]
             sdk, through = (statistics.median(column) for column in zip(*pairs, strict=True))
-        at_once = await timed_or_failure(lambda: all_at_once(ours))
+        at_once = await timed_or_failure(lambda: all_at_once(ours, parallel))
     one = {"sdk_ms": round(sdk, 2), "ms": round(through, 2), "ratio": round(through / sdk, 2)}
-    return one, {"sessions_ms": at_once}
+    return one, {"calls": parallel, "sessions_ms": at_once}
 
 
 async def add(gateway: McpGateway, slug: str, url: str) -> str:
@@ -212,13 +248,13 @@ async def calls_of_chats(gateway: McpGateway, server_id: str) -> Call:
     return one
 
 
-async def through_gateway(url: str) -> tuple[float | str, dict[str, float]]:
+async def through_gateway(url: str, at_once: int) -> tuple[float | str, dict[str, float]]:
     """Return the figures of a whole mcpgateway: parallel calls and listings."""
     async with whole_gateway("127.0.0.0/8") as gateway:
         server_id = await add(gateway, "demo-1", url)
         one = await calls_of_chats(gateway, server_id)
         await one()
-        parallel = await timed_or_failure(lambda: all_at_once(one))
+        parallel = await timed_or_failure(lambda: all_at_once(one, at_once))
         for number in range(2, SERVERS + 1):
             is_dead = number > SERVERS - DEAD
             place = f"http://127.0.0.1:{free_port()}/mcp" if is_dead else url
@@ -284,31 +320,58 @@ async def calling_often(url: str, times: int) -> dict[str, Any]:
         return await repeated(calling(sessions, target, TOOL, ARGUMENTS_JSON), times)
 
 
-async def main(given: argparse.Namespace) -> None:
-    """Print the figures."""
-    # Servers of the SDK in this process would log every request.
-    logging.disable(logging.INFO)
+async def calling_sessions_often(times: int) -> dict[str, Any]:
+    """Return what is kept after many calls of a server with sessions."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    with session_process(port, "mcp"):
+        await until_listening(port)
+        async with Sessions.open(Policy().with_url(url), supervision()) as sessions:
+            target = a_target(a_server(url=url))
+            return await repeated(calling(sessions, target, "add", b'{"a":1,"b":2}'), times)
+
+
+async def of_demo_server(given: argparse.Namespace, wanted: set[str]) -> dict[str, Any]:
+    """Return the figures that need the server of the demo."""
+    figures: dict[str, Any] = {}
     port = free_port()
     with demo_process(port):
         await until_listening(port)
         url = f"http://127.0.0.1:{port}/mcp"
-        one, parallel = await against_sdk(url, given.calls)
-        parallel["gateway_ms"], listing = await through_gateway(url)
-        calls_kept = await calling_often(url, given.kept_calls)
-    figures = {
-        "one_call": one,
-        "parallel": parallel,
-        "listing": listing,
-        "many_tools": await with_many_tools(),
-        "calls_kept": calls_kept,
-        "reconnects_kept": await reconnecting(given.reconnects),
-    }
-    print_figures(figures)
+        if wanted & {"one_call", "parallel"}:
+            figures["one_call"], figures["parallel"] = await against_sdk(
+                url, given.calls, given.parallel
+            )
+        if wanted & {"parallel", "listing"}:
+            at_once, figures["listing"] = await through_gateway(url, given.parallel)
+            figures["parallel"] = {**figures.get("parallel", {}), "gateway_ms": at_once}
+        if "calls_kept" in wanted:
+            figures["calls_kept"] = await calling_often(url, given.kept_calls)
+    return figures
+
+
+async def main(given: argparse.Namespace) -> None:
+    """Print the figures."""
+    # Servers of the SDK in this process would log every request.
+    logging.disable(logging.INFO)
+    wanted = set(given.only or FIGURES)
+    figures: dict[str, Any] = {}
+    if wanted & {"one_call", "parallel", "listing", "calls_kept"}:
+        figures |= await of_demo_server(given, wanted)
+    if "many_tools" in wanted:
+        figures["many_tools"] = await with_many_tools()
+    if "session_calls_kept" in wanted:
+        figures["session_calls_kept"] = await calling_sessions_often(given.kept_calls)
+    if "reconnects_kept" in wanted:
+        figures["reconnects_kept"] = await reconnecting(given.reconnects)
+    print_figures({name: figures[name] for name in FIGURES if name in figures and name in wanted})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--parallel", type=int, default=200)
     parser.add_argument("--kept-calls", type=int, default=10_000)
     parser.add_argument("--reconnects", type=int, default=1_000)
+    parser.add_argument("--only", action="append", choices=FIGURES)
     asyncio.run(main(parser.parse_args()))

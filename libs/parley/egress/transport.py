@@ -10,7 +10,15 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -20,6 +28,7 @@ import httpcore2
 import httpx2
 
 from parley.egress.policy import DEFAULT_PORTS, AddressBlocked, Policy
+from parley.foreign_json import ShallowJson, without_halves
 
 CONNECTIONS_MAX: Final = 100
 #: Shorter than the 5 s after which common servers close an idle connection: what is sent on one
@@ -68,6 +77,8 @@ class Exchange:
         challenge: The header WWW-Authenticate.
         error: The error that ended the request without a response.
         broken: Set together with `error`.
+        depth_max: How deep the JSON of further responses may be; deeper values become null. None
+            leaves responses as they are.
     """
 
     is_sent: bool = False
@@ -76,6 +87,7 @@ class Exchange:
     challenge: str = ""
     error: Exception | None = None
     broken: asyncio.Event = field(default_factory=asyncio.Event)
+    depth_max: int | None = None
 
     def fail(self, error: Exception) -> None:
         """Record the error that ends the request."""
@@ -274,6 +286,25 @@ class _BoundedStream(httpx2.AsyncByteStream):
         self._exchange = exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        # Escapes are looked at in whole lines of events, and in whole bodies.
+        held: list[bytes] = []
+        async with contextlib.aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                ends = self._line_ends(piece)
+                if ends:
+                    yield without_halves(b"".join((*held, piece[:ends])))
+                    held = []
+                held.append(piece[ends:])
+        yield without_halves(b"".join(held))
+
+    def _line_ends(self, piece: bytes) -> int:
+        """Return where the last whole line of events ends; 0 in other bodies."""
+        return max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1 if self._is_of_events else 0
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield what arrives, up to the limit."""
+        depth_max = self._exchange.depth_max if self._exchange is not None else None
+        shallow = None if depth_max is None else ShallowJson(depth_max)
         with _translated():
             async for piece in self._response.aiter_stream():
                 if self._sizes.add(piece) > self._bytes_max:
@@ -282,7 +313,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
                     if self._exchange is not None:
                         self._exchange.fail(error)
                     raise error
-                yield piece
+                yield piece if shallow is None else shallow.add(piece)
 
     @property
     def _is_of_events(self) -> bool:

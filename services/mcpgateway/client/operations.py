@@ -9,6 +9,7 @@ from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
+    PARSE_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
     CallToolRequest,
     CallToolRequestParams,
@@ -16,19 +17,23 @@ from mcp_types import (
     ErrorData,
     InputRequiredResult,
     InputResponses,
+    ListToolsResult,
 )
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.failures import is_refusal
 from mcpgateway.client.kept_tools import KeptTools
+from mcpgateway.client.lenient_listing import LENIENT_VERSION
 from mcpgateway.client.questions import Ask, answer_all, elicitations_of
 from mcpgateway.client.translation import clean_text, cut_text, tool_answer
 from mcpgateway.servers.domain import Catalogue
 from parley.egress.transport import EXCHANGE
 
 PAGES_MAX: Final = 100
+#: Deeper than any definition may be, and less deep than the SDK's reader of JSON refuses.
+LISTING_DEPTH_MAX: Final = 128
 INSTRUCTIONS_BYTES_MAX: Final = 2048
 ROUNDS_MAX: Final = 10
 RESULT: Final[TypeAdapter[CallToolResult | InputRequiredResult]] = TypeAdapter(
@@ -45,7 +50,7 @@ async def list_tools(client: Client) -> Catalogue:
     ttl_ms: int | None = None
     for _ in range(PAGES_MAX):
         try:
-            page = await client.list_tools(cursor=cursor)
+            page = await _page_of_tools(client, cursor)
         except MCPError as error:
             if error.code == METHOD_NOT_FOUND and client.server_capabilities.tools is None:
                 break
@@ -64,6 +69,20 @@ async def list_tools(client: Client) -> Catalogue:
         instructions=cut_text(client.instructions or "", INSTRUCTIONS_BYTES_MAX),
         ttl_s=None if ttl_ms is None else ttl_ms / 1000,
     )
+
+
+async def _page_of_tools(client: Client, cursor: str | None) -> ListToolsResult:
+    """Return a page; if it cannot be read it is asked for again, without what is wrong in it."""
+    try:
+        return await client.list_tools(cursor=cursor)
+    except (MCPError, ValidationError) as error:
+        exchange = EXCHANGE.get()
+        is_unreadable = isinstance(error, ValidationError) or error.code == PARSE_ERROR
+        if not is_unreadable or exchange is None or LENIENT_VERSION.get() is not None:
+            raise
+        exchange.depth_max = LISTING_DEPTH_MAX
+    LENIENT_VERSION.set(client.protocol_version)
+    return await client.list_tools(cursor=cursor)
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from mcpgateway.client.breaker import Breakers
 from mcpgateway.client.call import OnProgress
 from mcpgateway.client.content import Part, ToolAnswer
 from mcpgateway.client.endpoint import Endpoint, close_endpoint
+from mcpgateway.client.lenient_listing import lenient
 from mcpgateway.client.questions import Ask, Elicitations
 from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
 from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
@@ -397,8 +398,10 @@ class Sessions:
                 # This transport closes the client that is passed to it.
                 transport: Any = sse_transport(settings.url, self._http(target), bytes_max)
             else:
-                transport = streamable_http_client(
-                    settings.url, http_client=endpoint.http, max_sse_event_size=bytes_max
+                transport = lenient(
+                    streamable_http_client(
+                        settings.url, http_client=endpoint.http, max_sse_event_size=bytes_max
+                    )
                 )
             return Client(
                 transport,

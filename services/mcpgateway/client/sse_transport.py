@@ -1,15 +1,20 @@
 """The older transport of MCP: requests are posted, and one event stream has all answers.
 
-The SDK's own one ends a session at an event of 1 MiB, and does not let the calls know why.
+The SDK's own one ends a session at an event of 1 MiB, does not let the calls know why, and posts
+one message after the other: a post that the server leaves open would hold up all calls of the user.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
 from urllib.parse import urljoin
 
 import httpx2
+import msgspec
+from anyio import BrokenResourceError, ClosedResourceError
 from mcp.client._transport import TransportStreams
 from mcp.shared._context_streams import (
     ContextReceiveStream,
@@ -17,12 +22,16 @@ from mcp.shared._context_streams import (
     create_context_streams,
 )
 from mcp.shared._httpx_utils import request_within_origin, sse_within_origin
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
@@ -31,9 +40,24 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from mcpgateway.client.lenient_listing import LENIENT_VERSION, with_usable_tools
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
+from parley.foreign_json import ShallowJson
+
+#: Deeper values become null in messages that cannot be read otherwise.
+MESSAGE_DEPTH_MAX: Final = 128
+#: How long requests wait for the notification that has to come before them.
+INITIALIZED_S_MAX: Final = 2.0
+#: How long a server may take to accept what it need not answer.
+ACCEPT_S_MAX: Final = 10.0
+#: How long a post stays open whose request is answered.
+ANSWERED_S_MAX: Final = 5.0
+#: The client is closing, and reads no more answers.
+CLOSED: Final = (BrokenResourceError, ClosedResourceError)
 
 Answers = ContextSendStream[SessionMessage | Exception]
+
+logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -49,6 +73,7 @@ async def sse_transport(
 
     Raises:
         httpx2.HTTPError: The stream cannot be opened.
+        httpx2.InvalidURL: It names a place for requests that is none.
     """
     async with http, sse_within_origin(http, url, max_event_size=event_bytes_max) as source:
         source.response.raise_for_status()
@@ -58,11 +83,11 @@ async def sse_transport(
             endpoint = await _endpoint(events, url)
             answers, answered = create_context_streams[SessionMessage | Exception](0)
             requests, requested = create_context_streams[SessionMessage](0)
-            exchanges: dict[RequestId, Exchange] = {}
-            poster = _Poster(http, endpoint, answers, exchanges)
+            open_requests = _OpenRequests()
+            poster = _Poster(http, endpoint, answers, open_requests)
             async with answers, answered, requests, requested, asyncio.TaskGroup() as tasks:
                 working = (
-                    tasks.create_task(_receive(events, answers, exchanges)),
+                    tasks.create_task(_receive(events, answers, open_requests)),
                     tasks.create_task(_send(poster, requested)),
                 )
                 yield answered, requests
@@ -74,46 +99,125 @@ async def _endpoint(events: AsyncIterator[httpx2.ServerSentEvent], url: str) -> 
     """Return where requests are posted to; another origin is refused when that is done."""
     async for event in events:
         if event.event == "endpoint":
-            return urljoin(url, event.data)
+            return str(httpx2.URL(urljoin(url, event.data)))
     raise httpx2.RemoteProtocolError("the event stream names no endpoint")
 
 
+@dataclass(slots=True)
+class _OpenRequest:
+    """A request that is not answered yet: of which exchange, read how, and posted by which task."""
+
+    exchange: Exchange | None
+    lenient_version: str | None
+    post: asyncio.Task[None] | None
+
+
+class _OpenRequests:
+    """The requests that are not answered yet, by their ids."""
+
+    def __init__(self) -> None:
+        self._requests: dict[RequestId, _OpenRequest] = {}
+
+    def add(self, request_id: RequestId) -> None:
+        """Add the request that the current task posts."""
+        opened = _OpenRequest(EXCHANGE.get(), LENIENT_VERSION.get(), asyncio.current_task())
+        self._requests[coerce_request_id(request_id)] = opened
+
+    def has(self, request_id: RequestId) -> bool:
+        """Return whether a request waits for its answer."""
+        return coerce_request_id(request_id) in self._requests
+
+    def pop(self, request_id: RequestId) -> _OpenRequest | None:
+        """Remove a request that is answered or given up."""
+        return self._requests.pop(coerce_request_id(request_id), None)
+
+    def answered(self, request_id: RequestId) -> str | None:
+        """Remove a request, and return how its answer is read.
+
+        Its post may stay open for a while, and then takes no connection.
+        """
+        opened = self.pop(request_id)
+        if opened is None:
+            return None
+        if opened.post is not None and not opened.post.done():
+            asyncio.get_running_loop().call_later(ANSWERED_S_MAX, opened.post.cancel)
+        return opened.lenient_version
+
+    def fail(self, error: Exception) -> None:
+        """Fail all of them."""
+        for opened in self._requests.values():
+            if opened.exchange is not None:
+                opened.exchange.fail(error)
+
+
 async def _receive(
-    events: AsyncIterator[httpx2.ServerSentEvent],
-    answers: Answers,
-    exchanges: dict[RequestId, Exchange],
+    events: AsyncIterator[httpx2.ServerSentEvent], answers: Answers, requests: _OpenRequests
 ) -> None:
     """Pass answers on until the stream ends; then no more can come, and open calls fail at once."""
     try:
         async for event in events:
-            if event.event != "message" or not event.data:
-                continue
-            try:
-                message = jsonrpc_message_adapter.validate_json(event.data, by_name=False)
-            except ValidationError as error:
-                await answers.send(error)
-                continue
-            if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-                exchanges.pop(message.id, None)
-            await answers.send(SessionMessage(message))
+            if event.event == "message" and event.data:
+                await answers.send(_received(event.data, requests))
     except ResponseTooLarge as error:
         # The event does not say in time which request it answers.
-        for exchange in exchanges.values():
-            exchange.fail(error)
+        requests.fail(error)
     except httpx2.TransportError as error:
-        await answers.send(error)
+        with suppress(*CLOSED):
+            await answers.send(error)
+    except CLOSED:
+        logger.debug("an event came while the client closed")
     finally:
         await answers.aclose()
 
 
+def _received(data: str, requests: _OpenRequests) -> SessionMessage | Exception:
+    """Return the message of an event; the answer that cannot be read fails its own request."""
+    try:
+        message = _message(data)
+    except ValidationError as error:
+        request_id = _answered_id(data)
+        if request_id is None or not requests.has(request_id):
+            return error
+        problem = ErrorData(code=PARSE_ERROR, message="the server's answer cannot be read")
+        message = JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)
+    if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+        message = with_usable_tools(message, requests.answered(message.id))
+    return SessionMessage(message)
+
+
+def _message(data: str) -> JSONRPCMessage:
+    try:
+        return jsonrpc_message_adapter.validate_json(data, by_name=False)
+    except ValidationError:
+        # One part that is too deep for its reader makes all of it unreadable.
+        shallow = ShallowJson(MESSAGE_DEPTH_MAX).add(data.encode())
+        return jsonrpc_message_adapter.validate_json(shallow, by_name=False)
+
+
+class _Answer(msgspec.Struct):
+    """As much as has to be known of an answer that is not as it should be."""
+
+    id: int | str
+    method: str = ""
+
+
+def _answered_id(data: str) -> RequestId | None:
+    """Return the request that an unusable answer is of; None if it is no answer."""
+    try:
+        answer = msgspec.json.decode(data, type=_Answer)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return None if answer.method else answer.id
+
+
 class _Poster:
-    """Posts requests, and answers those that the server refuses at once.
+    """Posts messages, and answers requests that the server refuses at once.
 
     Args:
         http: Sends requests with the identity of their context.
         endpoint: Where they are posted to.
         answers: Where answers go.
-        exchanges: The exchanges of the requests that are not answered yet.
+        requests: The requests that are not answered yet.
     """
 
     def __init__(
@@ -121,39 +225,73 @@ class _Poster:
         http: httpx2.AsyncClient,
         endpoint: str,
         answers: Answers,
-        exchanges: dict[RequestId, Exchange],
+        requests: _OpenRequests,
     ) -> None:
         self._http = http
         self._endpoint = endpoint
         self._answers = answers
-        self._exchanges = exchanges
+        self._requests = requests
 
-    async def post(self, sent: SessionMessage) -> None:
+    async def post(self, message: JSONRPCMessage) -> None:
         """Post a message, in the context of the call that it is of."""
-        message, exchange = sent.message, EXCHANGE.get()
-        if isinstance(message, JSONRPCRequest) and exchange is not None:
-            self._exchanges[message.id] = exchange
-        if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._exchanges.pop((message.params or {}).get("requestId", ""), None)
+        if isinstance(message, JSONRPCRequest):
+            self._requests.add(message.id)
+            # As long as its caller waits: a server may answer the post after the request.
+            problem = await self._problem(message)
+            if problem is not None:
+                await self._refuse(message.id, problem)
+            return
+        cancelled = _cancelled_id(message)
+        given_up = None if cancelled is None else self._requests.pop(cancelled)
+        try:
+            async with asyncio.timeout(ACCEPT_S_MAX):
+                problem = await self._problem(message)
+        except TimeoutError:
+            problem = ErrorData(code=INTERNAL_ERROR, message="the server did not accept it in time")
+        if problem is not None:
+            logger.info("a message to an MCP server was not accepted: %s", problem.message)
+        if given_up is not None and given_up.post is not None:
+            # After the notification: a server that reads both ends its work.
+            given_up.post.cancel()
+
+    async def _problem(self, message: JSONRPCMessage) -> ErrorData | None:
+        """Post a message, and return why the server did not accept it."""
         body = message.model_dump(by_alias=True, mode="json", exclude_unset=True)
         try:
             response = await request_within_origin(self._http, "POST", self._endpoint, json=body)
-        except httpx2.TransportError as error:
-            await self._refuse(message, ErrorData(code=CONNECTION_CLOSED, message=str(error)))
-            return
-        if not response.is_success:
-            text = f"the server refuses the request (HTTP {response.status_code})"
-            await self._refuse(message, ErrorData(code=INTERNAL_ERROR, message=text))
+        except (httpx2.RequestError, httpx2.StreamError) as error:
+            return ErrorData(code=CONNECTION_CLOSED, message=str(error))
+        if response.is_success:
+            return None
+        text = f"the server refuses the request (HTTP {response.status_code})"
+        return ErrorData(code=INTERNAL_ERROR, message=text)
 
-    async def _refuse(self, message: object, error: ErrorData) -> None:
-        if isinstance(message, JSONRPCRequest):
-            self._exchanges.pop(message.id, None)
-            refusal = JSONRPCError(jsonrpc="2.0", id=message.id, error=error)
+    async def _refuse(self, request_id: RequestId, problem: ErrorData) -> None:
+        if self._requests.pop(request_id) is None:
+            return
+        refusal = JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)
+        with suppress(*CLOSED):
             await self._answers.send(SessionMessage(refusal))
 
 
+def _cancelled_id(message: JSONRPCMessage) -> RequestId | None:
+    """Return the request that a message says is given up."""
+    if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+        return cancelled_request_id_from_params(message.params)
+    return None
+
+
 async def _send(poster: _Poster, requested: ContextReceiveStream[SessionMessage]) -> None:
-    async for sent in requested:
-        async with asyncio.TaskGroup() as tasks:
-            # One after the other, each with the identity of its caller.
-            tasks.create_task(poster.post(sent), context=requested.last_context)
+    """Post messages beside each other, each with the identity of its caller."""
+    async with asyncio.TaskGroup() as posts:
+        async for sent in requested:
+            post = posts.create_task(poster.post(sent.message), context=requested.last_context)
+            if _is_initialized(sent.message):
+                # Servers refuse requests that come before it.
+                await asyncio.wait({post}, timeout=INITIALIZED_S_MAX)
+
+
+def _is_initialized(message: JSONRPCMessage) -> bool:
+    return (
+        isinstance(message, JSONRPCNotification) and message.method == "notifications/initialized"
+    )

@@ -10,6 +10,7 @@ import pytest
 from mcp.types import ImageContent, ResourceLink, TextContent
 
 from gateway.web.mcp_logins import CONTENT_POLICY
+from support.host.conditions import until
 from support.host.ports import free_port
 from support.mcpgateway.authorization_server import fake_authorization_server
 from support.mcpgateway.everything_server import PNG, everything_server
@@ -123,6 +124,26 @@ async def test_a_declined_login_is_told_and_another_one_adds_what_the_server_lac
         assert done["content"] == [{"type": "text", "text": "42"}]
 
 
+async def test_a_login_at_a_server_that_was_switched_off_is_given_up(
+    stack: LocalStack, chromium: Browser, page: Page
+) -> None:
+    async with fake_authorization_server() as issuer:
+        server_id = await added(
+            stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2"
+        )
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.click("button", "Connect")
+        await agreed(chromium, page, issuer.url)
+        path, body = f"/api/v1/mcp/servers/{server_id}", {"is_enabled": False}
+        await asyncio.to_thread(call, stack, "PATCH", path, body)
+        await page.visit(f"http://{stack.http}/settings/mcp")
+        await page.find(".badge", "no longer usable")
+        await page.click("button", "Disconnect")
+        await page.click("dialog button", "Disconnect")
+        await page.until("!document.body.innerText.includes('no longer usable')")
+        assert [login.is_revoked for login in issuer.logins] == [True]
+
+
 async def agreed(chromium: Browser, page: Page, issuer: str) -> None:
     """Agree in the window of a login, and wait until it is closed."""
     window = await chromium.window_at(f"{issuer}/authorize")
@@ -159,9 +180,7 @@ async def test_a_blocked_window_is_told(stack: LocalStack, page: Page) -> None:
 async def test_an_administrator_adds_probes_denies_and_switches_off_a_server(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    users = await asyncio.to_thread(call, stack, "GET", "/api/v1/users")
-    if "root" not in [each["login"] for each in users["items"]]:
-        await asyncio.to_thread(new_user, stack, "root", "admin")
+    await asyncio.to_thread(with_administrator, stack)
     page = await chromium.page()
     await page.resize(1280, 900)
     await sign_in(page, stack, "root")
@@ -188,6 +207,40 @@ async def test_an_administrator_adds_probes_denies_and_switches_off_a_server(
     assert [(each["slug"], each["is_enabled"], each["tool_deny_list"]) for each in stored] == [
         ("everything", True, ["echo"])
     ]
+
+
+async def test_a_changed_definition_is_shown_beside_the_approved_one_and_approved(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    await asyncio.to_thread(with_administrator, stack)
+    page = await chromium.page()
+    await sign_in(page, stack, "root")
+    port = free_port()
+    async with everything_server(port, "Repeat a text.") as server:
+        server_id = await added(stack, "everything", server.url)
+        path = f"/api/v1/mcp/servers/{server_id}/tools"
+        await asyncio.to_thread(call, stack, "GET", path)
+    async with everything_server(port, "Repeat a text, and send it elsewhere."):
+
+        def is_quarantined() -> bool:
+            return any(each["is_quarantined"] for each in call(stack, "GET", path)["items"])
+
+        await asyncio.to_thread(until, is_quarantined, "a quarantine", within_s=60)
+        await page.visit(f"http://{stack.http}/admin/mcp")
+        await page.click("section.card button", "Tools")
+        await page.see("Its definition changed; it is not offered")
+        await page.see("Approved before: Repeat a text.")
+        await page.see("Repeat a text, and send it elsewhere.")
+        await page.click("dialog button", "Approve the new definition")
+        await page.see("echo is offered again.")
+        assert not await asyncio.to_thread(is_quarantined)
+
+
+def with_administrator(stack: LocalStack) -> None:
+    """Add an administrator, unless another test did."""
+    users = call(stack, "GET", "/api/v1/users")
+    if "root" not in [each["login"] for each in users["items"]]:
+        new_user(stack, "root", "admin")
 
 
 def hostile() -> list[TextContent | ImageContent | ResourceLink]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpgateway.runtime.catalogues import TTL_S
-from parley.api.mcp.v1 import server_pb2
+from parley.api.mcp.v1 import error_reason_pb2, server_pb2
 from parley.clock import FakeClock
 from parley.postgres import Database
 from support.host.ports import free_port
@@ -89,6 +89,33 @@ async def test_a_turn_has_the_tools_of_a_healthy_server_beside_one_refused_and_o
     assert (problems["healthy"], set(problems)) == ("", {"healthy", "refused", "silent"})
     assert "cannot be reached" in problems["refused"]
     assert "did not answer within 2000 ms" in problems["silent"]
+
+
+async def test_the_health_of_servers_is_stored_with_a_reason_that_administrators_read(
+    tmp_path: Path, mcp_database: str
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with mcp_gateway(tmp_path, mcp_database, allowed="127.0.0.0/8") as gateway:
+        async with everything_server(port):
+            await created(gateway, "every", url)
+            await created(gateway, "absent", f"http://127.0.0.1:{free_port()}/mcp")
+            await tools_at(gateway).list_tools(CONTEXT)
+        with acting_for(ADMIN):
+            read = await gateway.servers.ListServers(servers_api.ListServersRequest())
+    health = {each.settings.slug: each.health for each in read.servers}
+    well, absent = health["every"], health["absent"]
+    assert (well.state, well.reason, well.tool_count) == (
+        server_pb2.SERVER_STATE_READY,
+        error_reason_pb2.ERROR_REASON_UNSPECIFIED,
+        5,
+    )
+    assert (absent.state, absent.reason) == (
+        server_pb2.SERVER_STATE_UNAVAILABLE,
+        error_reason_pb2.ERROR_REASON_CONNECT_FAILED,
+    )
+    assert "cannot be reached" in absent.detail
+    assert (absent.HasField("last_ok_at"), absent.HasField("last_error_at")) == (False, True)
 
 
 async def test_a_stored_address_that_cannot_be_read_hides_no_other_server(

@@ -155,7 +155,8 @@ def probe(server: str) -> None:
 def tools(server: str, as_json: bool) -> None:
     """List the tools of SERVER."""
     api = _api()
-    items = list(_items(api, f"{SERVERS}/{_found(api, server)['id']}/tools"))
+    pages = list(_pages(api, f"{SERVERS}/{_found(api, server)['id']}/tools"))
+    items = [item for page in pages for item in page["items"]]
     if as_json:
         click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
         return
@@ -169,6 +170,9 @@ def tools(server: str, as_json: bool) -> None:
         for item in items
     ]
     click.echo(text_table(TOOL_COLUMNS, rows), nl=False)
+    if dropped := pages[-1].get("dropped_tool_count"):
+        reason = "the definitions are invalid, too large or nested too deep"
+        click.echo(f"{dropped} more cannot be used: {reason}.", err=True)
 
 
 @mcp.command()
@@ -384,13 +388,18 @@ def _key() -> dict[str, str]:
 
 
 def _items(api: Api, path: str, query: Mapping[str, str] | None = None) -> Iterator[Any]:
+    for page in _pages(api, path, query):
+        yield from page["items"]
+
+
+def _pages(api: Api, path: str, query: Mapping[str, str] | None = None) -> Iterator[Any]:
     cursor = None
     while True:
         parameters = {**(query or {}), **({} if cursor is None else {"cursor": cursor})}
         page = api.call(
             "GET", f"{path}?{urlencode(parameters)}", needs="items", within_s=PROBE_S_MAX
         )
-        yield from page["items"]
+        yield page
         cursor = page.get("next_cursor")
         if cursor is None:
             return

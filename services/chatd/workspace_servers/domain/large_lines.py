@@ -115,14 +115,16 @@ def _part(block: Any) -> Any:
 
 
 def _tools(entries: list[Any]) -> list[Any]:
-    """Return the tools whose schemas together are not too large."""
+    """Return the tools whose schemas together are not too large, and None for each other one."""
     left_bytes = SCHEMAS_BYTES_MAX
-    kept = []
+    kept: list[Any] = []
     for entry in entries[:TOOLS_MAX]:
         if not isinstance(entry, dict) or not isinstance(schema := entry.get("inputSchema"), dict):
+            kept.append(None)
             continue
         size = len(msgspec.json.encode(schema))
         if size > left_bytes:
+            kept.append(None)
             continue
         left_bytes -= size
         texts = _texts(entry, ("name", "description"))

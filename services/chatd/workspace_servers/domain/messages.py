@@ -18,6 +18,8 @@ LISTING_LINE_BYTES_MAX: Final = 1024 * 1024
 EXITED: Final = "parley-server-exit:"
 METHOD_NOT_FOUND: Final = -32601
 MESSAGE_CHARACTERS_MAX: Final = 1000
+#: Values inside values that a decoder follows however it is called.
+DEPTH_ALWAYS_READ: Final = 256
 REQUEST_ID_CHARACTERS_MAX: Final = 128
 
 INITIALIZE: Final = "initialize"
@@ -113,6 +115,19 @@ def received(line: bytes) -> Received | None:
             return Request(request_id, method[:MESSAGE_CHARACTERS_MAX])
         return _notification(method, document.get("params"))
     return _answer(request_id, document)
+
+
+def is_too_deep(line: bytes) -> bool:
+    """Return whether a line cannot be decoded because of values inside values."""
+    if line.count(b"[") + line.count(b"{") < DEPTH_ALWAYS_READ:
+        return False
+    try:
+        msgspec.json.decode(line)
+    except RecursionError:
+        return True
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return False
 
 
 def _is_answerable(request_id: str | int) -> bool:

@@ -22,6 +22,7 @@ SUFFIX_MAX: Final = 8
 ORIGINAL_NAME_MAX: Final = 128
 DESCRIPTION_CHARACTERS_MAX: Final = 2048
 SCHEMA_BYTES_MAX: Final = 64 * 1024
+SCHEMA_DEPTH_MAX: Final = 32
 #: The schemas of one server together.
 SCHEMAS_BYTES_MAX: Final = 256 * 1024
 INSTRUCTIONS_CHARACTERS_MAX: Final = 2048
@@ -117,6 +118,8 @@ def _tool(entry: Any, schema_bytes_max: int) -> ServerTool | None:
         return None
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         return None
+    if _is_deeper(schema, SCHEMA_DEPTH_MAX):
+        return None
     try:
         text = json.dumps({"type": "object", **schema}, ensure_ascii=False)
     except (RecursionError, ValueError):
@@ -126,6 +129,14 @@ def _tool(entry: Any, schema_bytes_max: int) -> ServerTool | None:
         return None
     said = description[:DESCRIPTION_CHARACTERS_MAX] if isinstance(description, str) else ""
     return ServerTool(name, visible(said), visible(text))
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Return whether values are inside each other at more levels than these."""
+    inside = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
+        return False
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inside)
 
 
 def _names(slug: str, tools: Sequence[str]) -> Mapping[str, str]:

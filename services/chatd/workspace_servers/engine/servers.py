@@ -57,6 +57,7 @@ class _Listed:
 
     tools: tuple[ServerTool, ...]
     instructions: str
+    dropped_count: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -119,7 +120,14 @@ class WorkspaceServers:
             server_id, slug = _server_id(place, definition.name), PREFIX + definition.name
             specs += specs_of(slug, server_id, listed.tools, definition.digest, journal_generation)
             reports.append(
-                ServerReport(server_id, slug, definition.name, listed.instructions, problem)
+                ServerReport(
+                    server_id,
+                    slug,
+                    definition.name,
+                    listed.instructions,
+                    problem,
+                    dropped_count=listed.dropped_count,
+                )
             )
         self._reports.put(place.chat_id, tuple(reports))
         return tuple(specs)
@@ -245,7 +253,7 @@ class WorkspaceServers:
             session = running or await self._sessions.session(place, definition)
         except ServerFailed as failed:
             return _Listed((), ""), f"{failed}."
-        listed = _Listed(session.tools, session.instructions)
+        listed = _Listed(session.tools, session.instructions, session.dropped_count)
         self._listed.put(key, listed)
         return listed, ""
 

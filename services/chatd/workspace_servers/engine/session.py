@@ -30,6 +30,7 @@ from chatd.workspace_servers.domain.tools import (
     visible,
 )
 from parley.clock import Clock
+from parley.foreign_json import without_halves
 from parley.tasks import first_of, is_set_within
 
 OPENING_S: Final = 30.0
@@ -80,6 +81,7 @@ class ServerSession:
 
     Attributes:
         tools: The tools that it listed.
+        dropped_count: How many others it listed, which cannot be offered.
         instructions: What it says about using it.
         capabilities: Those of `CAPABILITIES` that it says that it has.
         ready: Set when its tools are known, or when it has failed.
@@ -98,6 +100,7 @@ class ServerSession:
         self.place = place
         self.definition = definition
         self.tools: tuple[ServerTool, ...] = ()
+        self.dropped_count = 0
         self.instructions = ""
         self.capabilities: frozenset[str] = frozenset()
         self.ready = asyncio.Event()
@@ -201,14 +204,15 @@ class ServerSession:
         self._write(messages.notification_line(messages.INITIALIZED))
         while True:
             self._is_listing_old.clear()
-            self.tools = await self._listed()
+            self.tools, self.dropped_count = await self._listed()
             self.ready.set()
             await self._clock.sleep(LISTING_PAUSE_S)
             await self._is_listing_old.wait()
 
-    async def _listed(self) -> tuple[ServerTool, ...]:
+    async def _listed(self) -> tuple[tuple[ServerTool, ...], int]:
+        """Return the tools that can be offered, and how many others were listed."""
         tools: tuple[ServerTool, ...] = ()
-        left = ENTRIES_MAX
+        left, count = ENTRIES_MAX, 0
         params: dict[str, Any] = {}
         for _ in range(PAGES_MAX):
             page = await self._required(messages.LIST_TOOLS, params, LISTING_S)
@@ -217,11 +221,12 @@ class ServerSession:
             # Page by page: what is not offered is not kept.
             tools = listed_tools(entries, tools)
             left -= len(entries)
+            count += len(listed) if isinstance(listed, list) else 0
             is_full = left <= 0 or len(tools) >= TOOLS_MAX
             if is_full or not isinstance(cursor, str) or not cursor:
                 break
             params = {"cursor": cursor}
-        return tools
+        return tools, count - len(tools)
 
     async def _required(
         self, method: str, params: dict[str, Any], limit_s: float
@@ -309,14 +314,19 @@ class ServerSession:
             raise ServerFailed(f"it sent a line of over {limit} bytes")
 
     async def _receive(self, line: bytes) -> None:
-        is_large = len(line) > LARGE_LINE_BYTES
-        self._received(await self._reducer.reduced(line) if is_large else line, len(line))
+        line = without_halves(line)
+        if len(line) <= LARGE_LINE_BYTES and not messages.is_too_deep(line):
+            self._received(line, len(line))
+            return
+        # A small one that is deep takes a program too, and counts as much as a large one.
+        size_bytes = max(len(line), LARGE_LINE_BYTES)
+        self._received(await self._reducer.reduced(line), size_bytes)
 
     def _received(self, line: bytes, size_bytes: int) -> None:
         """Act on a message.
 
         Args:
-            line: Its line, reduced if that is large.
+            line: Its line, reduced if that is large or deep.
             size_bytes: The size of what was sent.
         """
         message = messages.received(line)

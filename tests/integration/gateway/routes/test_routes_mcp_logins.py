@@ -185,10 +185,14 @@ async def test_a_user_who_left_the_group_of_a_server_can_give_up_a_login(whole: 
     whole.stack.clock.advance(TTL_S + 1)
     whole.issuer.answers["/revoke"] = Response("a secret text", status_code=500)
     seen = await ada.call("GET", server)
+    logins = (await ada.call("GET", "/api/v1/mcp/logins")).json()["items"]
     gone = await ada.call("DELETE", whole.path)
     again = await ada.call("DELETE", whole.path)
+    no_logins = (await ada.call("GET", "/api/v1/mcp/logins")).json()["items"]
 
     assert seen.status == 404
+    assert [(each["server_id"], each["is_usable"]) for each in logins] == [(whole.server_id, False)]
+    assert no_logins == []
     assert (gone.status, gone.json()) == (200, {"was_connected": True, "revocation": "failed"})
     assert (again.status, again.json()) == (
         200,

@@ -17,6 +17,7 @@ from support.host.ports import free_port
 from support.mcpgateway.answers import nobody, nothing
 from support.mcpgateway.servers import raw_server
 from support.mcpgateway.session_calls import Seen, failure_of, sessions_to
+from support.mcpgateway.stream_server import DEEP
 from support.mcpgateway.values import a_server, a_target
 
 OUTPUT = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
@@ -36,6 +37,7 @@ class Server:
     result: dict[str, Any]
     tools: Sequence[dict[str, Any]] = (TOOL,)
     asked: list[str] = field(default_factory=list)
+    kind: str = "application/json"
 
     def answer(self, request: bytes) -> bytes:
         """Answer one HTTP request."""
@@ -47,19 +49,24 @@ class Server:
             "tools/call": {**self.result, **COMPLETE},
         }
         result = results[message["method"]]
-        return response(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return response(body.replace('"DEEP"', DEEP), self.kind)
 
 
-def response(body: str) -> bytes:
-    head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+def response(body: str, kind: str = "application/json") -> bytes:
+    if kind == "text/event-stream":
+        body = f"event: message\r\ndata: {body}\r\n\r\n"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: "
     return f"{head}{len(body.encode())}\r\n\r\n{body}".encode()
 
 
 @asynccontextmanager
 async def answering(
-    result: dict[str, Any], tools: Sequence[dict[str, Any]] = (TOOL,)
+    result: dict[str, Any],
+    tools: Sequence[dict[str, Any]] = (TOOL,),
+    kind: str = "application/json",
 ) -> AsyncIterator[tuple[Sessions, Target, Server]]:
-    port, server = free_port(), Server(result, tools)
+    port, server = free_port(), Server(result, tools, kind=kind)
     url = f"http://127.0.0.1:{port}/mcp"
     target = a_target(a_server(url=url, limits=Limits(result_bytes_max=RESULT_BYTES_MAX)))
     async with raw_server(port, server.answer), sessions_to(url) as sessions:
@@ -97,7 +104,7 @@ async def test_a_tool_that_was_not_listed_is_called_without_a_listing() -> None:
 async def test_a_definition_that_is_too_large_is_left_out_alone() -> None:
     itself = {"type": "object", "properties": {"next": {"$ref": "#"}}}
     deep: dict[str, Any] = {"type": "object"}
-    # Deeper than a definition may be; from 200 on the whole answer cannot be read.
+    # Deeper than a definition may be, and not too deep to be read.
     for _ in range(40):
         deep = {"type": "object", "properties": {"in": deep}}
     large = {"type": "object", "description": "x" * 5_000_000}
@@ -108,6 +115,54 @@ async def test_a_definition_that_is_too_large_is_left_out_alone() -> None:
 
     assert (sorted(catalogue.tools), catalogue.dropped) == (["itself", "plain"], 2)
     assert json.loads(catalogue.tools["itself"].input_schema_json) == itself
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_a_definition_that_is_too_deep_to_be_read_is_left_out_alone(kind: str) -> None:
+    schemas = {"first": {"type": "object"}, "abyss": "DEEP", "last": {"type": "object"}}
+    tools = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
+    # What is too deep beside a definition does not concern it.
+    tools[2]["_meta"] = {"vendor/extra": "DEEP"}
+    async with answering({}, tools, kind) as (sessions, target, server):
+        catalogue = await sessions.list_tools(target)
+        asked_for = server.asked.count("tools/list")
+
+    assert (sorted(catalogue.tools), catalogue.dropped) == (["first", "last"], 1)
+    assert asked_for == 2
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_definitions_against_the_protocol_are_left_out_alone(kind: str) -> None:
+    plain = {"type": "object"}
+    tools: list[Any] = [
+        {"name": "plain", "inputSchema": plain},
+        # What it means is clear.
+        {"name": "without_type", "inputSchema": {"properties": {"a": {"type": "string"}}}},
+        {"name": "without_schema"},
+        {"name": 5, "inputSchema": plain},
+        {"name": "text", "inputSchema": {"type": "string"}},
+        {"name": "described", "inputSchema": plain, "description": ["a", "b"]},
+        "no tool",
+        None,
+    ]
+    async with answering({}, tools, kind) as (sessions, target, _):
+        catalogue = await sessions.list_tools(target)
+
+    assert (sorted(catalogue.tools), catalogue.dropped) == (["plain", "without_type"], 6)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_a_text_that_ends_in_half_a_character_is_kept(kind: str) -> None:
+    cut = "an emoji \ud83d"
+    tool = {"name": "add", "inputSchema": {"type": "object"}, "description": cut}
+    result = {"content": [{"type": "text", "text": cut}]}
+    async with answering(result, [tool], kind) as (sessions, target, server):
+        catalogue = await sessions.list_tools(target)
+        answer = await called(sessions, target)
+
+    assert catalogue.tools["add"].description == "an emoji \ufffd"
+    assert answer == ToolAnswer(False, (TextPart("an emoji \ufffd"),))
+    assert server.asked.count("tools/list") == 1
 
 
 async def test_what_is_not_base64_is_a_note_and_links_and_html_stay_text() -> None:

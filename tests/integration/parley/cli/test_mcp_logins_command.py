@@ -7,6 +7,13 @@ from parley.cli.main import run
 from support.cli.fake_api import API_KEY, Answer, FakeApi, fake_api
 
 SERVERS = Answer(200, {"items": [{"id": "id-1", "slug": "linear"}], "next_cursor": None})
+LOGIN = {
+    "server_id": "id-1",
+    "slug": "linear",
+    "display_name": "Linear",
+    "status": "connected",
+    "is_usable": True,
+}
 PATH = "/api/v1/mcp/servers/id-1/login"
 
 
@@ -19,7 +26,10 @@ def test_a_login_is_waited_for_and_given_up(capsys: pytest.CaptureFixture[str]) 
     states = [Answer(200, {"status": each}) for each in ("not_connected", "connected")]
     given_up = Answer(200, {"was_connected": True, "revocation": "not_supported"})
     nothing = Answer(200, {"was_connected": False, "revocation": "not_needed"})
-    with fake_api(SERVERS, *states, SERVERS, given_up, SERVERS, nothing) as api:
+    logins = Answer(200, {"items": [LOGIN]})
+    no_logins = Answer(200, {"items": []})
+    answers = (SERVERS, *states, logins, given_up, no_logins, SERVERS, nothing)
+    with fake_api(*answers) as api:
         assert parley(api, "login", "linear", "--no-browser", "--wait", "0.2") == 0
         assert parley(api, "logout", "linear") == 0
         assert parley(api, "logout", "linear") == 0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from chatd.workspace_servers.domain.large_lines import reduced
+from chatd.workspace_servers.clients.reduce_line import readable
 
 
 @dataclass(slots=True)
@@ -14,4 +14,4 @@ class CountingReducer:
     async def reduced(self, line: bytes) -> bytes:
         """Return a line with few values; empty if it is not understood."""
         self.sizes_bytes.append(len(line))
-        return reduced(line)
+        return readable(line)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chatd.workspace_servers.clients.reduce_line import readable
 from chatd.workspace_servers.clients.server_results import PARTS_MAX, call_result
 from chatd.workspace_servers.domain import large_lines, messages, tools
 from chatd.workspace_servers.domain.large_lines import reduced
@@ -101,6 +102,21 @@ def test_large_structured_content_becomes_text() -> None:
     assert isinstance(answer, Answer)
     (part,) = call_result(answer.result).parts
     assert json.loads(part.text.text) == {"a": "x" * 100_000}
+
+
+def test_a_line_that_is_too_deep_is_read_without_the_deep_value() -> None:
+    deep = b'{"x":' * 5000 + b"1" + b"}" * 5000
+    line = b'{"id":1,"result":{"tools":[{"name":"a","inputSchema":{}},{"name":"b","inputSchema":%s}'
+    line = line % deep + b"]}}"
+    answer = messages.received(readable(line))
+    assert isinstance(answer, Answer)
+    assert (messages.received(line), messages.is_too_deep(line)) == (None, True)
+    assert [tool.name for tool in tools.listed_tools(answer.result["tools"])] == ["a"]
+
+
+@pytest.mark.parametrize("line", [b"noise", b"[" * 300, b'{"a":' + b"{}" * 300, b"{}"])
+def test_a_line_that_is_only_no_message_is_not_too_deep(line: bytes) -> None:
+    assert not messages.is_too_deep(line)
 
 
 @pytest.mark.parametrize("line", [b"noise", b"[1, 2]", b"[" * 1_000_000, b'"\xff"'])

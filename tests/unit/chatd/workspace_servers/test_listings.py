@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from chatd.content.domain.tool_servers import server_notices
 from chatd.workspace_servers.domain.definition import Definitions, ServerDefinition
 from chatd.workspace_servers.domain.ports import ServerPlace
 from chatd.workspace_servers.engine.servers import LISTED_BYTES_MAX, TTL_S, WorkspaceServers
@@ -84,6 +85,32 @@ async def test_listings_are_kept_up_to_their_bytes() -> None:
         first = replace(PLACE, location=replace(PLACE.location, workspace_id="workspace0"))
         await one.servers.offered(first, "generation")
         assert len(processes.started) == count + 1
+
+
+def lists_tools_that_cannot_be_offered(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Answer with one tool, and three entries that are none."""
+    match message.get("method"):
+        case "initialize":
+            return {}
+        case "tools/list":
+            large = {"name": "large", "inputSchema": {"title": "x" * 100_000}}
+            return {"tools": [{"name": "plain", "inputSchema": {}}, large, "none", {"name": "a"}]}
+        case _:
+            return None
+
+
+@in_virtual_time
+async def test_tools_that_cannot_be_offered_are_counted_in_a_notice() -> None:
+    trusted = InMemoryTrustedServers()
+    await trusted.trust("workspace", "plain", "digest", ANN.id)
+    processes = EachScripted(lists_tools_that_cannot_be_offered)
+    async with served(trusted, OneDefinition(), processes) as one:
+        specs = await one.servers.offered(PLACE, "generation")
+        notices = server_notices(one.servers.reports(CHAT))
+    assert [spec.original_name for spec in specs] == ["plain"]
+    assert notices == (
+        "3 tools of the MCP server plain cannot be used: invalid or too large definitions.",
+    )
 
 
 @in_virtual_time

@@ -63,6 +63,14 @@ async def test_a_listing_ends_at_the_maximum_of_entries_over_its_pages() -> None
 
 
 @in_virtual_time
+async def test_a_text_that_ends_in_half_a_character_is_kept() -> None:
+    cut = {"name": "cut", "inputSchema": {}, "description": "an emoji \ud83d"}
+    server = ScriptedServer(pages([cut]))
+    async with running(server) as session:
+        assert [tool.description for tool in session.tools] == ["an emoji \ufffd"]
+
+
+@in_virtual_time
 async def test_of_what_a_server_says_that_it_has_only_what_it_is_asked_for_is_kept() -> None:
     others: dict[str, Any] = {f"other{number}": {} for number in range(100)}
     server = ScriptedServer(pages([], capabilities={"prompts": {}, "tools": {}, **others}))

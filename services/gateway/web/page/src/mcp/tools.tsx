@@ -58,6 +58,11 @@ export function ServerTools({ server }: { server: Server }) {
       {(data) => (
         <>
           {data.state !== "ready" && <Notice kind="warn" title="It does not answer">{data.message}</Notice>}
+          {data.dropped_tool_count > 0 && (
+            <Notice kind="warn" title={`${data.dropped_tool_count} more cannot be used`}>
+              Their definitions are invalid, too large or nested too deep.
+            </Notice>
+          )}
           <ul className="key-list" aria-label={`Tools of ${server.display_name}`}>
             {data.items.map((each) => (
               <li key={each.original_name}>

@@ -1,0 +1,123 @@
+"""The older transport against a server that breaks its rules, each time for one call only."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest
+
+from mcpgateway.client.content import StructuredPart, TextPart, ToolAnswer
+from mcpgateway.client.sessions import Sessions
+from mcpgateway.client.sse_transport import sse_transport
+from mcpgateway.servers.domain import Reason, Target, Transport
+from mcpgateway.servers.errors import UpstreamFailed
+from parley.egress import Policy
+from parley.egress.transport import IDENTITY, Identity, guarded_client
+from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.session_calls import sessions_to
+from support.mcpgateway.stream_server import StreamServer, stream_server
+from support.mcpgateway.values import a_server, a_target
+
+SAID = ToolAnswer(False, (TextPart("said"),))
+EVENT_BYTES_MAX = 1024 * 1024
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[StreamServer, Sessions, Target]]:
+    async with asyncio.timeout(30), stream_server() as server, sessions_to(server.url) as sessions:
+        yield server, sessions, a_target(a_server(url=server.url, transport=Transport.SSE))
+
+
+async def called(sessions: Sessions, target: Target, tool: str) -> ToolAnswer:
+    return await sessions.call_tool(target, tool, b"{}", nothing, nobody)
+
+
+async def test_a_post_that_is_left_open_holds_up_no_other_call() -> None:
+    async with serving() as (server, sessions, target), asyncio.TaskGroup() as tasks:
+        silent = tasks.create_task(called(sessions, target, "silent"))
+        await server.until_received("silent")
+        answer = await called(sessions, target, "echo")
+        silent.cancel()
+        await server.until_received("notifications/cancelled")
+        # Its connection is given back.
+        await server.given_up.wait()
+        after = await called(sessions, target, "echo")
+
+    assert (answer, after, silent.cancelled(), server.opened) == (SAID, SAID, True, 1)
+
+
+async def test_calls_are_answered_whose_posts_are_left_open() -> None:
+    async with serving() as (server, sessions, target):
+        answers = [await called(sessions, target, "open") for _ in range(3)]
+
+    assert (answers, server.opened) == ([SAID] * 3, 1)
+
+
+async def test_no_request_comes_before_the_session_is_initialized() -> None:
+    async with serving() as (server, sessions, target):
+        await called(sessions, target, "echo")
+
+    assert [each for each in server.received if each != "server/discover"] == [
+        "initialize",
+        "notifications/initialized",
+        "echo",
+    ]
+
+
+async def test_a_stream_that_ends_during_a_post_ends_the_call_at_once() -> None:
+    async with serving() as (server, sessions, target):
+        with pytest.raises(UpstreamFailed) as caught:
+            await called(sessions, target, "ending")
+        after = await called(sessions, target, "echo")
+
+    failure = caught.value
+    assert (failure.reason, failure.may_have_executed) == (Reason.SESSION_LOST, True)
+    assert (after, server.received.count("ending"), server.opened) == (SAID, 1, 2)
+
+
+async def test_a_post_that_is_refused_after_the_stream_ended_raises_nothing() -> None:
+    async with asyncio.timeout(30), stream_server() as server:
+        policy, limit = Policy().with_url(server.url), httpx2.Timeout(10)
+        http = guarded_client(policy, response_bytes_max=EVENT_BYTES_MAX, timeout=limit)
+        IDENTITY.set(Identity.at(server.url, {}))
+        call = JSONRPCRequest(
+            jsonrpc="2.0", id=1, method="tools/call", params={"name": "refused", "arguments": {}}
+        )
+        async with sse_transport(server.url, http, EVENT_BYTES_MAX) as (answered, requests):
+            await requests.send(SessionMessage(call))
+            received = [each async for each in answered]
+            posts = {task for task in asyncio.all_tasks() if is_post(task)}
+            server.refusing.set()
+            await asyncio.wait(posts)
+
+    assert (received, [post.exception() for post in posts]) == ([], [None])
+
+
+def is_post(task: "asyncio.Task[object]") -> bool:
+    return getattr(task.get_coro(), "__qualname__", "") == "_Poster.post"
+
+
+async def test_an_answer_that_cannot_be_read_fails_its_own_call_only() -> None:
+    async with serving() as (server, sessions, target), asyncio.TaskGroup() as tasks:
+        silent = tasks.create_task(called(sessions, target, "silent"))
+        await server.until_received("silent")
+        unreadable = await called(sessions, target, "unreadable")
+        answer = await called(sessions, target, "echo")
+        silent.cancel()
+
+    assert (unreadable.is_error, answer, server.opened) == (True, SAID, 1)
+
+
+async def test_what_cannot_be_read_is_left_out_of_listings_and_results() -> None:
+    async with serving() as (_, sessions, target):
+        catalogue = await sessions.list_tools(target)
+        answer = await called(sessions, target, "deep")
+
+    assert (list(catalogue.tools), catalogue.dropped) == (["echo"], 3)
+    text, structured = answer.parts
+    assert (text, answer.is_error) == (TextPart("said"), False)
+    assert isinstance(structured, StructuredPart)
+    assert b"null" in structured.json
