@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from bench.machine import print_figures
 from bench.streaming_model import streaming_model
 
-from support.net.browser import Browser, Page, browser
+from support.net.browser import Browser, Page, new_browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_session import call, sign_in
 
@@ -320,7 +320,7 @@ async def measured(messages: int, tokens: int, rate: int, turns: int) -> dict[st
         if started.returncode != 0:
             raise SystemExit(started.stdout + started.stderr)
         try:
-            async with browser(Path(directory) / "browser") as opened:
+            async with new_browser(Path(directory) / "browser") as opened:
                 page = await opened.page()
                 await page.resize(1280, 800)
                 await sign_in(page, stack)

@@ -8,11 +8,13 @@ import pytest
 
 from mcpgateway.runtime.catalogues import TTL_S
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2
+from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.clock import FakeClock
 from parley.postgres import Database
+from parley.rpc import acting_for
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import everything_server
-from support.mcpgateway.gateway import MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.server_calls import called
 from support.mcpgateway.servers import kind_process, raw_server, until_listening
 from support.mcpgateway.session_calls import KINDS, place_of
@@ -98,8 +100,8 @@ async def test_the_health_of_servers_is_stored_with_a_reason_that_administrators
     url = f"http://127.0.0.1:{port}/mcp"
     async with mcp_gateway(tmp_path, mcp_database, allowed="127.0.0.0/8") as gateway:
         async with everything_server(port):
-            await created(gateway, "every", url)
-            await created(gateway, "absent", f"http://127.0.0.1:{free_port()}/mcp")
+            await add_server(gateway, "every", url)
+            await add_server(gateway, "absent", f"http://127.0.0.1:{free_port()}/mcp")
             await tools_at(gateway).list_tools(CONTEXT)
         with acting_for(ADMIN):
             read = await gateway.servers.ListServers(servers_api.ListServersRequest())

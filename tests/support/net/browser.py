@@ -336,6 +336,7 @@ class BrowserProcess:
             self._process.wait()
 
     def _start(self) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
         log = self._directory / "said"
         with log.open("wb") as said:
             self._process = started = subprocess.Popen(
@@ -374,11 +375,18 @@ async def browser(url: str) -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def browser_page(directory: Path) -> AsyncIterator[Page]:
-    """Give the only tab of a new browser."""
+async def new_browser(directory: Path) -> AsyncIterator[Browser]:
+    """Give a browser with a process of its own."""
     process = BrowserProcess(directory)
     try:
         async with browser(await asyncio.to_thread(process.url)) as opened:
-            yield await opened.page()
+            yield opened
     finally:
         process.stop()
+
+
+@asynccontextmanager
+async def browser_page(directory: Path) -> AsyncIterator[Page]:
+    """Give the only tab of a new browser."""
+    async with new_browser(directory) as opened:
+        yield await opened.page()
