@@ -38,8 +38,8 @@ from chatd.turns.domain.ports import Approvals, FileRestores, Hooks, Partials, S
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
-from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.metering import CallObserver
 from parley.clock import FakeClock
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.turns.absent_ports import Unlimited, turn_ports
