@@ -85,7 +85,7 @@ test("a stream folds to the same state wherever it is cut", () => {
 /** Return all text that a reader sees. */
 function shown(state: ChatState): string[] {
   return itemsOf(state.messages, state.tail).flatMap((item) =>
-    item.kind === "user"
+    item.kind !== "assistant"
       ? []
       : item.pieces.map((piece) => {
           if (piece.kind === "call") return `${piece.call.call.tool_name}: ${piece.call.result?.result_delta ?? ""}`;
