@@ -25,6 +25,18 @@ STATE_COLUMNS = """
     e.retry::text AS retry, e.revert::text AS revert, e.changed_at
 """
 
+# The order in which a statement locks several executions `e`, against deadlocks: a chat before the
+# agents below it, as a tool locks the execution of its chat and then that of an agent; chats of the
+# same depth by id.
+LOCK_ORDER = """
+    ORDER BY (
+        WITH RECURSIVE above AS (
+            SELECT c.parent_chat_id FROM chat.chats c WHERE c.id = e.chat_id
+            UNION ALL
+            SELECT c.parent_chat_id FROM above JOIN chat.chats c ON c.id = above.parent_chat_id)
+        SELECT count(*) FROM above), e.chat_id
+"""
+
 # May run: checked by Ownership, process.
 SELECT_STATE = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e WHERE e.chat_id = $1"
 

@@ -8,11 +8,10 @@ from chatd.chats.domain.commands import SetArchived
 from chatd.chats.domain.state_changes import calls_at_executors
 from chatd.chats.domain.transitions import decide
 from chatd.chats.store.cleanup.expiry import take_notice
-from chatd.chats.store.lock_order import LOCK_ORDER
 from chatd.chats.store.pins import leave_pins, lock_pins, move_pin, return_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.rows import state_of
-from chatd.chats.store.statements import STATE_COLUMNS, decision_statement
+from chatd.chats.store.statements import LOCK_ORDER, STATE_COLUMNS, decision_statement
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import ConflictRetries, Connection, Pool

@@ -3,7 +3,7 @@
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import AgentAtWork, TransitionNotAllowed
 from chatd.chats.domain.transitions import AT_REST
-from chatd.chats.store.lock_order import LOCK_ORDER
+from chatd.chats.store.statements import LOCK_ORDER
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Connection
 

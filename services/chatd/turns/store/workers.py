@@ -13,9 +13,8 @@ import asyncpg
 from chatd.chats.domain.action_answers import next_to_expire
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.chats.store.codec import error_to_json
-from chatd.chats.store.lock_order import LOCK_ORDER
 from chatd.chats.store.rows import state_of
-from chatd.chats.store.statements import STATE_COLUMNS
+from chatd.chats.store.statements import LOCK_ORDER, STATE_COLUMNS
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workers.domain import (
     CRASH_LOOP,
