@@ -7,11 +7,12 @@ down_revision = "0045"
 branch_labels = None
 depends_on = None
 
-NOTICES = """
-ALTER TABLE chat.hook_deliveries
-    ADD COLUMN notice text NOT NULL DEFAULT ''
-"""
+NOTICES = (
+    "ALTER TABLE chat.hook_deliveries ADD COLUMN notice text NOT NULL DEFAULT ''",
+    "ALTER TABLE chat.hook_deliveries ALTER COLUMN notice DROP DEFAULT",
+)
 
 
 def upgrade() -> None:
-    op.execute(NOTICES)
+    for statement in NOTICES:
+        op.execute(statement)

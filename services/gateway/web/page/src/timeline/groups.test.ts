@@ -70,7 +70,7 @@ test("a message has the row and the parts of its preview", () => {
   const live = applyAll(EMPTY, [event(question), part(1, 0, thought), part(2, 1, said)] as never);
   const stored = applyAll(live, [event(durable)] as never);
   const shown = ({ messages: of, tail, previewed }: typeof live) =>
-    itemsOf(of, tail, previewed).map((item) => [item.key, item.kind === "user" ? [] : item.pieces.map(({ key }) => key)]);
+    itemsOf(of, tail, previewed).map((item) => [item.key, item.kind !== "assistant" ? [] : item.pieces.map(({ key }) => key)]);
   expect(shown(stored)).toEqual(shown(live));
   expect(stored.tail).toBeNull();
   // A part that comes late has a row of its own.

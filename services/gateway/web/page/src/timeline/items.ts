@@ -14,7 +14,8 @@ export type Piece =
   | { kind: "calls"; key: string; calls: readonly Call[] };
 
 export type Item =
-  | { kind: "user" | "notice"; key: string; beginId: number; message: Message }
+  | { kind: "user"; key: string; beginId: number; message: Message }
+  | { kind: "notice"; key: string; beginId: number; message: Message }
   | AssistantItem;
 
 export interface AssistantItem {
