@@ -90,19 +90,16 @@ def programs_of(command: str, variables: Sequence[str] = ()) -> tuple[Program, .
         variables: Assignments that hold for all of it.
     """
     try:
-        return (
-            *_of_variables(variables, 0),
-            *_programs(command, tuple(variables), 0),
-        )
+        return (*_of_variables(variables, 0), *_programs(command, tuple(variables), 0))
     except Unreadable:
         return (Program((ANYTHING,), is_opaque=True),)
 
 
 @lru_cache(maxsize=16)
-def programs_in(words: tuple[Word, ...]) -> tuple[Program, ...]:
-    """Return the programs of the texts that are arguments, or the values of options in them."""
+def programs_in(program: Program) -> tuple[Program, ...]:
+    """Return the programs of the texts in arguments, values of options, and variables."""
     found: list[Program] = []
-    for text in _texts_in(words):
+    for text in _texts_in(program):
         try:
             found.extend(_programs(text, (), 1))
         except Unreadable:
@@ -110,8 +107,13 @@ def programs_in(words: tuple[Word, ...]) -> tuple[Program, ...]:
     return tuple(found)
 
 
-def _texts_in(words: Sequence[Word]) -> frozenset[str]:
-    return frozenset(text for word in words[1:] if word.is_literal for text in _texts_of(word.text))
+def _texts_in(program: Program) -> frozenset[str]:
+    arguments = (word.text for word in program.words[1:] if word.is_literal)
+    return frozenset(
+        found.lstrip("!|:+@")
+        for text in (*arguments, *program.assignments)
+        for found in _texts_of(text)
+    )
 
 
 def _texts_of(text: str) -> Iterator[str]:
@@ -164,7 +166,7 @@ def _of_variables(assignments: Sequence[str], depth: int) -> Iterator[Program]:
 
 def _of_text(text: str, depth: int) -> Iterator[Program]:
     """Yield what a text runs that a program gets as a command, with arguments of its own."""
-    for each in _programs(f'{text} "$@"', (), depth + 1):
+    for each in _programs(f'{text} "$@"' if text.strip() else "", (), depth + 1):
         yield replace(each, is_carrier=True)
 
 
@@ -202,6 +204,8 @@ def _of_words(program: Program, depth: int) -> Iterator[Program]:
         yield from _of_variables(tuple(shell_builtins.assignments_in(program.words)), depth)
         if shell_builtins.may_run_anything(program.words):
             yield _opaque_beside(program)
+        if name in shell_builtins.KEEPING:
+            yield from _indirect(program)
     else:
         yield program
         yield from _indirect(program)
@@ -214,9 +218,9 @@ def _opaque_beside(program: Program) -> Program:
 
 def _indirect(program: Program) -> Iterator[Program]:
     """Yield what stands for the programs that an unknown program may run from its arguments."""
-    if len(_texts_in(program.words)) > TEXTS_MAX:
+    if len(_texts_in(program)) > TEXTS_MAX:
         yield _opaque_beside(program)
-    elif any(word.is_literal for word in program.words[1:]):
+    elif program.assignments or any(word.is_literal for word in program.words[1:]):
         yield replace(program, is_carrier=True, is_indirect=True)
 
 
@@ -264,6 +268,7 @@ def _of_shell(program: Program, depth: int) -> Iterator[Program]:
     elif reads_text:
         yield replace(program, is_carrier=_is_standard(program))
         yield from _programs(words[at].text, program.assignments, depth + 1)
+        yield from _indirect(replace(program, words=(words[0], *words[at + 1 :])))
     else:
         yield replace(program, is_opaque=_INPUT.fullmatch(words[at].text) is not None)
         yield from _indirect(program)
@@ -321,7 +326,7 @@ def _of_trap(program: Program, depth: int) -> Iterator[Program]:
 def _of_find(program: Program, depth: int) -> Iterator[Program]:
     """Yield `find` and what its actions run; a word that is not known may be such an action."""
     words = program.words
-    is_known = all(word.kind is not WordKind.DYNAMIC for word in words)
+    is_known = all(word.is_literal or word.text[:1] not in ("", "-") for word in words)
     yield replace(program, is_opaque=not is_known)
     at = 1
     while at < len(words):

@@ -146,23 +146,23 @@ def match_program(rule: Rule, program: Program | None) -> Match:
     if not program.words:
         return Match.NO
     if program.is_indirect:
-        return Match.MAYBE if _is_in_arguments(pattern.words, program.words) else Match.NO
+        return Match.MAYBE if _is_in_arguments(pattern.words, program) else Match.NO
     if rule.effect is not Effect.ALLOW:
         return _match_words(pattern.words, program.words, _is_named_loosely)
     is_plain = not program.writes_file and set(program.assignments) <= set(pattern.assignments)
     return _match_words(pattern.words, program.words, _is_named_strictly) if is_plain else Match.NO
 
 
-def _is_in_arguments(pattern: tuple[Word, ...], words: tuple[Word, ...]) -> bool:
-    """Return whether a program that is not known may run a pattern: its arguments name it."""
+def _is_in_arguments(pattern: tuple[Word, ...], program: Program) -> bool:
+    """Return whether an unknown program may run a pattern: arguments or variables name it."""
     if not pattern[0].text.strip("*"):
         return False
-    if _is_in_words(pattern, words):
+    if _is_in_words(pattern, program.words):
         return True
     return any(
         _match_words(pattern, each.words, _is_named_loosely) is not Match.NO
         or (each.is_opaque and _is_in_words(pattern, each.words))
-        for each in programs_in(words)
+        for each in programs_in(program)
         if each.words
     )
 

@@ -296,10 +296,17 @@ class _Parser:
             else:
                 if not words and start != self._cursor.at and self._reserved_ahead():
                     raise Unreadable("a reserved word follows an assignment or a redirection")
-                words.append(self._words.read_word())
+                words.append(self._read_argument())
         if not (words or assignments or self._cursor.at > start):
             raise Unreadable("a command is missing")
         self._add(SimpleCommand(tuple(words), tuple(assignments), writes_file))
+
+    def _read_argument(self) -> Word:
+        is_braced = self._peek() == "{"
+        word = self._words.read_word()
+        if is_braced and self._peek() in ("<", ">"):
+            raise Unreadable("a name of a file descriptor is read differently by shells")
+        return word
 
     def _parse_function(self, words: list[Word], *, is_alone: bool) -> None:
         name = words[0] if len(words) == 1 and is_alone else ANYTHING

@@ -10,7 +10,7 @@ from chatd.approvals.domain.shell_words import NAME, Word
 
 #: Without integers, arrays and references, whose values bash evaluates.
 _DECLARE_OPTION: Final = re.compile(r"[-+][fFglprtux]+")
-_READ_FLAGS: Final = re.compile(r"-[rs]+")
+_READ_FLAGS: Final = re.compile(r"-[rs]+|-[rs]*[nNtu][0-9.]+")
 _READ_VALUED: Final = re.compile(r"-[rs]*[dinNptu]")
 _KEYWORD: Final = re.compile(r"-[A-Za-z]*[kH][A-Za-z]*|keyword|hist\w*")
 _HASH_OPTION: Final = re.compile(r"-[dlrt]+")
@@ -119,6 +119,8 @@ def _in_set(words: Sequence[Word]) -> bool:
 
 
 _DECLARING: Final = frozenset(("declare", "export", "local", "readonly", "typeset"))
+#: They keep their arguments for programs that run later.
+KEEPING: Final = frozenset((*_DECLARING, "set"))
 _PRINTING: Final = frozenset(("hash", "printf", "set"))
 _SETTING: Final = frozenset(("getopts", "read"))
 _READERS: Final[Mapping[str, Callable[[Sequence[Word]], bool]]] = {

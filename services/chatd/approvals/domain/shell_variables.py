@@ -12,7 +12,7 @@ _OPAQUE: Final = re.compile(
 )
 #: Their values are commands.
 _COMMAND: Final = re.compile(
-    r"(?:.*_)?(?:ASKPASS|BROWSER|COMMAND|RSH|SSH|VISUAL)|.*(?:EDITOR|PAGER)|FCEDIT"
+    r"(?:.*_)?(?:ASKPASS|BROWSER|COMMAND|CONNECT_PROG|RSH|SSH|VISUAL)|.*(?:EDITOR|PAGER)|FCEDIT"
     r"|GIT_EXTERNAL_DIFF"
 )
 #: A substitution in an index, which bash runs where it evaluates a value.
