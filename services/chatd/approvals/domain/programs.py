@@ -47,6 +47,7 @@ _GIT_COMMAND: Final = re.compile(
 _SHELL_OPTIONS: Final = ("--login", "--norc", "--noprofile", "--posix")
 #: Letters of options that shells have in common; `o` and, in bash, `O` take the next word.
 _SHELL_LETTERS: Final = re.compile(r"-[abefhmnpuvxlBCEPTcs]*[oO]?|\+[abefhmnpuvxBCEPT]*[oO]?")
+_WORD: Final = re.compile(r"[\w./+-]+")
 _OPTION_NAME: Final = re.compile(r"(?!keyword|hist)[a-z_0-9]+")
 #: A script there is the input of the shell.
 _INPUT: Final = re.compile(
@@ -97,13 +98,17 @@ def programs_of(command: str, variables: Sequence[str] = ()) -> tuple[Program, .
 
 @lru_cache(maxsize=16)
 def programs_in(program: Program) -> tuple[Program, ...]:
-    """Return the programs of the texts in arguments, values of options, and variables."""
+    """Return the programs of the texts in arguments, values of options, and variables.
+
+    Any word of a text that cannot be read may be the name of one.
+    """
     found: list[Program] = []
     for text in _texts_in(program):
         try:
             found.extend(_programs(text, (), 1))
         except Unreadable:
-            continue
+            words = tuple(Word(each) for each in _WORD.findall(text))
+            found.append(Program((ANYTHING, *words), is_opaque=True))
     return tuple(found)
 
 
