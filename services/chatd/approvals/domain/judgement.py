@@ -256,6 +256,8 @@ def _reason(answer: _Answer, call: ToolCall, verb: str) -> str:
     if answer.program is not None and answer.program.is_opaque:
         is_unknown = not answer.program.text.strip("… ")
         shown = "text that may run anything" if is_unknown else f"{shown}, which may run anything"
+    elif answer.program is not None and answer.program.is_indirect:
+        shown = f"{shown}, which may run {rule.command}"
     told = f"a rule of {_SCOPES[rule.scope.kind]} {verb} {shown}"
     return f"{told}: {rule.reason}" if rule.reason else told
 

@@ -8,7 +8,12 @@ from enum import Enum, StrEnum, auto
 from functools import lru_cache
 from typing import Final
 
-from chatd.approvals.domain.programs import STANDARD_DIRECTORIES, Program, base_name
+from chatd.approvals.domain.programs import (
+    STANDARD_DIRECTORIES,
+    Program,
+    base_name,
+    programs_in,
+)
 from chatd.approvals.domain.shell import SimpleCommand, simple_commands
 from chatd.approvals.domain.shell_words import Unreadable, Word, WordKind
 from chatd.content.domain.messages import ChatMode
@@ -140,10 +145,34 @@ def match_program(rule: Rule, program: Program | None) -> Match:
         return Match.MAYBE
     if not program.words:
         return Match.NO
+    if program.is_indirect:
+        return Match.MAYBE if _is_in_arguments(pattern.words, program) else Match.NO
     if rule.effect is not Effect.ALLOW:
         return _match_words(pattern.words, program.words, _is_named_loosely)
     is_plain = not program.writes_file and set(program.assignments) <= set(pattern.assignments)
     return _match_words(pattern.words, program.words, _is_named_strictly) if is_plain else Match.NO
+
+
+def _is_in_arguments(pattern: tuple[Word, ...], program: Program) -> bool:
+    """Return whether an unknown program may run a pattern: arguments or variables name it."""
+    if not pattern[0].text.strip("*"):
+        return False
+    if _is_in_words(pattern, program.words):
+        return True
+    return any(
+        _match_words(pattern, each.words, _is_named_loosely) is not Match.NO
+        or (each.is_opaque and _is_in_words(pattern, each.words))
+        for each in programs_in(program)
+        if each.words
+    )
+
+
+def _is_in_words(pattern: tuple[Word, ...], words: tuple[Word, ...]) -> bool:
+    return any(
+        _match_words(pattern, words[place:], _is_named_loosely) is not Match.NO
+        for place in range(1, len(words))
+        if _is_named_loosely(pattern[0].text, words[place])
+    )
 
 
 def is_like(pattern: str, text: str) -> bool:

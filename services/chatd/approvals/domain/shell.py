@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from chatd.approvals.domain.evaluations import Evaluations
 from chatd.approvals.domain.shell_words import (
     ANYTHING,
     NAME,
@@ -24,6 +25,8 @@ NESTING_MAX: Final = 40
 COMMANDS_MAX: Final = 1000
 
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_NUMBER: Final = re.compile(r"(\"?)(?:[0-9]*|\$\(\([^()]*\)\))\1")
+_NUMBERS: Final = re.compile(r"\s+in[0-9 \t]*")
 _LIST_OPERATORS: Final = ("&&", "||", "|&", "&", ";", "|")
 _CASE_OPERATORS: Final = (";;&", ";;", ";&")
 _REDIRECTIONS: Final = ("<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">")
@@ -52,8 +55,12 @@ class SimpleCommand:
     writes_file: bool = False
 
 
-def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
+def simple_commands(text: str, *, is_nested: bool = False) -> tuple[SimpleCommand, ...]:
     """Return all simple commands of a text, those of substitutions included.
+
+    Args:
+        text: The shell text.
+        is_nested: Whether variables have values that another text gave them.
 
     Raises:
         Unreadable: what it would run cannot be determined.
@@ -61,10 +68,14 @@ def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
     if len(text) > TEXT_CHARACTERS_MAX or "\0" in text:
         raise Unreadable("it is too long or holds a NUL character")
     found: list[SimpleCommand] = []
+    evaluations = Evaluations()
     try:
-        _Parser(text, found, 0).parse_all()
+        _Parser(text, found, evaluations, 0).parse_all()
     except RecursionError:
         raise Unreadable("it is nested too deeply") from None
+    is_run = evaluations.may_run(command.words for command in found)
+    if is_run or (is_nested and evaluations.evaluated):
+        raise Unreadable("an arithmetic expression may evaluate a text")
     return tuple(found)
 
 
@@ -78,15 +89,19 @@ class _HereDocument:
 class _Parser:
     """Reads one text; nested texts get parsers of their own that add to the same list."""
 
-    def __init__(self, text: str, found: list[SimpleCommand], depth: int) -> None:
+    def __init__(
+        self, text: str, found: list[SimpleCommand], evaluations: Evaluations, depth: int
+    ) -> None:
         self._cursor = Cursor(text)
         self._words = WordReader(
             self._cursor,
             on_substitution=self._read_substitution,
             on_text=lambda inner: self._nested(inner).parse_all(),
-            on_assignment=lambda name: self._add(SimpleCommand((), (f"{name}=?",))),
+            on_assignment=self._add_unknown,
+            on_evaluation=evaluations.evaluated.add,
         )
         self._found = found
+        self._evaluations = evaluations
         self._depth = depth
         self._documents: list[_HereDocument] = []
 
@@ -203,7 +218,7 @@ class _Parser:
         if name is None:
             raise Unreadable("for has no variable")
         self._cursor.at = name.end()
-        self._add(SimpleCommand((), (f"{name[0]}=?",)))
+        start = self._cursor.at
         self._skip_blank_lines()
         if self._cursor.word_ahead() == "in":
             self._cursor.at += 2
@@ -212,6 +227,8 @@ class _Parser:
                 self._cursor.require_word_start()
                 self._words.read_word()
                 self._cursor.skip_blanks()
+        words = self._cursor.text[start : self._cursor.at]
+        self._add_unknown(name[0], is_number=_NUMBERS.fullmatch(words) is not None)
         if self._cursor.text.startswith(";", self._cursor.at):
             self._cursor.at += 1
         self._skip_blank_lines()
@@ -279,10 +296,17 @@ class _Parser:
             else:
                 if not words and start != self._cursor.at and self._reserved_ahead():
                     raise Unreadable("a reserved word follows an assignment or a redirection")
-                words.append(self._words.read_word())
+                words.append(self._read_argument())
         if not (words or assignments or self._cursor.at > start):
             raise Unreadable("a command is missing")
         self._add(SimpleCommand(tuple(words), tuple(assignments), writes_file))
+
+    def _read_argument(self) -> Word:
+        is_braced = self._peek() == "{"
+        word = self._words.read_word()
+        if is_braced and self._peek() in ("<", ">"):
+            raise Unreadable("a name of a file descriptor is read differently by shells")
+        return word
 
     def _parse_function(self, words: list[Word], *, is_alone: bool) -> None:
         name = words[0] if len(words) == 1 and is_alone else ANYTHING
@@ -309,6 +333,8 @@ class _Parser:
         if self._peek() == "(":
             raise Unreadable("an array is read differently by shells")
         value = self._words.read_word()
+        if not _NUMBER.fullmatch(self._cursor.text[found.end() : self._cursor.at]):
+            self._evaluations.texts.add(found[1])
         return f"{found[1]}={'?' if value.kind is WordKind.DYNAMIC else value.text}"
 
     def _parse_redirections(self) -> None:
@@ -425,7 +451,7 @@ class _Parser:
     def _nested(self, text: str) -> "_Parser":
         self._enter()
         self._depth -= 1
-        return _Parser(text, self._found, self._depth + 1)
+        return _Parser(text, self._found, self._evaluations, self._depth + 1)
 
     def _enter(self) -> None:
         self._depth += 1
@@ -436,3 +462,9 @@ class _Parser:
         if len(self._found) >= COMMANDS_MAX:
             raise Unreadable("it has too many commands")
         self._found.append(command)
+
+    def _add_unknown(self, name: str, *, is_number: bool = False) -> None:
+        """Add a variable whose value is not known."""
+        self._add(SimpleCommand((), (f"{name}=?",)))
+        if not is_number:
+            self._evaluations.texts.add(name)

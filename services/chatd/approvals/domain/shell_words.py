@@ -12,6 +12,9 @@ from typing import Final
 _BLANK: Final = " \t"
 _ENDS_WORD: Final = frozenset(" \t\n;&|<>()")
 _ARITHMETIC: Final = re.compile(r"[\w\s+*/%<>=!&|^~?:,.$-]*")
+#: A variable in such an expression; not a letter of a hexadecimal number.
+_EVALUATED: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*")
+_POSITIONAL: Final = re.compile(r"\$[0-9*]")
 _PARAMETER: Final = re.compile(r"[A-Za-z_]\w*|[0-9]+|[@*#?$!-]", re.ASCII)
 _OPERATOR: Final = re.compile(r":?[-=?+]|%%?|##?|(?=\})")
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -31,10 +34,15 @@ class WordKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word with its quotes removed; a dynamic one has no text."""
+    """A word with its quotes removed; a dynamic one has no text.
+
+    Attributes:
+        prefix: How a dynamic word begins, as far as that is known.
+    """
 
     text: str
     kind: WordKind = WordKind.LITERAL
+    prefix: str = ""
 
     @property
     def is_literal(self) -> bool:
@@ -54,12 +62,20 @@ class Pieces:
     is_glob: bool = False
     is_quoted: bool = False
     braces: str = ""  # Unquoted braces, commas and dots, from which bash may make several words.
+    prefix: str = ""  # The text before the first piece that is not known.
+
+    def add_unknown(self) -> None:
+        """Add a piece that is not known before the command runs."""
+        if not self.is_dynamic:
+            self.is_dynamic, self.prefix = True, "".join(self.text)
 
     def word(self) -> Word:
         """Return the word."""
         has_expansion = "{" in self.braces and ("," in self.braces or ".." in self.braces)
-        if self.is_dynamic or has_expansion:
+        if has_expansion:
             return ANYTHING
+        if self.is_dynamic:
+            return Word("", WordKind.DYNAMIC, self.prefix)
         text = "".join(self.text)
         is_glob = self.is_glob and text != "["
         return Word(text, WordKind.GLOB if is_glob else WordKind.LITERAL)
@@ -115,6 +131,7 @@ class WordReader:
         on_substitution: Reads the commands of `$(...)`; the cursor is at its parenthesis.
         on_text: Reads commands from the text of back quotes.
         on_assignment: Is called with a variable that an expansion may set.
+        on_evaluation: Is called with a variable whose value bash evaluates as an expression.
     """
 
     def __init__(
@@ -124,11 +141,13 @@ class WordReader:
         on_substitution: Callable[[], None],
         on_text: Callable[[str], None],
         on_assignment: Callable[[str], None],
+        on_evaluation: Callable[[str], None],
     ) -> None:
         self._cursor = cursor
         self._on_substitution = on_substitution
         self._on_text = on_text
         self._on_assignment = on_assignment
+        self._on_evaluation = on_evaluation
 
     def read_word(self) -> Word:
         """Read a word."""
@@ -218,26 +237,26 @@ class WordReader:
                 inner.append(character)
                 self._cursor.at += 1
         self._cursor.at += 1
-        pieces.is_dynamic = True
+        pieces.add_unknown()
         self._on_text("".join(inner))
 
     def _read_dollar(self, pieces: Pieces, *, is_quoted: bool) -> None:
         self._cursor.at += 1
         after = self._cursor.text[self._cursor.at : self._cursor.at + 1]
         if after == "(":
-            pieces.is_dynamic = True
+            pieces.add_unknown()
             if self._cursor.text.startswith("((", self._cursor.at):
                 self._read_arithmetic()
             else:
                 self._on_substitution()
         elif after == "{":
-            pieces.is_dynamic = True
+            pieces.add_unknown()
             self._read_parameter()
         elif name := NAME.match(self._cursor.text, self._cursor.at):
-            pieces.is_dynamic = True
+            pieces.add_unknown()
             self._cursor.at = name.end()
         elif after and after in "@*#?-$!0123456789":
-            pieces.is_dynamic = True
+            pieces.add_unknown()
             self._cursor.at += 1
         elif (after in ("'", '"') and not is_quoted) or after in ("[", "\\"):
             raise Unreadable(f"${after} is read differently by shells")
@@ -247,11 +266,10 @@ class WordReader:
     def _read_arithmetic(self) -> None:
         end = self._cursor.text.find("))", self._cursor.at)
         inner = self._cursor.text[self._cursor.at + 2 : end]
-        if end < 0 or not _ARITHMETIC.fullmatch(inner):
+        if end < 0 or not _ARITHMETIC.fullmatch(inner) or _POSITIONAL.search(inner):
             raise Unreadable("an arithmetic expression is not plain")
-        indexed = self._cursor.text.find("[")
-        if indexed >= 0 and _is_indirect(self._cursor.text, indexed):
-            raise Unreadable("an arithmetic expression may evaluate a text")
+        for name in _EVALUATED.findall(inner):
+            self._on_evaluation(name)
         self._cursor.at = end + 2
 
     def _read_parameter(self) -> None:
@@ -278,8 +296,3 @@ class WordReader:
                 raise Unreadable("quotes in an expansion are read differently by shells")
             self.read_quoted_piece(pieces)
         self._cursor.at += 1
-
-
-def _is_indirect(text: str, start: int) -> bool:
-    """Return whether a value may hold a substitution in an index, which bash evaluates again."""
-    return text.find("$(", start) >= 0 or text.find("`", start) >= 0
