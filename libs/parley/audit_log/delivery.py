@@ -11,7 +11,7 @@ from parley.api.identity.v1 import audit_log_pb2
 from parley.api.identity.v1 import audit_log_service_pb2 as api
 from parley.api.identity.v1.audit_log_service_pb2_grpc import AuditLogServiceStub
 from parley.clock import Clock
-from parley.postgres import Pool
+from parley.postgres import DatabaseUnavailable, Pool
 from parley.rpc import Channels, NoAddress, problem_of
 from parley.telemetry import OutageLog
 
@@ -50,10 +50,10 @@ class AuditDelivery:
         self._gateways = gateways
         self._schema = schema
         self._clock = clock
-        self._outages = OutageLog(_log, clock, "audit events wait for a gateway")
+        self._outages = OutageLog(_log, clock, "audit events wait to be delivered")
 
     async def run(self) -> None:
-        """Deliver until cancelled; while no gateway answers, events wait."""
+        """Deliver until cancelled; while no gateway or no database answers, events wait."""
         while True:
             try:
                 while await self.deliver() == BATCH:
@@ -65,6 +65,9 @@ class AuditDelivery:
             except grpc.aio.AioRpcError as error:
                 self._outages.failed(problem_of(error).message)
                 await self._clock.sleep(PAUSE_S)
+            except DatabaseUnavailable as outage:
+                self._outages.failed(outage)
+                await self._clock.sleep(PAUSE_S)
 
     async def deliver(self) -> int:
         """Deliver one batch; return how many events it had.
@@ -72,6 +75,7 @@ class AuditDelivery:
         Raises:
             NoAddress: No gateway is known.
             AioRpcError: No gateway answers.
+            DatabaseUnavailable: The database does not answer.
         """
         rows = await self._pool.fetch(self._select, BATCH)
         if not rows:

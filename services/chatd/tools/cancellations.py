@@ -22,6 +22,8 @@ from chatd.content.domain.tools import (
 )
 from chatd.content.domain.turn_context import TurnContext
 from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+from parley.telemetry import OutageLog
 
 LOOK_EVERY_S: Final = 1.0
 CALLS_MAX: Final = 50
@@ -56,11 +58,16 @@ class Cancellations:
         self._calls = calls
         self._tools = tools
         self._clock = clock
+        self._outages = OutageLog(logger, clock, "calls wait to be cancelled")
 
     async def run(self) -> None:
-        """Cancel until cancelled."""
+        """Cancel until cancelled; while the database cannot be reached, calls wait."""
         while True:
-            await self.cancel_due()
+            try:
+                await self.cancel_due()
+                self._outages.succeeded()
+            except DatabaseUnavailable as outage:
+                self._outages.failed(outage)
             await self._clock.sleep(LOOK_EVERY_S)
 
     async def cancel_due(self) -> None:

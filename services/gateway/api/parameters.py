@@ -81,6 +81,8 @@ class _Invalid(Exception):
 def query_parameters(message: Descriptor, without: frozenset[str]) -> Mapping[str, QueryParameter]:
     """Return the query parameters that set the public fields of a message.
 
+    A field whose value is a message has no form in a query, except for a time and for a map.
+
     Args:
         message: The request message.
         without: Names of fields that other parts of the request set.
@@ -88,7 +90,9 @@ def query_parameters(message: Descriptor, without: frozenset[str]) -> Mapping[st
     found: dict[str, QueryParameter] = {}
     for descriptor in message.fields:
         field = json_field(descriptor)
-        if field is not None and field.is_input and descriptor.name not in without:
+        if field is None or not field.is_input or descriptor.name in without:
+            continue
+        if field.is_map or not _is_message(descriptor):
             found[field.name] = QueryParameter(
                 field.name, descriptor, descriptor.is_repeated, _parser(field)
             )
@@ -194,6 +198,12 @@ def _not_found_by(field: JsonField | None) -> HttpProblem:
     return not_found("" if field is None else field.options.not_found_reason)
 
 
+def _is_message(descriptor: FieldDescriptor) -> bool:
+    """Return whether the values of a field are messages with members, which a time is not."""
+    message = descriptor.message_type
+    return message is not None and message.full_name != TIMESTAMP
+
+
 def _parser(field: JsonField) -> Parser:
     if field.is_map:
         return _pairs(field)
@@ -215,7 +225,7 @@ def _single(field: JsonField) -> Callable[[str], Any]:
     rules = (field.rules.items if descriptor.is_repeated else field.rules) or Rules()
     if descriptor.enum_type is not None:
         return _choice(descriptor, rules)
-    if descriptor.message_type is not None and descriptor.message_type.full_name == TIMESTAMP:
+    if descriptor.message_type is not None:
         return _moment
     match descriptor.type:
         case FieldDescriptor.TYPE_BOOL:

@@ -357,6 +357,28 @@ async def test_prompts_and_resources_can_be_referred_to(
     assert filled.text == "Say hello to Ann."
 
 
+async def test_what_a_server_does_not_have_is_refused_in_its_words_and_not_asked_for_again(
+    gateway: McpGateway, every: EverythingServer
+) -> None:
+    server_id = (await created(gateway, every.url)).server_id
+    with acting_for(MEMBER):
+        no_prompt = await problem_with(
+            gateway.tools.GetPrompt(tools_api.GetPromptRequest(server_id=server_id, name="x"))
+        )
+        no_resource = await problem_with(
+            gateway.tools.ReadResource(
+                tools_api.ReadResourceRequest(server_id=server_id, uri="memo://x")
+            )
+        )
+    # Callers repeat calls that are answered with UNAVAILABLE, but no others.
+    assert (no_prompt.reason, no_prompt.status) == (
+        "REQUEST_REFUSED",
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
+    assert (no_resource.reason, no_resource.status) == (no_prompt.reason, no_prompt.status)
+    assert "Internal server error" in no_prompt.message
+
+
 async def test_calls_are_recorded_for_their_users_and_for_auditors(
     gateway: McpGateway, every: EverythingServer
 ) -> None:

@@ -56,8 +56,11 @@ def released(moved: ChatState, status: Status) -> ChatState:
 
 
 def interrupted(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
-    """Return a waiting chat as interrupting, for an owner that cancels its calls, or a sweep."""
-    return replace(running(moved, claimed_by), status=Status.INTERRUPTING)
+    """Return a waiting chat as interrupting, for an owner that cancels its calls, or a sweep.
+
+    New history without a message, as for every claim: see `chats.rpc.claims`.
+    """
+    return replace(running(grown(moved, 0), claimed_by), status=Status.INTERRUPTING)
 
 
 def next_episode(moved: ChatState) -> ChatState:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from chatd.chats.domain.chat import ChatState, Claimed, Slot, Status
+from chatd.chats.domain.chat import ChatState, Claimed, Slot
 from chatd.primitives.domain.ids import Owner, OwnerId, WorkerId
 
 
@@ -50,14 +50,13 @@ class Reservation:
             self.claims.start(Claimed(state, self.owner), slot)
 
     def _is_claimed(self, state: ChatState) -> bool:
-        """Return whether the command began a turn here, as opposed to finding one that runs here.
+        """Return whether the command claimed the chat, as opposed to finding it owned already.
 
-        Every command that claims adds history in the same write; one that finds a running turn only
-        queues or interrupts.
+        Every command that claims adds history in the same write, also one that stops a chat whose
+        calls wait; one that finds a running turn only queues or interrupts.
         """
         return (
             state.worker_id == self.claims.worker_id
-            and state.status is Status.RUNNING
             and state.history_version == state.snapshot_version
         )
 

@@ -8,6 +8,8 @@ from chatd.primitives.domain.ids import WorkerId
 from chatd.workers.domain import Leases, NamedChat, WorkerEnded
 from chatd.workers.engine.leases import Lease, LeaseTiming, contact_lost, renewed
 from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+from parley.telemetry import OutageLog
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,7 @@ class LeaseKeeper:
         self._lease: Lease | None = None
         self._is_registered = asyncio.Event()
         self._is_ending = False
+        self._outages = OutageLog(logger, clock, "the lease could not be renewed", normal_s=0.0)
 
     def may_act(self) -> bool:
         """Return whether a new effect may start: not shortly before the lease may expire."""
@@ -77,12 +80,17 @@ class LeaseKeeper:
                     await self._renew()
                 else:
                     await self._register()
+                self._outages.succeeded()
                 delay_s = self._timing.renew_every_s
             except WorkerEnded as ended:
                 logger.error("%s; this process stops", ended)
                 self._lease = None
                 self._on_ended()
                 return
+            except DatabaseUnavailable as outage:
+                self._outages.failed(outage)
+                self.note_outage()
+                delay_s = self._timing.renew_again_s
             except Exception:
                 logger.exception("the lease could not be renewed")
                 self.note_outage()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gateway.identity.domain import PasskeyRecord
+from gateway.identity.domain import PasskeyRecord, UserKind
 from gateway.identity.engine.attempts import SECOND_FACTOR, Attempts
 from gateway.identity.engine.totp import (
     RECOVERY_BYTES,
@@ -19,7 +19,12 @@ from gateway.identity.engine.totp import (
     uri,
 )
 from gateway.identity.engine.users import Users
-from gateway.identity.errors import SecondFactorRefused, TotpEnabled, TotpNotEnabled
+from gateway.identity.errors import (
+    IsServiceAccount,
+    SecondFactorRefused,
+    TotpEnabled,
+    TotpNotEnabled,
+)
 from gateway.identity.secret_tokens import TokenBytes
 from gateway.identity.store.second_factors import SecondFactorStore, StoredTotp
 from parley.clock import Clock
@@ -79,10 +84,13 @@ class SecondFactors:
         """Begin to add an app.
 
         Raises:
+            IsServiceAccount: The caller is one.
             TotpEnabled: The caller has one.
             TotpUnavailable: There is no master key.
         """
         user = await self._users.find(caller.id)
+        if user.kind is not UserKind.PERSON:
+            raise IsServiceAccount(user.id)
         secret = self._token_bytes(SECRET_BYTES)
         await self._store.begin_totp(user.id, self._new_id(), secret, self._clock.now())
         return NewTotp(base32(secret), uri(secret, user.login, self._host))

@@ -40,6 +40,8 @@ OWN: Final = frozenset({"display_name", "email"})
 MANAGERS: Final = frozenset({Role.OWNER, Role.ADMIN})
 
 _LOGIN: Final = re.compile(r"[a-z0-9._-]{1,64}")
+#: In URLs and paths they name a folder and the one above it.
+_DIRECTORIES: Final = frozenset({".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +328,8 @@ def shown_name(name: str) -> str:
 def _text_violations(login: str, display_name: str, email: str) -> Iterator[Violation]:
     if not _LOGIN.fullmatch(login) or login.startswith("deleted-"):
         yield Violation("login", "give 1 to 64 of a-z, 0-9, dot, underscore and dash")
+    elif login in _DIRECTORIES:
+        yield Violation("login", "give a letter or a digit too: paths use this name for a folder")
     if not 1 <= len(display_name.strip()) <= NAME_CHARACTERS_MAX or "\0" in display_name:
         yield Violation("display_name", f"give 1 to {NAME_CHARACTERS_MAX} characters, no NUL")
     elif shown_name(display_name) != display_name:

@@ -178,7 +178,9 @@ async def stop_parked_root(served: ServedChats, root_id: ChatId, agent_id: ChatI
     """Interrupt the root while it waits for its agent."""
     await park(served, root_id, agent_id)
     await stop_root(served, root_id, agent_id)
-    assert (await served.state(root_id)).status is Status.INTERRUPTING
+    stopping = await served.state(root_id)
+    assert stopping.status is Status.INTERRUPTING
+    assert served.claims.started[-1].state == stopping  # No renewal of a lease is waited for.
 
 
 async def called(

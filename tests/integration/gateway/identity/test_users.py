@@ -155,6 +155,14 @@ async def test_what_cannot_be_is_refused(stack: GatewayStack) -> None:
         assert await refused(users.DeactivateUser(nobody)) == "USER_NOT_FOUND"
         wrong = users_api.CreateUserRequest(request_id="", login="Not A Login")
         assert await refused(users.CreateUser(wrong)) == "INVALID_REQUEST"
+        for login in (".", ".."):
+            folder = users_api.CreateUserRequest(**{**ASKED, "login": login})
+            assert await refused(users.CreateUser(folder)) == "INVALID_REQUEST"
+            renamed = users_api.UpdateUserRequest(
+                user=user_pb2.User(user_id=owner.id, login=login),
+                update_mask=FieldMask(paths=["login"]),
+            )
+            assert await refused(users.UpdateUser(renamed)) == "INVALID_REQUEST"
         taken = users_api.CreateUserRequest(**{**ASKED, "login": "owner"})
         assert await refused(users.CreateUser(taken)) == "LOGIN_TAKEN"
         grouped = users_api.CreateUserRequest(**{**ASKED, "group_ids": ["g"]})

@@ -143,11 +143,14 @@ async def test_a_service_account_has_keys_and_never_signs_in(stack: GatewayStack
     key = await stack.owner.request("POST", path, {"name": "cron", "scopes": ["chat:write"]})
     chat = await client(stack, key.json()["key"]).request("POST", "/api/v1/chats", HELLO)
     link = await stack.owner.request("POST", f"/api/v1/users/{account_id}/sign-in-links")
+    unlimited = (await stack.owner.request("POST", path, {"name": "all"})).json()["key"]
+    totp = await client(stack, unlimited).request("POST", "/api/v1/me/totp")
     shown = await stack.owner.request("GET", f"/api/v1/users/{account_id}")
     revoked = await stack.owner.request("DELETE", f"{path}/{key.json()['id']}")
 
     assert (key.status, chat.status, revoked.status) == (201, 201, 200)
     assert (link.status, link.json()["code"]) == (409, "SERVICE_ACCOUNT")
+    assert (totp.status, totp.json()["code"]) == (409, "SERVICE_ACCOUNT")
     assert shown.json()["kind"] == "service"
 
 

@@ -1,4 +1,10 @@
+import logging
+
+import pytest
+
+from chatd.workers.engine import lease_keeper
 from chatd.workers.engine.leases import Lease, LeaseTiming, contact_lost, renewed
+from support.chatd.turns.worker_stage import Stage
 
 TIMING = LeaseTiming(lease_s=15, renew_every_s=4, renew_again_s=1, fence_margin_s=3, contact_s=8)
 
@@ -55,3 +61,21 @@ def test_a_process_that_stood_still_trusts_its_contact_no_more() -> None:
 def test_regular_renewals_keep_the_contact() -> None:
     lease = lease_of((0.0, 0.1), (4.1, 4.2), (8.2, 8.3), (12.3, 12.4))
     assert lease.contact_since == 0.1
+
+
+async def test_an_outage_of_the_database_is_logged_without_tracebacks_and_not_again_and_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, lease_keeper.__name__)
+    stage = Stage()
+    async with stage.worker():
+        await stage.pass_time(5)
+        stage.workers.is_down = True
+        await stage.pass_time(30)
+        stage.workers.is_down = False
+        await stage.pass_time(5)
+    records = [record for record in caplog.records if record.name == lease_keeper.__name__]
+    assert [record.exc_info for record in records] == [None] * 3
+    assert [record.levelname for record in records] == ["INFO", "WARNING", "WARNING"]
+    assert "the fake is down" in records[0].getMessage()
+    assert "over after" in records[2].getMessage()
