@@ -105,10 +105,7 @@ def apply(
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        for path in report["merged_paths"]:
-            click.echo(sanitized(path))
-        for line in conflict_lines(report):
-            click.echo(line)
+        show_merged(report)
     if report["conflicts"] and not report["applied"]:
         raise CliError("nothing was applied: give --keep-parent or --take-fork, or --path")
 
@@ -144,6 +141,17 @@ def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:
         within_s=MERGE_S,
     )
     return report
+
+
+def show_merged(report: Mapping[str, Any]) -> None:
+    """Print what was applied and what conflicts; on standard error if there was neither."""
+    for line in [*map(sanitized, report["merged_paths"]), *conflict_lines(report)]:
+        click.echo(line)
+    if not report["merged_paths"] and not report["conflicts"]:
+        click.echo(
+            "Nothing was left to apply: the changes are there already, or there are none.",
+            err=True,
+        )
 
 
 def conflict_lines(report: Mapping[str, Any]) -> list[str]:
