@@ -27,7 +27,7 @@ HEX_KEY = re.compile(rf"[0-9a-fA-F]{{{KEY_DIGITS}}}")
 INTACT = 0
 FOUND = 1
 UNSIGNED = (
-    "Nothing was checked against a signature, and a log that was written anew looks intact as well: "
+    "Nothing was checked against a signature, and a log that was written anew looks intact too: "
     "give --heads with the file of signed heads."
 )
 

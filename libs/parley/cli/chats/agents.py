@@ -84,7 +84,7 @@ def diff(agent_id: str, as_json: bool) -> None:
     for path in report["merged_paths"]:
         if path not in patched:
             click.echo(f"changed without a text to show: {sanitized(path)}")
-    for line in conflict_lines(report):
+    for line in _conflict_lines(report):
         click.echo(line)
 
 
@@ -145,7 +145,7 @@ def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:
 
 def show_merged(report: Mapping[str, Any]) -> None:
     """Print what was applied and what conflicts; on standard error if there was neither."""
-    for line in [*map(sanitized, report["merged_paths"]), *conflict_lines(report)]:
+    for line in [*map(sanitized, report["merged_paths"]), *_conflict_lines(report)]:
         click.echo(line)
     if not report["merged_paths"] and not report["conflicts"]:
         click.echo(
@@ -154,7 +154,7 @@ def show_merged(report: Mapping[str, Any]) -> None:
         )
 
 
-def conflict_lines(report: Mapping[str, Any]) -> list[str]:
+def _conflict_lines(report: Mapping[str, Any]) -> list[str]:
     """Return a line for each conflict of a report, and for each cache that is not merged."""
     return [
         *(f"conflict ({each['kind']}): {sanitized(each['path'])}" for each in report["conflicts"]),
