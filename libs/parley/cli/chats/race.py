@@ -11,7 +11,6 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.hints import model_hint
 from parley.cli.api.retries import get, post
 from parley.cli.api.server import find_server
 from parley.cli.chats.agents import merge, show_merged
@@ -53,7 +52,6 @@ def race() -> None:
 @click.option("--timeout", "timeout_s", default=3600.0, help="Seconds to wait at most.")
 @click.option("--no-wait", is_flag=True, help="Print the id and do not wait.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@model_hint
 def start(
     task: str,
     models: tuple[str, ...],

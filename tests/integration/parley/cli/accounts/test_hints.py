@@ -46,7 +46,6 @@ def test_chats_of_others_without_an_access_name_the_command_that_opens_one(
     [
         ("run", "hi", "--no-directory", "--model", "nope"),
         ("send", "c-1", "hi", "--model", "nope"),
-        ("race", "hi", "--model", "nope", "--model", "neither"),
     ],
 )
 def test_a_model_that_is_not_there_names_the_list_of_models(
