@@ -130,7 +130,7 @@ def test_reverts_are_listed_with_ids_and_times(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("is_undone", [True, False])
-def test_a_revert_that_was_undone_before_is_told_apart(
+def test_a_revert_that_was_undone_before_says_so(
     is_undone: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     superseded = {"code": "REVERT_SUPERSEDED", "title": "Revert superseded"}
