@@ -83,8 +83,8 @@ def _chat_not_found(error: ChatNotFound) -> Problem:
 def _chat_read_only(error: ChatReadOnly) -> Problem:
     return Problem.of(
         "CHAT_READ_ONLY",
-        "The chat is shared with you to read; only its owner can change it. Start a chat of your "
-        "own to write.",
+        "You can only read this chat, by a share or by a break-glass access; its owner alone can "
+        "change it. Start a chat of your own to write.",
         {"chat_id": error.chat_id},
     )
 

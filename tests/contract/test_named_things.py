@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.identity.engine.scopes import known_scopes
 from parley.cli.main import COMMANDS
 from support.gateway.routes import every_route
 
@@ -61,6 +62,12 @@ def test_every_file_that_is_named_exists(text: str) -> None:
     assert [
         path for path in FILE.findall(text) if not any((base / path).exists() for base in below)
     ] == []
+
+
+def test_the_table_of_scopes_has_every_one_of_them() -> None:
+    signing_in = (ROOT / "docs" / "signing-in.md").read_text()
+    table = signing_in.split("| scopes | for |")[1].split("\n\n")[0]
+    assert sorted(re.findall(r"`(\w+:\w+)`", table)) == sorted(known_scopes())
 
 
 @cache

@@ -54,6 +54,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
     "share": ("parley.cli.accounts.share", "Let others read a chat."),
     "users": ("parley.cli.accounts.users", "List, invite, lock out, export and delete users."),
+    "groups": ("parley.cli.accounts.groups", "Make groups of users for shares and limits."),
+    "api-keys": ("parley.cli.accounts.api_keys", "Make, list and revoke one's own API keys."),
+    "sessions": ("parley.cli.accounts.sessions", "List and end one's own browser sessions."),
     "account": ("parley.cli.accounts.account", "Export all that is one's own."),
     "break-glass": (
         "parley.cli.accounts.break_glass",

@@ -26,6 +26,10 @@ KEY_DIGITS = 64
 HEX_KEY = re.compile(rf"[0-9a-fA-F]{{{KEY_DIGITS}}}")
 INTACT = 0
 FOUND = 1
+UNSIGNED = (
+    "Nothing was checked against a signature, and a log that was written anew looks intact too: "
+    "give --heads with the file of signed heads."
+)
 
 
 def _moment(_: click.Context, option: click.Parameter, text: str) -> str:
@@ -94,6 +98,8 @@ def log(
             raise ConfigurationProblem(
                 "--file, --heads and --key are for --verify: give --verify --file"
             )
+        if heads_file is None:
+            _warn(UNSIGNED)
         return _print_verification(_verify_file(exported, heads_file, key_text), as_json)
     api = Api(find_server(current()))
     if is_verified:

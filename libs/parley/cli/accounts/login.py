@@ -6,9 +6,11 @@ import sys
 
 import click
 
+from parley.cli.accounts.questions import check_terminal
 from parley.cli.api.client import Api, ApiRefused, Unreachable
 from parley.cli.api.server import Server, check_url, default_url, find_server
 from parley.cli.api.sign_in import KEYS, SignIn, one_time_link
+from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.stored_login import login_file, store_login, stored_login
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -28,7 +30,8 @@ NAME_CHARACTERS_MAX = 64
 @click.option(
     "--password-stdin",
     is_flag=True,
-    help="Read the password, and the code after it, from standard input; needs --login.",
+    help="Read the password from the first line of standard input, and the code of a second "
+    "factor from the second; needs --login.",
 )
 def login(
     address: str | None,
@@ -50,6 +53,9 @@ def login(
         raise click.UsageError(
             "--password-stdin needs --login NAME: standard input contains the password only."
         )
+    if not password_stdin:
+        needs_login = link is None and login_name is None
+        check_terminal(f"{'--login NAME and ' if needs_login else ''}--password-stdin")
     sign_in = SignIn(url, lambda: _code(password_stdin))
     if link is not None:
         who = sign_in.login_of_link(link.token)
@@ -105,7 +111,13 @@ def whoami(as_json: bool) -> None:
 
 def _code(from_stdin: bool) -> str:
     if from_stdin:
-        return sys.stdin.readline().strip()
+        code = sys.stdin.readline().strip()
+        if not code:
+            raise ConfigurationProblem(
+                "the user has a second factor: write its code, or a recovery code, on the second "
+                "line of standard input, after the password"
+            )
+        return code
     typed: str = click.prompt("Code of the authenticator app, or a recovery code", err=True)
     return typed
 

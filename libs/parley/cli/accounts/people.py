@@ -6,9 +6,12 @@ from urllib.parse import urlencode
 
 from parley.cli.api.client import Api
 from parley.cli.errors import CliError
+from parley.cli.invocation import current
 
 PATH = "/api/v1/people"
+USERS = "/api/v1/users"
 IDS_MAX = 100
+PAGE_MAX = 200
 
 
 def person_with_login(api: Api, login: str) -> Any:
@@ -35,3 +38,37 @@ def logins_of(api: Api, user_ids: Iterable[str]) -> dict[str, str]:
         page = api.call("GET", f"{PATH}?{query}", needs="items")
         found |= {each["id"]: each["login"] for each in page["items"]}
     return found
+
+
+def list_users(api: Api, query: str = "", *, path: str = USERS) -> list[Any]:
+    """Return all users whose names contain `query`, or the users below another path.
+
+    Only administrators and auditors may; service accounts and deactivated users are included.
+    """
+    found: list[Any] = []
+    cursor = ""
+    while True:
+        filters = {"limit": PAGE_MAX, "q": query, "cursor": cursor}
+        shown = urlencode({name: value for name, value in filters.items() if value})
+        page = api.call("GET", f"{path}?{shown}", needs="items")
+        found += page["items"]
+        cursor = page.get("next_cursor") or ""
+        if not cursor:
+            return found
+
+
+def find_user(api: Api, login: str) -> Any | None:
+    """Return the user, service account or deactivated user with this login; None for none."""
+    return next((each for each in list_users(api, login) if each["login"] == login), None)
+
+
+def user_with_login(api: Api, login: str) -> Any:
+    """Return the user, service account or deactivated user with this login.
+
+    Raises:
+        CliError: there is none.
+    """
+    user = find_user(api, login)
+    if user is None:
+        raise CliError(f"there is no user {login}: see `{current().hint('users ls')}`")
+    return user

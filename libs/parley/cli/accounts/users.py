@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from parley.cli.accounts.exports import save_export
+from parley.cli.accounts.people import USERS as PATH
+from parley.cli.accounts.people import find_user, list_users, user_with_login
+from parley.cli.accounts.questions import check_terminal
 from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
@@ -16,8 +18,7 @@ from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
 
-PATH = "/api/v1/users"
-COLUMNS = ("login", "role", "state", "kind", "display_name")
+COLUMNS = ("login", "role", "state", "kind", "display_name", "id")
 ROLES = ("member", "admin", "auditor", "owner")
 #: Codes of problems that another command of this group mends.
 STILL_ACTIVE = "USER_STILL_ACTIVE"
@@ -33,7 +34,7 @@ def users() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(as_json: bool) -> None:
     """List users."""
-    found = _all(_api(), "")
+    found = list_users(_api())
     if as_json:
         click.echo(json.dumps({"items": found}, indent=2))
         return
@@ -53,7 +54,7 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
     For a user who has signed in before, `parley users reset` prints a link.
     """
     api = _api()
-    user = _find(api, name)
+    user = find_user(api, name)
     if user is not None and (role not in (None, user["role"]) or display_name or email):
         raise CliError(
             f"there is a user {name} already, with the role {user['role']}: "
@@ -80,7 +81,7 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
 def reset(name: str, as_json: bool) -> None:
     """Print a link by which the user NAME sets a new password."""
     api = _api()
-    _print_link(_new_link(api, _known(api, name), "password_reset"), as_json)
+    _print_link(_new_link(api, user_with_login(api, name), "password_reset"), as_json)
 
 
 @users.command()
@@ -88,7 +89,7 @@ def reset(name: str, as_json: bool) -> None:
 def deactivate(name: str) -> None:
     """Lock the user NAME out and end their turns; their chats and files stay."""
     api = _api()
-    api.call("POST", f"{PATH}/{_known(api, name)['id']}/deactivate", None, new_key())
+    api.call("POST", f"{PATH}/{user_with_login(api, name)['id']}/deactivate", None, new_key())
     back = current().hint(f"users reactivate {name}")
     click.echo(f"Deactivated {name}; `{back}` lets them in again.")
 
@@ -98,7 +99,7 @@ def deactivate(name: str) -> None:
 def reactivate(name: str) -> None:
     """Let the deactivated user NAME in again; revoked API keys stay revoked."""
     api = _api()
-    api.call("POST", f"{PATH}/{_known(api, name)['id']}/reactivate", None, new_key())
+    api.call("POST", f"{PATH}/{user_with_login(api, name)['id']}/reactivate", None, new_key())
     click.echo(f"Reactivated {name}.")
 
 
@@ -109,7 +110,7 @@ def export(name: str, path: Path) -> None:
     """Write all that belongs to the deactivated user NAME to the ZIP file PATH."""
     api = _api()
     try:
-        save_export(api, f"{PATH}/{_known(api, name)['id']}/exports", path)
+        save_export(api, f"{PATH}/{user_with_login(api, name)['id']}/exports", path)
     except ApiRefused as error:
         if error.code != STILL_ACTIVE:
             raise
@@ -123,21 +124,15 @@ def export(name: str, path: Path) -> None:
 def delete(name: str, yes: bool) -> None:
     """Deactivate the user NAME and delete all that is theirs, for good."""
     api = _api()
-    user = _known(api, name)
+    user = user_with_login(api, name)
     if not yes:
+        check_terminal("--yes")
         click.confirm(f"Delete {name} and all their chats, files and workspaces?", abort=True)
     path = f"{PATH}/{user['id']}"
     if user["state"] == "active":
         api.call("POST", f"{path}/deactivate", None, new_key())
     api.call("DELETE", path, None, new_key())
     click.echo(f"Deleted {name}; their chats, files and workspaces go within minutes.")
-
-
-def _known(api: Api, name: str) -> Any:
-    user = _find(api, name)
-    if user is None:
-        raise CliError(f"there is no user {name}: see `{current().hint('users ls')}`")
-    return user
 
 
 def _print_new_invitation(api: Api, user: Any, as_json: bool) -> None:
@@ -180,23 +175,6 @@ def _print_link(made: Any, as_json: bool) -> None:
         return
     click.echo(made["url"])
     click.echo(f"The link works once, until {made['expires_at']}; send it to them alone.", err=True)
-
-
-def _find(api: Api, name: str) -> Any | None:
-    found = [each for each in _all(api, name) if each["login"] == name]
-    return found[0] if found else None
-
-
-def _all(api: Api, query: str) -> list[Any]:
-    found: list[Any] = []
-    cursor = ""
-    while True:
-        filters = f"?limit=200&q={quote(query)}&cursor={quote(cursor)}"
-        page = api.call("GET", f"{PATH}{filters}", needs="items")
-        found += page["items"]
-        cursor = page.get("next_cursor") or ""
-        if not cursor:
-            return found
 
 
 def _api() -> Api:

@@ -7,9 +7,10 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from parley.cli.api.client import Api
+from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
@@ -17,6 +18,7 @@ from parley.cli.text_table import text_table
 NAME = "approval-rules"
 COLUMNS = ("id", "effect", "tool", "command", "arguments", "server_id", "modes", "reason")
 MODES = ("ordinary", "plan", "explore")
+NOT_FOUND = "RESOURCE_NOT_FOUND"
 
 everyone_option = click.option(
     "--everyone", is_flag=True, help="Rules of the installation; administrators change them."
@@ -101,7 +103,16 @@ def add(
 @chat_option
 def rm(rule_id: str, everyone: bool, chat: str | None) -> None:
     """Delete the rule RULE_ID."""
-    _api().call("DELETE", f"{_path(everyone, chat)}/{quote(rule_id, safe='')}", None, new_key())
+    api, path = _api(), _path(everyone, chat)
+    try:
+        api.call("DELETE", f"{path}/{quote(rule_id, safe='')}", None, new_key())
+    except ApiRefused as error:
+        if error.code != NOT_FOUND or everyone or not _is_of_installation(api, rule_id):
+            raise
+        hint = current().hint(f"approvals rm {rule_id} --everyone")
+        raise CliError(
+            f"{rule_id} is a rule of the installation: delete it with `{hint}`"
+        ) from error
     click.echo(f"Deleted {rule_id}.")
 
 
@@ -115,6 +126,14 @@ def _path(everyone: bool, chat: str | None) -> str:
     if chat:
         return f"/api/v1/chats/{quote(chat, safe='')}/{NAME}"
     return f"/api/v1/{NAME}" if everyone else f"/api/v1/me/{NAME}"
+
+
+def _is_of_installation(api: Api, rule_id: str) -> bool:
+    try:
+        found = list(_items(api, _path(everyone=True, chat=None)))
+    except ApiRefused:
+        return False
+    return any(item["id"] == rule_id for item in found)
 
 
 def _patterns(arguments: Iterable[str]) -> dict[str, str]:

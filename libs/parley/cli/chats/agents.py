@@ -84,7 +84,7 @@ def diff(agent_id: str, as_json: bool) -> None:
     for path in report["merged_paths"]:
         if path not in patched:
             click.echo(f"changed without a text to show: {sanitized(path)}")
-    for line in conflict_lines(report):
+    for line in _conflict_lines(report):
         click.echo(line)
 
 
@@ -105,10 +105,7 @@ def apply(
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        for path in report["merged_paths"]:
-            click.echo(sanitized(path))
-        for line in conflict_lines(report):
-            click.echo(line)
+        show_merged(report)
     if report["conflicts"] and not report["applied"]:
         raise CliError("nothing was applied: give --keep-parent or --take-fork, or --path")
 
@@ -146,7 +143,18 @@ def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:
     return report
 
 
-def conflict_lines(report: Mapping[str, Any]) -> list[str]:
+def show_merged(report: Mapping[str, Any]) -> None:
+    """Print what was applied and what conflicts; on standard error if there was neither."""
+    for line in [*map(sanitized, report["merged_paths"]), *_conflict_lines(report)]:
+        click.echo(line)
+    if not report["merged_paths"] and not report["conflicts"]:
+        click.echo(
+            "Nothing was left to apply: the changes are there already, or there are none.",
+            err=True,
+        )
+
+
+def _conflict_lines(report: Mapping[str, Any]) -> list[str]:
     """Return a line for each conflict of a report, and for each cache that is not merged."""
     return [
         *(f"conflict ({each['kind']}): {sanitized(each['path'])}" for each in report["conflicts"]),

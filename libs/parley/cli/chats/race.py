@@ -13,7 +13,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import get, post
 from parley.cli.api.server import find_server
-from parley.cli.chats.agents import conflict_lines, merge
+from parley.cli.chats.agents import merge, show_merged
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -120,8 +120,7 @@ def apply(race_id: str, candidate: str, keep_parent: bool, take_fork: bool, as_j
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        for line in [*map(sanitized, report["merged_paths"]), *conflict_lines(report)]:
-            click.echo(line)
+        show_merged(report)
     if report["conflicts"] and not report["applied"]:
         raise CliError("nothing was applied: give --keep-parent or --take-fork")
 

@@ -1,11 +1,13 @@
 """`parley ls`: lists chats."""
 
 import json
+import shlex
 
 import click
 
 from parley.cli.accounts.people import person_with_login
 from parley.cli.api.client import Api
+from parley.cli.api.hints import hint_on
 from parley.cli.api.server import find_server
 from parley.cli.chats.listing import list_chats, row_of
 from parley.cli.invocation import current
@@ -37,7 +39,9 @@ def ls(
     filters |= {"owner_id": person_with_login(api, owner)["id"]} if owner else {}
     filters |= {"archived": "true"} if archived else {}
     filters |= {"shared_with_me": "true"} if shared else {}
-    found = list(list_chats(api, filters, count=count))
+    opening = f"break-glass open {shlex.quote(owner or '')} --reason ..."
+    with hint_on("BREAK_GLASS_NEEDED", "open one with {}", opening):
+        found = list(list_chats(api, filters, count=count))
     if as_json:
         click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
         return

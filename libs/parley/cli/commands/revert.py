@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from parley.cli.api.client import Api
+from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
 from parley.cli.chats.listing import PAGE_MAX, chat_path
@@ -24,6 +24,8 @@ WAIT_S = 300.0
 SHOWN_PATHS = 20
 SHOWN_TEXT = 100
 COLUMNS = ("revert", "kind", "message", "state", "done", "undoable")
+#: The code of a revert after which the history was changed, as by undoing it.
+SUPERSEDED = "REVERT_SUPERSEDED"
 
 
 @click.command(cls=HomeCommand)
@@ -64,7 +66,12 @@ def revert(
             _show_preview(shown, as_json=as_json)
         if dry_run:
             return
-    done = _done(api, chat_id, path, body)
+    try:
+        done = _done(api, chat_id, path, body)
+    except ApiRefused as error:
+        if error.code != SUPERSEDED or not _is_undone(api, chat_id, undone_id):
+            raise
+        raise CliError(f"{undone_id} was undone already; nothing is left to undo") from error
     if as_json:
         click.echo(json.dumps(done, indent=2, ensure_ascii=False))
     else:
@@ -90,6 +97,12 @@ def _done(api: Api, chat_id: str, path: str, body: dict[str, Any]) -> dict[str, 
             raise CliError(sanitized(str(problem.get("message") or "the revert failed")))
         found = api.call("GET", f"{chat_path(chat_id)}/reverts/{found['id']}", needs="state")
     return {**found, "dropped_queued_messages": begun.get("dropped_queued_messages", [])}
+
+
+def _is_undone(api: Api, chat_id: str, revert_id: str | None) -> bool:
+    """Return whether another revert of the chat undid this one."""
+    undone = (each.get("undone_revert_id") for each in _listed(api, chat_id))
+    return revert_id is not None and revert_id in undone
 
 
 def _listed(api: Api, chat_id: str) -> list[dict[str, Any]]:

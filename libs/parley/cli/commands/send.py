@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.api.hints import model_hint
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
 from parley.cli.chats.action_answers import Person
@@ -34,6 +35,7 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     "--timeout", "timeout_s", type=click.FloatRange(min=0.1), metavar="SECONDS",
     help="Give up after so long; exit code 124.",
 )  # fmt: skip
+@model_hint
 def send(
     chat_id: str,
     prompt: str,

@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from parley.cli.accounts.people import user_with_login
 from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -27,18 +29,20 @@ def token() -> None:
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, required=True, help="For example chat:read.")
 @click.option("--days", type=click.IntRange(min=1), default=DAYS_DEFAULT, show_default=True)
-@click.option("--user", "user_id", default="", help="Id of a service account; default: yourself.")
+@click.option(
+    "--user", "user", default="", metavar="LOGIN|ID", help="A service account; default: yourself."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def issue(name: str, scopes: tuple[str, ...], days: int, user_id: str, as_json: bool) -> None:
+def issue(name: str, scopes: tuple[str, ...], days: int, user: str, as_json: bool) -> None:
     """Issue a token called NAME and print it; it cannot be shown again."""
+    api = _api()
     body: dict[str, Any] = {
         "name": name,
         "scopes": list(scopes),
         "lifetime_s": days * SECONDS_PER_DAY,
-        **({"user_id": user_id} if user_id else {}),
+        **({"user_id": _user_id(api, user)} if user else {}),
     }
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    issued = _api().call("POST", PATH, body, {"Idempotency-Key": f'"{key}"'}, needs="token")
+    issued = api.call("POST", PATH, body, new_key(), needs="token")
     if as_json:
         click.echo(json.dumps(issued, indent=2))
         return
@@ -68,6 +72,14 @@ def revoke(token_id: str) -> None:
 
 def _api() -> Api:
     return Api(find_server(current()))
+
+
+def _user_id(api: Api, user: str) -> str:
+    """Return the id of a user who is named by it or by the login."""
+    try:
+        return str(uuid.UUID(user))
+    except ValueError:
+        return str(user_with_login(api, user)["id"])
 
 
 def _cell(value: Any) -> str:

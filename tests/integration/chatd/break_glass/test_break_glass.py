@@ -118,6 +118,7 @@ async def test_an_access_lets_nobody_change_anything(served: ServedChats) -> Non
             grpc.StatusCode.PERMISSION_DENIED,
             "CHAT_READ_ONLY",
         )
+        assert "by a break-glass access" in refused.message
 
 
 async def test_an_access_is_for_one_administrator_and_one_user(served: ServedChats) -> None:

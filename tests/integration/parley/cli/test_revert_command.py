@@ -127,3 +127,17 @@ def test_reverts_are_listed_with_ids_and_times(capsys: pytest.CaptureFixture[str
         "/api/v1/chats/c1/reverts?limit=200",
         "/api/v1/chats/c1/reverts?limit=200&cursor=more",
     ]
+
+
+@pytest.mark.parametrize("is_undone", [True, False])
+def test_a_revert_that_was_undone_before_says_so(
+    is_undone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    superseded = {"code": "REVERT_SUPERSEDED", "title": "Revert superseded"}
+    undo = reverted("done", kind="undo") | {"id": "r2", "undone_revert_id": "r1"}
+    listed = [undo, reverted("done", undone_revert_id=None)][0 if is_undone else 1 :]
+    with fake_api(Answer(409, superseded), Answer(200, {"items": listed})) as api:
+        assert parley(api, "revert", "c1", "--undo", "r1") == 1
+    printed = capsys.readouterr().err
+    assert ("r1 was undone already" in printed) is is_undone
+    assert ("REVERT_SUPERSEDED" in printed) is not is_undone

@@ -1,6 +1,8 @@
 """`parley agents`: the tree of a chat's agents."""
 
-from parley.cli.chats.agents import below, row_of
+import pytest
+
+from parley.cli.chats.agents import below, row_of, show_merged
 
 
 def chat(chat_id: str, parent_id: str) -> dict[str, str]:
@@ -24,3 +26,25 @@ def test_an_agent_is_shown_with_what_it_cost_alone() -> None:
         "  First",
     )
     assert row_of(0, {**agent, "own_cost_micros": None})[3] == "-"
+
+
+@pytest.mark.parametrize(
+    ("merged", "conflicts", "said"),
+    [
+        (["a\x1b.txt"], [], ("a.txt\n", "")),
+        ([], [{"kind": "content", "path": "b"}], ("conflict (content): b\n", "")),
+        (
+            [],
+            [],
+            ("", "Nothing was left to apply: the changes are there already, or there are none.\n"),
+        ),
+    ],
+)
+def test_a_merge_with_nothing_left_says_so(
+    merged: list[str],
+    conflicts: list[dict[str, str]],
+    said: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_merged({"merged_paths": merged, "conflicts": conflicts})
+    assert capsys.readouterr() == said

@@ -72,3 +72,18 @@ def test_a_log_from_its_first_line_on_needs_no_key(tmp_path: Path) -> None:
     append_head(tmp_path / "heads.jsonl", head_of(lines, 5))
 
     assert verified(tmp_path, lines)[0] == 0
+
+
+@pytest.mark.parametrize("has_heads", [True, False])
+def test_an_export_without_signed_heads_is_not_called_checked_by_signature(
+    tmp_path: Path, has_heads: bool
+) -> None:
+    lines, exported = log_of(3), tmp_path / "log.jsonl"
+    exported.write_bytes(b"".join(map(encode_line, lines)))
+    append_head(tmp_path / "heads.jsonl", head_of(lines, 3))
+    heads = ("--heads", str(tmp_path / "heads.jsonl")) if has_heads else ()
+    found = CliRunner().invoke(
+        command, ["--verify", "--file", str(exported), *heads], standalone_mode=False
+    )
+    assert found.return_value == 0
+    assert ("Nothing was checked against a signature" in found.stderr) is not has_heads

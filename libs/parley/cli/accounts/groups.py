@@ -1,0 +1,138 @@
+"""`parley groups`: sets of users that shares and limits can name."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from parley.cli.accounts.people import list_users, user_with_login
+from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
+from parley.cli.api.server import find_server
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/groups"
+OWN = "/api/v1/me/groups"
+COLUMNS = ("name", "member_count", "updated_at", "id")
+MEMBER_COLUMNS = ("login", "role", "state", "kind", "display_name")
+PAGE_MAX = 200
+
+group_argument = click.argument("name", metavar="GROUP")
+login_argument = click.argument("login")
+
+
+@click.group(cls=HomeGroup)
+def groups() -> None:
+    """Make groups of users, which shares and spend limits can name; for administrators.
+
+    GROUP is the name of a group, in which letter case does not matter.
+    """
+
+
+@groups.command()
+@group_argument
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def create(name: str, as_json: bool) -> None:
+    """Make the group GROUP, without members, and print its id."""
+    made = _api().call("POST", PATH, {"name": name}, new_key(), needs="id")
+    click.echo(json.dumps(made, indent=2) if as_json else made["id"])
+
+
+@groups.command()
+@click.option("--mine", is_flag=True, help="Those to which you belong; for every user.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(mine: bool, as_json: bool) -> None:
+    """List groups."""
+    api = _api()
+    found = api.call("GET", OWN, needs="items")["items"] if mine else _listed(api)
+    if as_json:
+        click.echo(json.dumps({"items": found}, indent=2))
+        return
+    rows = [[str(each[column]) for column in COLUMNS] for each in found]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@groups.command()
+@group_argument
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(name: str, as_json: bool) -> None:
+    """List the members of GROUP."""
+    api = _api()
+    group = _known(api, name)
+    members = list_users(api, path=f"{PATH}/{group['id']}/members")
+    if as_json:
+        click.echo(json.dumps({**group, "members": members}, indent=2))
+        return
+    rows = [[str(each[column]) for column in MEMBER_COLUMNS] for each in members]
+    click.echo(text_table(MEMBER_COLUMNS, rows), nl=False)
+
+
+@groups.command()
+@group_argument
+def rm(name: str) -> None:
+    """Delete GROUP with the shares and limits that name it; its members stay users."""
+    api = _api()
+    group = _known(api, name)
+    api.call("DELETE", f"{PATH}/{group['id']}", None, new_key())
+    click.echo(f"Deleted {group['name']}.")
+
+
+@groups.command("add-member")
+@group_argument
+@login_argument
+def add_member(name: str, login: str) -> None:
+    """Let the user LOGIN belong to GROUP."""
+    api = _api()
+    group, path = _membership(api, name, login)
+    api.call("PUT", path, None, new_key())
+    click.echo(f"{login} belongs to {group['name']}.")
+
+
+@groups.command("remove-member")
+@group_argument
+@login_argument
+def remove_member(name: str, login: str) -> None:
+    """Let the user LOGIN no longer belong to GROUP."""
+    api = _api()
+    group, path = _membership(api, name, login)
+    api.call("DELETE", path, None, new_key())
+    click.echo(f"{login} does not belong to {group['name']} any more.")
+
+
+def _membership(api: Api, name: str, login: str) -> tuple[Any, str]:
+    """Return a group, and the path of a user in it."""
+    group, user = _known(api, name), user_with_login(api, login)
+    return group, f"{PATH}/{group['id']}/members/{user['id']}"
+
+
+def _known(api: Api, name: str) -> Any:
+    """Return the group with this name.
+
+    Raises:
+        CliError: There is none.
+    """
+    for each in _listed(api, name):
+        if each["name"].casefold() == name.casefold():
+            return each
+    raise CliError(f"there is no group {name}: see `{current().hint('groups ls')}`")
+
+
+def _listed(api: Api, query: str = "") -> list[Any]:
+    found: list[Any] = []
+    cursor = ""
+    while True:
+        filters = {"limit": PAGE_MAX, "q": query, "cursor": cursor}
+        shown = urlencode({key: value for key, value in filters.items() if value})
+        page = api.call("GET", f"{PATH}?{shown}", needs="items")
+        found += page["items"]
+        cursor = page.get("next_cursor") or ""
+        if not cursor:
+            return found
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
