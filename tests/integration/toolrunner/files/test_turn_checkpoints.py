@@ -202,7 +202,7 @@ async def test_what_a_person_changes_by_a_process_beside_a_turn_is_a_conflict(
         await turns.put(name, b"0")
     turns.at(2)
     started = await turns.client.start("echo 1 > own; read line", stdin_mode=PIPE)
-    await turns.run("until [ -s own ]; do :; done")
+    await turns.run('until [ "$(cat own)" = 1 ]; do :; done')
     turns.at(0)
     await turns.run("echo person > persons")
     turns.at(2)
