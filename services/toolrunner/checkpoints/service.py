@@ -321,8 +321,14 @@ class Checkpoints:
             await self._clock.sleep(min(SETTLE_S, SETTLE_SHARE * took_s))
             self._ended.clear()
             for workspace_id, state in ended:
-                async with state.lock:
-                    await self._settle(workspace_id, state)
+                # Its thread uses the store, which the end of this service closes.
+                await self._tasks.complete(
+                    self._settle_alone(workspace_id, state), context=detached()
+                )
+
+    async def _settle_alone(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
+        async with state.lock:
+            await self._settle(workspace_id, state)
 
     async def _settle(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
         running = self._authors(workspace_id)

@@ -135,9 +135,7 @@ Action = RunTools | EnterAction | Compact | Finish | StepLimit | Fail | CallMode
 
 def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy) -> Action:
     """Return the next action of a running chat with this live history."""
-    if any(call.is_asked for call in state.pending) and not any(
-        call.is_dispatched for call in state.pending
-    ):
+    if state.pending and all(call.is_asked for call in state.pending):
         return EnterAction()
     if state.pending:
         return RunTools()

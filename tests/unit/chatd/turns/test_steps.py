@@ -93,6 +93,12 @@ def test_open_calls_come_first_and_the_clients_after_them() -> None:
     assert next_action(only_client, history, POLICY) == EnterAction()
 
 
+def test_results_that_an_owner_recorded_before_it_died_come_before_the_wait_for_a_client() -> None:
+    recorded = replace(LOCAL, is_recorded=True)
+    taken_over = state(pending=(CLIENT, recorded))
+    assert next_action(taken_over, (user(1), called(2)), POLICY) == RunTools()
+
+
 def test_a_wish_for_a_summary_comes_before_the_end_of_the_turn() -> None:
     wish = state(is_compaction_requested=True)
     history = (user(1), answer(2))
