@@ -65,12 +65,12 @@ def time_server() -> MCPServer[Any]:
     server: MCPServer[Any] = create_server("UTC")
 
     async def refuse_prompts(
-        context: ServerRequestContext[Any, Any], call_next: CallNext
+        ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        if context.method == "prompts/get":
-            name = (context.params or {}).get("name")
+        if ctx.method == "prompts/get":
+            name = (ctx.params or {}).get("name")
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}")
-        return await call_next(context)
+        return await call_next(ctx)
 
     server.middleware.append(refuse_prompts)
     return server

@@ -320,15 +320,9 @@ class Checkpoints:
             took_s = min((state.took_s for _, state in ended), default=0.0)
             await self._clock.sleep(min(SETTLE_S, SETTLE_SHARE * took_s))
             self._ended.clear()
-            for workspace_id, state in ended:
+            for workspace_id, _ in ended:
                 # Its thread uses the store, which the end of this service closes.
-                await self._tasks.complete(
-                    self._settle_alone(workspace_id, state), context=detached()
-                )
-
-    async def _settle_alone(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
-        async with state.lock:
-            await self._settle(workspace_id, state)
+                await self._tasks.complete(self.settle(workspace_id), context=detached())
 
     async def _settle(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
         running = self._authors(workspace_id)

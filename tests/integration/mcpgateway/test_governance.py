@@ -361,21 +361,14 @@ async def test_what_a_server_does_not_have_is_refused_in_its_words_and_not_asked
     gateway: McpGateway, every: EverythingServer
 ) -> None:
     server_id = (await created(gateway, every.url)).server_id
+    prompt = tools_api.GetPromptRequest(server_id=server_id, name="x")
+    resource = tools_api.ReadResourceRequest(server_id=server_id, uri="memo://x")
     with acting_for(MEMBER):
-        no_prompt = await problem_with(
-            gateway.tools.GetPrompt(tools_api.GetPromptRequest(server_id=server_id, name="x"))
-        )
-        no_resource = await problem_with(
-            gateway.tools.ReadResource(
-                tools_api.ReadResourceRequest(server_id=server_id, uri="memo://x")
-            )
-        )
+        no_prompt = await problem_with(gateway.tools.GetPrompt(prompt))
+        no_resource = await problem_with(gateway.tools.ReadResource(resource))
     # Callers repeat calls that are answered with UNAVAILABLE, but no others.
-    assert (no_prompt.reason, no_prompt.status) == (
-        "REQUEST_REFUSED",
-        grpc.StatusCode.INVALID_ARGUMENT,
-    )
-    assert (no_resource.reason, no_resource.status) == (no_prompt.reason, no_prompt.status)
+    refused = ("REQUEST_REFUSED", grpc.StatusCode.INVALID_ARGUMENT)
+    assert [(each.reason, each.status) for each in (no_prompt, no_resource)] == [refused, refused]
     assert "Internal server error" in no_prompt.message
 
 
