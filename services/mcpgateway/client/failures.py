@@ -5,7 +5,6 @@ from typing import Final
 import httpx2
 from mcp_types import (
     CONNECTION_CLOSED,
-    HEADER_MISMATCH,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -19,8 +18,6 @@ from parley.egress.transport import NOT_SENT, Exchange, ResponseEncoded, Respons
 RETRY_AFTER_S_MAX: Final = 3600
 #: JSON-RPC errors that repeat with the same request. Older servers use -32002 for resources.
 REFUSALS: Final = frozenset({INVALID_PARAMS, METHOD_NOT_FOUND, -32002})
-#: JSON-RPC errors that concern the connection, not the request.
-OF_CONNECTION: Final = frozenset({CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION})
 
 
 def failed_exchange(
@@ -66,13 +63,6 @@ def is_refusal(exchange: Exchange) -> bool:
     """Return whether the HTTP status, not the JSON-RPC body, determines the error."""
     status = exchange.status
     return status is not None and (status in (401, 403, 404, 429) or status >= 500)
-
-
-def is_answer(code: int, exchange: Exchange | None) -> bool:
-    """Return whether a JSON-RPC error is what the server answered to the request itself."""
-    if exchange is None or exchange.error is not None:
-        return False
-    return code not in OF_CONNECTION and not is_refusal(exchange)
 
 
 def lost_session(*, is_sent: bool) -> UpstreamFailed:

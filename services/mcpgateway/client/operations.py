@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from mcp import Client, MCPError
 from mcp_types import (
+    CONNECTION_CLOSED,
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
+    UNSUPPORTED_PROTOCOL_VERSION,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -21,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
-from mcpgateway.client.failures import is_answer
+from mcpgateway.client.failures import is_refusal
 from mcpgateway.client.kept_tools import KeptTools
 from mcpgateway.client.lenient_listing import LENIENT_VERSION
 from mcpgateway.client.questions import Ask, answer_all, elicitations_of
@@ -37,6 +39,8 @@ ROUNDS_MAX: Final = 10
 RESULT: Final[TypeAdapter[CallToolResult | InputRequiredResult]] = TypeAdapter(
     CallToolResult | InputRequiredResult
 )
+# Error codes that concern the connection, not the call.
+CONNECTION_ERROR_CODES: Final = (CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
 
 
 async def list_tools(client: Client) -> Catalogue:
@@ -107,7 +111,11 @@ class ToolCall:
             with elicitations_of(client).calling(self.ask):
                 return await self._until_answered(client)
         except MCPError as error:
-            if not is_answer(error.code, EXCHANGE.get()):
+            exchange = EXCHANGE.get()
+            is_of_connection = error.code in CONNECTION_ERROR_CODES
+            if is_of_connection or exchange is None or exchange.error is not None:
+                raise
+            if is_refusal(exchange):
                 raise
             return _error_answer(error.message)
 

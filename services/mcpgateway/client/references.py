@@ -1,25 +1,18 @@
 """Resources and prompts of servers, which people refer to in messages; all input is untrusted."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from mcp import Client, MCPError
-from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR
+from mcp_types import METHOD_NOT_FOUND
 
 from mcpgateway.client.content import Part, TextPart, body_of
-from mcpgateway.client.failures import is_answer
 from mcpgateway.client.translation import cut_text, part_of, resource_part, visible_text
-from mcpgateway.servers.domain import Reason
-from mcpgateway.servers.errors import UpstreamFailed
-from parley.egress.transport import EXCHANGE
 
 ENTRIES_MAX: Final = 1000
 PAGES_MAX: Final = 50
 PROMPT_BYTES_MAX: Final = 65536
-REFUSAL_CHARACTERS_MAX: Final = 1024
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +81,8 @@ async def list_resources(client: Client) -> tuple[ResourceEntry, ...]:
 
 
 async def read_resource(client: Client, uri: str) -> tuple[Part, ...]:
-    """Return the contents of a resource.
-
-    Raises:
-        UpstreamFailed: The server answers with an error.
-    """
-    read = await _answered(client.read_resource(uri))
+    """Return the contents of a resource."""
+    read = await client.read_resource(uri)
     return tuple(resource_part(each) for each in read.contents)
 
 
@@ -123,32 +112,11 @@ async def list_prompts(client: Client) -> tuple[PromptEntry, ...]:
 
 
 async def get_prompt(client: Client, name: str, arguments: Mapping[str, str]) -> FilledPrompt:
-    """Return a prompt with its arguments filled in; parts that are not text are named.
-
-    Raises:
-        UpstreamFailed: The server answers with an error.
-    """
-    filled = await _answered(client.get_prompt(name, dict(arguments)))
+    """Return a prompt with its arguments filled in; parts that are not text are named."""
+    filled = await client.get_prompt(name, dict(arguments))
     texts = [_text(part_of(message.content)) for message in filled.messages]
     text = cut_text("\n\n".join(texts), PROMPT_BYTES_MAX)
     return FilledPrompt(_line(filled.description), text)
-
-
-async def _answered(asking: Awaitable[T]) -> T:
-    """Return an answer; an error answer is a refusal, whatever its code.
-
-    Servers use several codes for a name that they do not know, internal errors among them, and a
-    repeated request has the same answer.
-    """
-    try:
-        return await asking
-    except MCPError as error:
-        # The SDK raises a parse error for an answer that it cannot read.
-        if error.code == PARSE_ERROR or not is_answer(error.code, EXCHANGE.get()):
-            raise
-        text = f"the server refuses: {visible_text(error.message)}"[:REFUSAL_CHARACTERS_MAX]
-        refusal = UpstreamFailed(Reason.REQUEST_REFUSED, text, may_have_executed=True)
-        raise refusal from None
 
 
 def _entry(each: object, uri: str, *, is_template: bool) -> ResourceEntry:

@@ -357,21 +357,6 @@ async def test_prompts_and_resources_can_be_referred_to(
     assert filled.text == "Say hello to Ann."
 
 
-async def test_what_a_server_does_not_have_is_refused_in_its_words_and_not_asked_for_again(
-    gateway: McpGateway, every: EverythingServer
-) -> None:
-    server_id = (await created(gateway, every.url)).server_id
-    prompt = tools_api.GetPromptRequest(server_id=server_id, name="x")
-    resource = tools_api.ReadResourceRequest(server_id=server_id, uri="memo://x")
-    with acting_for(MEMBER):
-        no_prompt = await problem_with(gateway.tools.GetPrompt(prompt))
-        no_resource = await problem_with(gateway.tools.ReadResource(resource))
-    # Callers repeat calls that are answered with UNAVAILABLE, but no others.
-    refused = ("REQUEST_REFUSED", grpc.StatusCode.INVALID_ARGUMENT)
-    assert [(each.reason, each.status) for each in (no_prompt, no_resource)] == [refused, refused]
-    assert "Internal server error" in no_prompt.message
-
-
 async def test_calls_are_recorded_for_their_users_and_for_auditors(
     gateway: McpGateway, every: EverythingServer
 ) -> None:
