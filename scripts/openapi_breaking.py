@@ -109,10 +109,7 @@ class _Comparison:
         was, now = self._named(self._earlier, old), self._named(self._later, new)
         for key, parameter in was.items():
             if key not in now:
-                # No query was ever read as an object, so no client can have sent one.
-                schema = self._resolved(self._earlier, parameter["schema"])
-                if parameter["in"] != "query" or schema.get("type") != "object":
-                    yield f"{self._place}: parameter {key} removed"
+                yield f"{self._place}: parameter {key} removed"
                 continue
             place = f"parameter {key}"
             yield from self._schema(parameter["schema"], now[key]["schema"], place, is_input=True)
