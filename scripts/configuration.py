@@ -64,6 +64,8 @@ COMMAND_DOCS: Mapping[str, str] = {
     "PARLEY_HOME": "Where Parley keeps its data, like `--home`; `~/.parley` without it.",
     "PARLEY_METRICS_LISTEN": "The host:port of the metrics of the first process; each further "
     "process of any service takes the next free port. `parley status` lists them.",
+    "PARLEY_RESTART_PAUSE_MAX_S": "The longest pause, in seconds, before a process that ends "
+    "again and again is started again; 10 without it.",
     "PARLEY_URL": "A stack elsewhere that commands talk to instead of the one in the home.",
     "PARLEY_ENVIRONMENT": "Given to every service as its `ENVIRONMENT`.",
     "PARLEY_LOG_FORMAT": "Given to every service as its `LOG_FORMAT`.",

@@ -69,7 +69,8 @@ def document() -> Schema:
             "summary": "Agent chats that are durable, streamed and priced.",
             "description": "Errors are problem documents (RFC 9457). Streams are server-sent "
             "events. `x-roles` and `x-scope` are the roles of users and the scope of service "
-            "tokens that an operation needs; `x-grpc-method` is the call that it stands for.",
+            "tokens that an operation needs, or `any`; `x-grpc-method` is the call that it stands "
+            "for.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],

@@ -35,7 +35,7 @@ HEADER_PARAMETERS: Mapping[str, Schema] = {
     "IfMatch": {
         "name": "If-Match",
         "in": "header",
-        "description": "The ETag of what was read; 412 if it has another one by now.",
+        "description": "The ETag of what was read, or several; 412 if it has another one by now.",
         "schema": {"type": "string"},
     },
     "IfNoneMatch": {
@@ -130,7 +130,7 @@ class Operations:
             "description": self._schemas.comment(binding.method.full_name),
             "tags": [binding.method.containing_service.name.removesuffix("Service")],
             "x-roles": sorted(AUDIENCES[binding.options.audience]),
-            "x-scope": None if rule is None else rule.scope,
+            "x-scope": None if rule is None else rule.scope_needed,
             "x-grpc-method": binding.call_path.removeprefix("/"),
             "parameters": [*self._parameters(binding)],
         }

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,7 +14,9 @@ from xdist.remote import Producer
 from parley.process.linux import end_with_parent
 from support.net.browser_program import installed_browser
 from support.session import second_chance
+from support.session.case_tables import take_cases, with_taken
 from support.session.examples import FULL_SIZE, PLAIN
+from support.session.file_shares import OwnShares, is_divided, share_of_worker
 from support.session.leftover_processes import end_leftovers
 from support.session.parallel_run import (
     WholeFiles,
@@ -23,9 +26,13 @@ from support.session.parallel_run import (
 )
 from support.session.run_guard import end_with, start_guard
 from support.session.sandbox_levels import keep_levels
+from support.session.shared_programs import stop_left
 from support.session.told_results import keep_attacks, told_results
 
 SEEDS = 1000
+
+#: The test files of this worker, if the run divides them.
+SHARE = pytest.StashKey[frozenset[Path] | None]()
 
 for name, examples in (("plain", PLAIN), ("full size", FULL_SIZE)):
     settings.register_profile(
@@ -84,6 +91,38 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         # A worker whose run was killed would go on for a while.
         end_with_parent(os.getppid())
+    config.stash[SHARE] = share_of_worker(config)
+    if is_divided(config):
+        # Another worker would read another share than that of the one which crashed.
+        config.option.maxworkerrestart = "0"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    share = config.stash.get(SHARE, None)
+    if share is None or collection_path.suffix != ".py" or collection_path in share:
+        return None
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # All that is imported stays, so looking for what can go is of no use.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    yield
+    take_cases(metafunc)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
+    return with_taken(collector, (yield))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -120,8 +159,14 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeFiles:
-    return WholeFiles(config, log)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    yield
+    stop_left(item.config.stash, None if nextitem is None else nextitem.path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeFiles | OwnShares:
+    return OwnShares(config, log) if is_divided(config) else WholeFiles(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

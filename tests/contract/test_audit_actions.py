@@ -7,7 +7,7 @@ from typing import Final
 from gateway.api.contract import bindings
 from parley.api.contract.v1 import options_pb2
 from parley.audit_log import AuditAction as Action
-from support.source.modules import ROOT
+from support.source.modules import ROOT, modules_below, source_of, tracked_modules
 
 DOCUMENT = ROOT / "docs" / "audit-log.md"
 ROW = re.compile(r"^\| (`[a-z_]+\.[a-z_]+`.*?) \|", re.MULTILINE)
@@ -86,6 +86,18 @@ def test_the_document_lists_all_actions() -> None:
 
 
 def test_every_action_is_recorded_by_a_service() -> None:
-    sources = "".join(path.read_text() for path in sorted((ROOT / "services").rglob("*.py")))
+    sources = "".join(map(source_of, modules_below("services")))
 
     assert [action.name for action in Action if f"AuditAction.{action.name}" not in sources] == []
+
+
+def test_every_action_is_expected_by_a_test() -> None:
+    expected = "".join(
+        source_of(path)
+        for path in tracked_modules()
+        if path.parts[0] == "tests" and path.parts[1] in ("integration", "e2e")
+    )
+
+    unseen = {action for action in Action if f'"{action}"' not in expected}
+    # Of these the events are counted, by integration/mcpgateway/servers/test_change_records.py.
+    assert {action for action in unseen if action.object_type != "mcp_server"} == set()

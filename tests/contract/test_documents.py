@@ -1,14 +1,18 @@
 """What the documents claim must be there."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from support.source.modules import modules_below, source_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FEATURES = (ROOT / "docs" / "features.md").read_text()
 PROOFS = re.findall(r"`([\w/]+\.py)::(test_\w+)`", FEATURES)
 SCENARIOS = (ROOT / "docs" / "mcp-scenarios.md").read_text()
+SECURITY = (ROOT / "docs" / "security.md").read_text()
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -17,8 +21,9 @@ def test_every_feature_names_a_test_that_exists(path: str, test: str) -> None:
     assert re.search(rf"def {test}\b", (ROOT / "tests" / path).read_text())
 
 
-def test_every_scenario_of_mcp_names_tests_that_exist() -> None:
-    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", SCENARIOS)
+@pytest.mark.parametrize("text", [SCENARIOS, SECURITY], ids=["mcp-scenarios", "security"])
+def test_every_row_of_scenarios_and_of_the_threat_model_names_tests_that_exist(text: str) -> None:
+    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", text)
     assert named
     assert [
         test
@@ -27,10 +32,30 @@ def test_every_scenario_of_mcp_names_tests_that_exist() -> None:
     ] == []
 
 
-def test_every_line_of_the_features_has_a_proof() -> None:
+def test_every_module_that_the_threat_model_names_exists() -> None:
+    named = re.findall(r"`((?:chatd|gateway|mcpgateway|toolrunner|parley)(?:\.\w+)+)`", SECURITY)
+    assert len(named) > 30
+    assert [name for name in named if not is_in_source(name)] == []
+
+
+def is_in_source(name: str) -> bool:
+    """Tell whether a dotted name is a module or a package, or something that one defines."""
+    *above, last = name.split(".")
+    folder = ROOT / ("libs" if above[0] == "parley" else "services")
+    inside = folder.joinpath(*above)
+    modules = (inside.with_suffix(".py"), inside / "__init__.py")
+    return (
+        (inside / last).is_dir()
+        or (inside / f"{last}.py").is_file()
+        or any(re.search(rf"\b{last}\b", each.read_text()) for each in modules if each.is_file())
+    )
+
+
+def test_every_line_of_the_features_is_there_once_and_has_a_proof() -> None:
     lines = [line for line in FEATURES.splitlines() if line.startswith("| ")]
     rows = [line for line in lines if not line.startswith(("| feature", "|---"))]
     assert len(rows) == len(PROOFS)
+    assert [row for row, count in Counter(rows).items() if count > 1] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -60,6 +85,15 @@ def test_the_index_of_decisions_lists_every_one_of_them() -> None:
     assert listed == [(name[:4], name) for name in files]
 
 
+def test_every_number_without_a_decision_is_explained() -> None:
+    text = (ROOT / "docs" / "adr" / "README.md").read_text().partition("\n| ")[0]
+    explained = {int(number) for number in re.findall(r"\b0\d{3}\b", text)}
+    for first, last in re.findall(r"\b(0\d{3}) to (0\d{3})\b", text):
+        explained |= set(range(int(first), int(last) + 1))
+    given = {int(path.name[:4]) for path in (ROOT / "docs" / "adr").glob("[0-9]*.md")}
+    assert set(range(1, max(given))) - given == explained
+
+
 def test_every_file_that_the_guide_names_exists() -> None:
     guide = (ROOT / "docs" / "extending.md").read_text()
     paths = re.findall(r"`((?:\w+/)+[\w.*]*|\w+\.(?:toml|yaml))`", guide)
@@ -79,8 +113,7 @@ def test_every_metric_of_the_table_exists() -> None:
     rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `")]
     # Names that begin with gen_ai are those of a package with semantic conventions.
     named = {name for row in rows for name in re.findall(r"`((?!gen_ai)[a-z_]+)`", row)}
-    sources = (path for part in ("libs", "services") for path in (ROOT / part).rglob("*.py"))
-    texts = (path.read_text() for path in sources if "node_modules" not in path.parts)
+    texts = map(source_of, modules_below("libs", "services"))
     made = {name for text in texts for name in re.findall(r'"([a-z_]+(?:[._][a-z_]+)+)"', text)}
     known = {name.replace(".", "_") for name in made}
     assert len(named) > 15

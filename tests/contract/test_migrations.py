@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,16 @@ async def test_the_migrated_database_is_what_the_tables_say(
     scripts, metadata = SCHEMAS[schema]
     await migrate(empty_database, schema=schema, scripts=scripts)
     assert await drift(empty_database, metadata, schema) == ()
+
+
+@pytest.mark.parametrize("schema", sorted(SCHEMAS))
+def test_the_name_of_a_script_begins_with_its_revision_which_follows_the_one_before(
+    schema: str,
+) -> None:
+    scripts: Path = SCHEMAS[schema][0]
+    before = "None"
+    for path in sorted((scripts / "versions").glob("*.py")):
+        found = dict(re.findall(r"^((?:down_)?revision) = (\S+)$", path.read_text(), re.M))
+        revision = f'"{path.stem.partition("_")[0]}"'
+        assert found == {"revision": revision, "down_revision": before}, path
+        before = revision

@@ -39,6 +39,20 @@ def test_no_import_contract_has_too_many_layers() -> None:
     assert {name: length for name, length in lengths.items() if length > LAYERS_MAX} == {}
 
 
+def test_the_domain_of_every_slice_is_in_a_contract_of_purity() -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    pure = {
+        name
+        for each in linter["contracts"]
+        if each["type"] == "forbidden" and "asyncio" in each["forbidden_modules"]
+        for name in each["source_modules"]
+    }
+    parts = [path.with_suffix("").parts[1:] for path in shipped_modules()]
+    named = {".".join(each[: each.index("domain") + 1]) for each in parts if "domain" in each}
+    assert len(named) > 25
+    assert named - pure == set()
+
+
 def test_no_module_is_a_junk_drawer() -> None:
     assert [path for path in tracked_modules() if JUNK_DRAWERS & {*path.parts, path.stem}] == []
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import grpc
 import pytest
 
@@ -21,6 +22,7 @@ from gateway.http.problems.field_paths import FieldLocation, RouteInputs, locati
 from gateway.web.problem_pages import SECTIONS
 from parley.api.error.v1.http_error_reason_pb2 import HttpErrorReason
 from parley.api.error.v1.rpc_error_reason_pb2 import RpcErrorReason
+from parley.cli.main import cli
 from parley.contract.errors import ENUMS, ERROR_SPECS, FIELD_CODES, specs_of
 from support.gateway.routes import every_route
 from support.source.modules import modules_below, nodes_of, source_of
@@ -159,6 +161,29 @@ def test_a_page_says_what_happened_and_what_to_do_without_the_tools_of_a_model(c
     assert spec.meaning.endswith(".")
     assert spec.remedy.endswith(".")
     assert hints_in(f"{spec.meaning} {spec.remedy}") == []
+
+
+def test_the_command_of_every_problem_exists() -> None:
+    named = [spec.command for spec in ERROR_SPECS.values() if spec.command]
+
+    assert [each for each in named if not is_command(each.split())] == []
+    assert len(named) > 40
+
+
+def is_command(words: list[str]) -> bool:
+    """Return whether the words call `parley` with a command, and with options that it has."""
+    program, *rest = words
+    context = click.Context(cli)
+    command: click.Command = cli
+    while isinstance(command, click.Group):
+        found = command.get_command(context, rest[0]) if rest else None
+        if found is None:
+            break
+        command, rest = found, rest[1:]
+    options = {name for each in command.params for name in each.opts}
+    given = {each for each in rest if each.startswith("-")}
+    is_whole = not isinstance(command, click.Group)
+    return program == "parley" and is_whole and given <= options
 
 
 def workspace_failures() -> Iterator[Exception]:

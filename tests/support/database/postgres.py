@@ -13,6 +13,7 @@ Import the fixtures into a `conftest.py`; however many do so, one server is star
 import asyncio
 import itertools
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,13 +26,54 @@ from parley.postgres import EmbeddedServer
 Prepare = Callable[[str], Awaitable[object]]
 
 
+class Superuser:
+    """One connection of the superuser, kept for the whole session.
+
+    Each test has an event loop of its own, and a connection belongs to one loop: so this one has
+    a loop in a thread.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._turn = asyncio.Lock()
+        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+
+    async def execute(self, statement: str) -> None:
+        """Run a statement, outside of any test's database."""
+        await asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(self._execute(statement), self._loop)
+        )
+
+    def close(self) -> None:
+        """End the connection and the thread."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _execute(self, statement: str) -> None:
+        async with self._turn:
+            # A test may have ended all connections.
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await asyncpg.connect(self._url)
+            await self._connection.execute(statement)
+
+    async def _end(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+
+
 class TestPostgres:
     """A running server that hands out databases."""
 
     __test__ = False
 
-    def __init__(self, server: EmbeddedServer) -> None:
+    def __init__(self, server: EmbeddedServer, superuser: Superuser) -> None:
         self.server = server
+        self._superuser = superuser
         self._numbers = itertools.count(1)
         self._templates: set[str] = set()
 
@@ -60,11 +102,7 @@ class TestPostgres:
 
     async def execute(self, statement: str) -> None:
         """Run a statement as the superuser, outside of any test's database."""
-        connection = await asyncpg.connect(self.server.admin_url())
-        try:
-            await connection.execute(statement)
-        finally:
-            await connection.close()
+        await self._superuser.execute(statement)
 
     async def _create(self, name: str, template: str) -> None:
         await self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
@@ -84,7 +122,9 @@ def postgres(request: pytest.FixtureRequest) -> TestPostgres:
         server = EmbeddedServer(Path(directory.name) / "postgres", tcp_port=0, is_durable=False)
         asyncio.run(server.start())
         config.add_cleanup(lambda: asyncio.run(server.stop()))
-        config.stash[_POSTGRES] = TestPostgres(server)
+        superuser = Superuser(server.admin_url())
+        config.add_cleanup(superuser.close)
+        config.stash[_POSTGRES] = TestPostgres(server, superuser)
     return config.stash[_POSTGRES]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.faults.report import FaultReport, RowReport
+from support.session.case_tables import CASES
 from support.session.sandbox_levels import RAN, SKIPPED, level_lines
 
 FAULT_ROW = "fault row"
@@ -32,6 +33,8 @@ def told_results(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[st
         from support.toolrunner.sandboxes import not_offered
 
         yield "levels of the sandbox", level_lines(ran, skipped, not_offered())
+    if tables := [int(each) for each in _values(terminalreporter, CASES)]:
+        yield "cases", [f"{len(tables)} of the tests ran {sum(tables)} cases"]
     if of_nodes := list(_values(terminalreporter, NODE)):
         yield "toolrunner", of_nodes
 
