@@ -37,7 +37,7 @@ from gateway.http.problems.errors import (
     is_internal,
 )
 from gateway.http.problems.field_paths import ANYTHING, RouteInputs
-from gateway.http.protocol import PRESENCE
+from gateway.http.protocol import ADMITTED, PRESENCE, WAITED_S
 from gateway.http.request_body import drain
 from gateway.http.route_access import Access, Need, RouteUndeclared
 from gateway.http.websockets import as_request, is_websocket, refusing
@@ -323,6 +323,7 @@ class _PathEndpoint:
             case OpenRoute(handle=handle):
                 requester = Requester("", address, scope.get(PRESENCE))
                 async with self._admission.admitted(requester, Duration.STREAM):
+                    _tell_admitted(scope)
                     response = await compressed(request, await handle(request))
                     await response(scope, receive, send)
             case UserRoute(handle=handle_user):
@@ -330,9 +331,12 @@ class _PathEndpoint:
                 self._admission.count("user", principal.user.id, headers)
                 if principal.credential is Credential.API_KEY:
                     self._admission.count("key", principal.credential_id, headers)
-                requester = Requester(principal.user.id, address, scope.get(PRESENCE))
+                requester = Requester(
+                    principal.user.id, address, scope.get(PRESENCE), scope.get(WAITED_S, 0.0)
+                )
                 duration = self._access[route.method, route.path].duration
                 async with self._admission.admitted(requester, duration) as is_open:
+                    _tell_admitted(scope)
                     response = await compressed(request, await handle_user(request, principal))
                     is_open()
                     await response(scope, receive, send)
@@ -344,9 +348,15 @@ class _PathEndpoint:
         access = self._access[route.method, route.path]
         if principal.user.role not in access.roles:
             raise HttpProblem.of("FORBIDDEN", f"The role {principal.user.role} may not do this.")
-        check_scope(principal, access.scope)
+        check_scope(principal, access.rule)
         request.scope[USER_ID] = principal.user.id
         return principal
+
+
+def _tell_admitted(scope: Scope) -> None:
+    """Report to the connection that the request was admitted; a WebSocket does not ask for it."""
+    if (admitted := scope.get(ADMITTED)) is not None:
+        admitted()
 
 
 class _ResponseSender:

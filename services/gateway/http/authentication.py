@@ -25,7 +25,7 @@ from gateway.identity.engine.sign_in import SESSION_IDLE
 from gateway.identity.secret_tokens import csrf_token_of, digest_of
 from gateway.identity.store.credentials import IdentityStore
 from parley.clock import Clock
-from parley.identity import ApiKey, MalformedApiKey, User
+from parley.identity import ApiKey, CallerRule, MalformedApiKey, User
 
 CSRF_HEADER = "x-csrf-token"
 # Use is recorded to the minute: a write per request would cost too much.
@@ -68,13 +68,14 @@ class Principal:
         return self.credential_id if self.credential is Credential.SESSION else ""
 
 
-def check_scope(principal: Principal, scope: str | None) -> None:
-    """Check that an API key may be used for what needs a scope.
+def check_scope(principal: Principal, rule: CallerRule | None) -> None:
+    """Check that the scopes of an API key are enough for a method, by the rule of its callers.
 
     Raises:
-        HttpProblem: It has scopes, and not this one (403).
+        HttpProblem: It has scopes, and not the one that is needed (403).
     """
-    if not principal.scopes or scope in principal.scopes:
+    scope = None if rule is None else rule.scope
+    if not principal.scopes or (rule is not None and rule.accepts_scopes(principal.scopes)):
         return
     if scope is None:
         detail = "An API key with scopes may not do this; sign in, or use a key without scopes."

@@ -1,9 +1,10 @@
 """Entity tags: If-None-Match for reads and If-Match for changes."""
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
+from typing import TypeVar
+from uuid import NAMESPACE_OID, uuid5
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,25 +25,35 @@ CONFLICTS = frozenset({VERSION_CONFLICT, "FILE_CHANGED"})
 TAG_CHARACTERS = 32
 VERSION_SEPARATOR = "."
 
+# Each tag of a condition may be a call.
+TAGS_MAX = 10
+
+T = TypeVar("T")
+
 _TAG = re.compile(r'(?:W/)?"([!#-~]{1,128})"')
+# Empty elements of a list count for nothing. Each repetition ends with a tag, so that there is one
+# way to match a run of commas, and time grows linearly.
+_TAGS = re.compile(rf"[ \t,]*{_TAG.pattern}(?:[ \t]*,[ \t,]*{_TAG.pattern})*[ \t,]*")
 
 
-def if_match(request: Request) -> str:
-    """Return the tag of If-Match; empty when the change is unconditional.
+def if_match(request: Request) -> tuple[str, ...]:
+    """Return the tags of If-Match, of which one has to match; empty for an unconditional change.
 
     Raises:
-        HttpProblem: It is not a single tag (422), or a weak one, which never matches (412).
+        HttpProblem: It is not a list of tags or too long a one (422), or all of them are weak, and
+            weak tags never match (412).
     """
-    text = request.headers.get("if-match", "*").strip()
+    text = _condition_of(request)
     if text == "*":
-        return ""
-    found = _TAG.fullmatch(text)
-    if found is None:
-        detail = "Give the one ETag of what was read, in its quotes, or *."
+        return ()
+    found = list(_TAG.finditer(text)) if _TAGS.fullmatch(text) else []
+    if not 0 < len(found) <= TAGS_MAX:
+        detail = f"Give the ETag of what was read in its quotes, at most {TAGS_MAX} of them, or *."
         raise invalid_request(FieldError("INVALID", detail, parameter="If-Match"))
-    if text.startswith("W/"):
+    strong = tuple(dict.fromkeys(each[1] for each in found if not each[0].startswith("W/")))
+    if not strong:
         raise _changed_meanwhile()
-    return found[1]
+    return strong
 
 
 def version_in(tag: str) -> str:
@@ -65,24 +76,39 @@ def refuse_condition(request: Request) -> None:
     Raises:
         HttpProblem: There is a condition (422).
     """
-    if request.headers.get("if-match", "*").strip() != "*":
+    if _condition_of(request) != "*":
         detail = "This cannot be changed on a condition; leave the header out."
         raise invalid_request(FieldError("INVALID", detail, parameter="If-Match"))
 
 
-@contextmanager
-def conditional(tag: str) -> Iterator[None]:
-    """Convert a version conflict to 412, if there was a condition.
+async def changed_if(tags: Sequence[str], change: Callable[[str], Awaitable[T]]) -> T:
+    """Make a change if one of the tags matches, or without a condition if there are none.
+
+    A service compares one tag, so they are tried one after the other: a change whose tag does not
+    match changes nothing, and a version never comes back.
 
     Raises:
-        HttpProblem: The code inside found another version than `tag` (412).
+        HttpProblem: No tag matches (412).
     """
-    try:
-        yield
-    except (UpstreamProblem, VersionConflict) as error:
-        if tag and _is_conflict(error):
-            raise _changed_meanwhile() from error
-        raise
+    if not tags:
+        return await change("")
+    for tag in tags:
+        try:
+            return await change(tag)
+        except (UpstreamProblem, VersionConflict) as error:
+            if not _is_conflict(error):
+                raise
+    raise _changed_meanwhile()
+
+
+def request_id_for(tag: str, tags: Sequence[str], request_id: str) -> str:
+    """Return the request id of the change that is tried with one of several tags.
+
+    Each has its own, so that a repetition of the request gets the outcome of each.
+    """
+    if tag in ("", *tags[:1]):
+        return request_id
+    return str(uuid5(NAMESPACE_OID, f"{request_id} {tag}"))
 
 
 def tagged(tag: str) -> Mapping[str, str]:
@@ -120,6 +146,12 @@ def is_known(request: Request, tag: str) -> bool:
     known = request.headers.get("if-none-match", "").strip()
     tags = [found[1] for found in _TAG.finditer(known)]
     return bool(tag) and (known == "*" or tag in tags)
+
+
+def _condition_of(request: Request) -> str:
+    """Return If-Match, whose lines are one list; `*` without one."""
+    lines = request.headers.getlist("if-match")
+    return ",".join(lines).strip() if lines else "*"
 
 
 def _is_conflict(error: UpstreamProblem | VersionConflict) -> bool:

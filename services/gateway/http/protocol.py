@@ -7,17 +7,19 @@ is answered with a problem document too, though a short one: there is no request
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, assert_never
 
 import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
+from gateway.http.limits.start_queue import StartQueue
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE, type_and_title
 from gateway.http.request_head import head_error
 from parley.contract.errors import ErrorSpec, error_spec
@@ -35,6 +37,10 @@ NOT_HTTP: Final = "This is not a request of HTTP/1.1 with a method that is known
 NOT_CHUNKS: Final = "The body is not in chunks, as its Transfer-Encoding says."
 #: The scope key of the client's presence.
 PRESENCE: Final = "parley.presence"
+#: The scope key of the callback for the admission of the request.
+ADMITTED: Final = "parley.admitted"
+#: The scope key of how long the request waited before it was started.
+WAITED_S: Final = "parley.waited_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,42 @@ class _CountedWebSocket(WSProtocol):
         super().connection_lost(exc)
 
 
+class _ReceivedRequest:
+    """A request whose head was received."""
+
+    __slots__ = ("_app", "_connection", "_received_s", "_start")
+
+    def __init__(
+        self, connection: "BoundedProtocol", app: ASGIApp, start: Callable[[ASGIApp], None]
+    ) -> None:
+        self._connection = connection
+        self._app = app
+        self._start = start
+        self._received_s = connection.loop.time()
+
+    def when_gone(self, tell: Callable[[], object]) -> Callable[[], object]:
+        """Call `tell` once the client disconnects, possibly at once; return how to cancel that."""
+        return self._connection.when_gone(tell)
+
+    def start(self, admitted: Callable[[], None]) -> None:
+        """Start it."""
+        waited_s = self._connection.loop.time() - self._received_s
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            async def answer(message: Message) -> None:
+                # An error before admission is an end, too; its client may read it slowly.
+                admitted()
+                await send(message)
+
+            scope[ADMITTED], scope[WAITED_S] = admitted, waited_s
+            try:
+                await self._app(scope, receive, answer)
+            finally:
+                admitted()
+
+        self._start(app)
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits: rejects large heads and closes connections with slow ones."""
 
@@ -75,16 +117,18 @@ class BoundedProtocol(HttpToolsProtocol):
         public_url: str,
         limits: HeadLimits,
         open_connections: OpenConnections,
+        start_queue: StartQueue,
         **given: Any,
     ) -> None:
         super().__init__(**given)
         self._public_url = public_url
         self._limits = limits
         self._open_connections = open_connections
+        self._start_queue = start_queue
         self._refused: ConnectionRefusal | None = None
         self._refused_unheard = True
         self.is_gone = False
-        self._when_gone: dict[Callable[[], None], None] = {}
+        self._when_gone: dict[Callable[[], object], None] = {}
         self._held_bytes = 0
         self._chunk_bytes = 0
         self._field_bytes = 0
@@ -120,7 +164,7 @@ class BoundedProtocol(HttpToolsProtocol):
             tell()
         super().connection_lost(exc)
 
-    def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
+    def when_gone(self, tell: Callable[[], object]) -> Callable[[], object]:
         """Call `tell` once the client disconnects, possibly at once; return how to cancel that."""
         if self.is_gone:
             tell()
@@ -215,6 +259,11 @@ class BoundedProtocol(HttpToolsProtocol):
             # Of bodies, only chunks have a syntax.
             self._refuse("INVALID_CHUNKS", NOT_CHUNKS)
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Start a request, or let it wait for others of its client."""
+        start = partial(super()._start_asgi_task, cycle)
+        self._start_queue.submit(_client_key(cycle.scope), _ReceivedRequest(self, app, start))
+
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes
         if self._field_bytes > self._limits.bytes_max:
@@ -307,3 +356,18 @@ def _problem(kind: dict[str, object], spec: ErrorSpec, detail: str) -> bytes:
         f"{retry_after}cache-control: no-store\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
+
+
+def _client_key(scope: Mapping[str, Any]) -> bytes:
+    """Return what distinguishes clients before they are authenticated, by its kind."""
+    cookie = b""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            return b"authorization " + bytes(value)
+        if name == b"cookie":
+            cookie = value
+    if cookie:
+        return b"cookie " + cookie
+    client = scope["client"]
+    address = "" if client is None else str(client[0])
+    return b"address " + address.encode()

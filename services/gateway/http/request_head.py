@@ -1,7 +1,8 @@
 """Validates the head of a request before routing.
 
 The parser checks the syntax of a head. The server of a request is named by its Host header, and by
-a target that is an absolute URL; for requests through proxies these must be unique and equal.
+a target that is an absolute URL; for requests through proxies these must be unique and equal. Two
+Authorization headers are refused, because a proxy and this server could read different ones.
 """
 
 import re
@@ -16,6 +17,7 @@ TARGET_FORM: Final = "The target of a request is a path, or a URL of this server
 TARGET_HOST: Final = "The URL in the target of a request and the Host header name the same server."
 VERSION: Final = "This server speaks HTTP/1.1."
 CODING: Final = "The only Transfer-Encoding that is taken is chunked."
+ONE_AUTHORIZATION: Final = "A request has at most one Authorization header."
 ONE_LENGTH: Final = "A request has one Content-Length or is sent in chunks, not both."
 
 _HOST: Final = re.compile(
@@ -34,12 +36,14 @@ def head_error(http_version: str, target: bytes, headers: Iterable[tuple[bytes, 
     """
     if http_version not in ("1.0", "1.1"):
         return VERSION
-    hosts, lengths, is_chunked = [], 0, False
+    hosts, lengths, authorizations, is_chunked = [], 0, 0, False
     for name, value in headers:
         if name == b"host":
             hosts.append(value.strip())
         elif name == b"content-length":
             lengths += 1
+        elif name == b"authorization":
+            authorizations += 1
         elif name == b"transfer-encoding":
             if is_chunked or value.strip().lower() != b"chunked":
                 return CODING
@@ -48,6 +52,8 @@ def head_error(http_version: str, target: bytes, headers: Iterable[tuple[bytes, 
         return ONE_LENGTH
     if len(hosts) > 1 or (not hosts and http_version == "1.1"):
         return ONE_HOST
+    if authorizations > 1:
+        return ONE_AUTHORIZATION
     if hosts and not _HOST.fullmatch(hosts[0]):
         return HOST_FORM
     if target.startswith(b"/"):

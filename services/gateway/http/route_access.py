@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.http.limits.admission import Duration
-from parley.identity import Role, rule_of
+from parley.identity import CallerRule, Role, rule_of
 
 
 class Need(StrEnum):
@@ -34,10 +34,14 @@ class Access:
     duration: Duration = Duration.SHORT
 
     @property
+    def rule(self) -> CallerRule | None:
+        """The callers of the method, as its proto declares them; None without a method."""
+        return rule_of(self.method) if self.method else None
+
+    @property
     def scope(self) -> str | None:
-        """The scope that a service token needs for the method, as its proto declares it."""
-        rule = rule_of(self.method) if self.method else None
-        return None if rule is None else rule.scope
+        """The scope that a service token needs for the method, or "any"; None refuses tokens."""
+        return None if self.rule is None else self.rule.scope_needed
 
 
 def _anyone(doc: str) -> Access:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from gateway.http.addresses import HttpAddress
 from gateway.http.limits.connections import OpenConnections
+from gateway.http.limits.start_queue import StartQueue
 from gateway.http.protocol import BoundedProtocol, HeadLimits
 from parley.process import ConfigurationError
 
@@ -63,12 +64,14 @@ async def serve_http(
         HttpAddressUnusable: It cannot be bound.
     """
     listening = _bind(address)
+    start_queue = StartQueue()
     # uvicorn accepts any protocol factory, whatever its types declare.
     protocol: Any = partial(
         BoundedProtocol,
         public_url=public_url,
         limits=limits or HeadLimits(),
         open_connections=open_connections,
+        start_queue=start_queue,
     )
     config = uvicorn.Config(
         app,
@@ -89,7 +92,7 @@ async def serve_http(
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    server = _Server(config)
+    server = _Server(config, start_queue)
     bound = HttpAddress(address.host, listening.getsockname()[1])
     sockets = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_ITERATION - 1))]
     async with asyncio.TaskGroup() as tasks:
@@ -102,6 +105,18 @@ async def serve_http(
 
 class _Server(uvicorn.Server):
     """uvicorn without signal handlers: the process has its own."""
+
+    def __init__(self, config: uvicorn.Config, start_queue: StartQueue) -> None:
+        super().__init__(config)
+        self._start_queue = start_queue
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the running requests; those that wait are never started."""
+        try:
+            await super().shutdown(sockets)
+        finally:
+            # Requests that are cancelled now would start those that wait for them.
+            self._start_queue.close()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -9,7 +9,8 @@ limited. Of all other requests, and of streams that are being opened, only some 
 concurrently and the rest wait in order; one whose client disconnects meanwhile is dropped without
 being run. While other users make requests too, fewer requests of a user run concurrently: each of
 them delays the requests of the others. A stream that was opened and a long-running request that was
-started then keep a slot for a moment, so that a user who opens thousands leaves time for others.
+started then keep a slot for a moment, and any other request for as long again as it took, at most
+for that moment, so that a user who makes thousands leaves time for others.
 """
 
 import asyncio
@@ -59,7 +60,8 @@ class AdmissionLimits:
         user_calls_max: Of one user that run concurrently.
         shared_user_calls_max: The same, while other users are active.
         opened_s: How long an opened stream or a started long-running request keeps its slot while
-            other users are active; with 4 slots a user opens 80 a second.
+            other users are active; with 4 slots a user opens 40 a second. Other requests keep it
+            no longer than they took.
         quotas: Requests of one address, user and API key in a minute.
     """
 
@@ -69,7 +71,7 @@ class AdmissionLimits:
     user_long_running_max: int = 200
     user_calls_max: int = 64
     shared_user_calls_max: int = 4
-    opened_s: float = 0.05
+    opened_s: float = 0.1
     quotas: RateQuotas = NO_QUOTAS
 
 
@@ -81,7 +83,7 @@ class Presence(Protocol):
         """Whether the client is known to be disconnected."""
         ...
 
-    def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
+    def when_gone(self, tell: Callable[[], object]) -> Callable[[], object]:
         """Call `tell` once the client disconnects, possibly at once; return how to cancel that."""
         ...
 
@@ -94,11 +96,13 @@ class Requester:
         user_id: The user; empty without a sign-in.
         address: The key by which the client's address is counted.
         presence: Reports the disconnection of the client; None if that cannot be detected.
+        waited_s: How long the request waited before it was started.
     """
 
     user_id: str
     address: str
     presence: Presence | None
+    waited_s: float = 0.0
 
 
 class _UserSlots:
@@ -172,11 +176,12 @@ class Admission:
                     async with self._turn(requester):
                         yield _nothing
                 case Duration.STREAM:
-                    async with self._turn(requester, keeps_s=self._limits.opened_s) as end_turn:
+                    async with self._turn(requester, opens=True) as end_turn:
                         yield end_turn
                 case Duration.LONG_RUNNING:
-                    with self._counted_long_running(requester.user_id):
-                        async with self._turn(requester, keeps_s=self._limits.opened_s) as end_turn:
+                    # Refusals occupy a slot too: a client repeats what was refused.
+                    async with self._turn(requester, opens=True) as end_turn:
+                        with self._counted_long_running(requester.user_id):
                             # It waits for long, so that only its start occupies a slot.
                             end_turn()
                             yield _nothing
@@ -240,13 +245,13 @@ class Admission:
 
     @asynccontextmanager
     async def _turn(
-        self, requester: Requester, *, keeps_s: float = 0.0
+        self, requester: Requester, *, opens: bool = False
     ) -> AsyncIterator[Callable[[], None]]:
         """Wait until the user has fewer running requests than allowed; yield a release callback.
 
         Args:
             requester: Who makes the request.
-            keeps_s: How long the slot is kept after its release while other users are active.
+            opens: Whether it opens a stream or starts a long-running request.
         """
         if not requester.user_id:
             yield _nothing
@@ -260,8 +265,9 @@ class Admission:
         self._active.move_to_end(requester.user_id)
         if not turns.waiting and turns.running < self._calls_max():
             turns.running += 1
-        elif not await self._waited(turns, requester.presence):
+        elif not await self._waited(turns, requester):
             raise _client_gone()
+        started_s = self._clock.monotonic()
         is_over = False
 
         def end() -> None:
@@ -269,9 +275,9 @@ class Admission:
             if is_over:
                 return
             is_over = True
-            if keeps_s and self._is_shared():
+            if self._is_shared() and (kept_s := self._kept_s(started_s, opens=opens)):
                 loop = asyncio.get_running_loop()
-                loop.call_later(keeps_s, self._release_slot, requester.user_id, turns)
+                loop.call_later(kept_s, self._release_slot, requester.user_id, turns)
             else:
                 self._release_slot(requester.user_id, turns)
 
@@ -279,6 +285,12 @@ class Admission:
             yield end
         finally:
             end()
+
+    def _kept_s(self, started_s: float, *, opens: bool) -> float:
+        """Return how long a slot is kept after its release while other users are active."""
+        if opens:
+            return self._limits.opened_s
+        return min(self._clock.monotonic() - started_s, self._limits.opened_s)
 
     def _calls_max(self) -> int:
         """Return how many requests of one user may run concurrently now."""
@@ -293,7 +305,7 @@ class Admission:
             self._active.popitem(last=False)
         return len(self._active) > 1
 
-    async def _waited(self, turns: _UserSlots, presence: Presence | None) -> bool:
+    async def _waited(self, turns: _UserSlots, requester: Requester) -> bool:
         """Return whether this request may run; False if its client disconnected."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         turns.waiting.append(turn)
@@ -303,10 +315,11 @@ class Admission:
             if not turn.done():
                 turn.set_result(False)
 
+        presence = requester.presence
         forget = None if presence is None else presence.when_gone(gone)
         has_turn = False
         try:
-            async with asyncio.timeout(WAIT_S_MAX):
+            async with asyncio.timeout(max(0.0, WAIT_S_MAX - requester.waited_s)):
                 has_turn = await turn
         except TimeoutError:
             detail = f"Other requests of yours took more than {WAIT_S_MAX:g} s; send fewer at once."

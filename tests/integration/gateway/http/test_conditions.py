@@ -84,9 +84,22 @@ async def test_what_happens_near_a_chat_makes_another_document_but_no_conflict(
 
 @pytest.mark.parametrize(
     ("condition", "status"),
-    [("*", 200), ("7", 422), ('"1", "2"', 422), ('""', 422), ('W/"1"', 412), ('".1"', 412)],
+    [
+        ("*", 200),
+        ("7", 422),
+        ('"1" "2"', 422),
+        (",", 422),
+        # Patterns that match commas in several ways would take for ever.
+        ('"1"' + "," * 5000 + "x", 422),
+        (", ".join(f'"{number}"' for number in range(11)), 422),
+        ('""', 422),
+        ('"8", "9"', 412),
+        ('W/"1"', 412),
+        ('W/"1", W/"2"', 412),
+        ('".1"', 412),
+    ],
 )
-async def test_a_condition_is_one_strong_tag_or_any(
+async def test_a_condition_is_a_list_of_tags_or_any(
     stack: GatewayStack, condition: str, status: int
 ) -> None:
     path = f"{CHATS}/{await new_chat(stack)}"
@@ -94,3 +107,19 @@ async def test_a_condition_is_one_strong_tag_or_any(
     reply = await stack.owner.request("PATCH", path, {"title": "x"}, {"If-Match": condition})
 
     assert reply.status == status
+
+
+async def test_of_several_tags_one_has_to_match(stack: GatewayStack) -> None:
+    path = f"{CHATS}/{await new_chat(stack)}"
+    etag = (await stack.owner.request("GET", path)).headers["etag"]
+    condition = {"If-Match": f'"stale,tag" ,, W/{etag},{etag} , "other"'}
+
+    changed = await stack.owner.request("PATCH", path, {"title": "One"}, condition)
+    late = await stack.owner.request("PATCH", path, {"title": "Two"}, condition)
+
+    assert (changed.status, changed.json()["title"]) == (200, "One")
+    assert (late.status, late.json()["code"]) == (412, "VERSION_CONFLICT")
+    sent = stack.chatd.requests(api.UpdateChatRequest)
+    version = etag.strip('"').partition(".")[0]
+    assert [each.chat.etag for each in sent[:2]] == ["stale,tag", version]
+    assert sent[0].request_id != sent[1].request_id

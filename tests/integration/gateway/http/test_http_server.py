@@ -3,17 +3,18 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, NoReturn
 
 import pytest
 import uvloop
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.http.addresses import HttpAddress
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
-from gateway.http.protocol import HeadLimits
+from gateway.http.limits.start_queue import UNADMITTED_MAX
+from gateway.http.protocol import ADMITTED, HeadLimits
 from gateway.http.server import ACCEPTS_PER_ITERATION, serve_http
 
 ANYWHERE = HttpAddress("127.0.0.1", 0)
@@ -203,6 +204,17 @@ async def test_a_refused_head_is_a_problem_with_a_page() -> None:
     )
 
 
+async def test_two_authorization_headers_are_refused() -> None:
+    key = b"Authorization: Bearer a\r\n"
+    async with connected() as (connection,):
+        await connection.send(HEAD + key + b"authorization: Bearer b\r\n\r\n")
+        status, body = await connection.answer()
+    assert (status, json.loads(body)["detail"]) == (
+        400,
+        "A request has at most one Authorization header.",
+    )
+
+
 @pytest.mark.parametrize(
     "chunks", [b"zz\r\n", b"1\r\nab\r\n", b"-1\r\n", b"1\r\na\r\nnonsense\r\n", b"g"]
 )
@@ -356,3 +368,61 @@ async def one_iteration() -> None:
     looked = loop.create_future()
     loop.call_soon(loop.call_soon, looked.set_result, None)
     await looked
+
+
+class HeldRequests:
+    """An application that admits no request until it is told to."""
+
+    def __init__(self) -> None:
+        self.started: list[bytes] = []
+        self._admitted: list[Callable[[], None]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.started.append(dict(scope["headers"])[b"authorization"])
+        self._admitted.append(scope[ADMITTED])
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    def admit(self) -> None:
+        """Admit the request that was started first."""
+        self._admitted.pop(0)()
+
+
+async def test_a_client_with_many_requests_does_not_delay_the_start_of_those_of_others() -> None:
+    app = HeldRequests()
+    many = UNADMITTED_MAX + 3
+    async with connected(app=app, connections=many + 1, connections_max=100) as made:
+        *greedy, other = made
+        for connection in greedy:
+            await connection.send(HEAD + b"Authorization: Bearer greedy\r\n\r\n")
+        await other.send(HEAD + b"Authorization: Bearer other\r\n\r\n")
+        while b"Bearer other" not in app.started:
+            await one_iteration()
+        assert app.started.count(b"Bearer greedy") == UNADMITTED_MAX
+        app.admit()
+        while app.started.count(b"Bearer greedy") <= UNADMITTED_MAX:
+            await one_iteration()
+
+
+class Refusals:
+    """An application that answers without admitting, and counts its requests."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.started += 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        # More than is sent to a client that does not read.
+        for _ in range(64):
+            await send({"type": "http.response.body", "body": bytes(2**20), "more_body": True})
+        await send({"type": "http.response.body"})
+
+
+async def test_clients_that_do_not_read_their_answers_delay_no_other_request() -> None:
+    app, many = Refusals(), UNADMITTED_MAX + 3
+    async with connected(app=app, connections=many, connections_max=100) as made:
+        for connection in made:
+            await connection.send(HEAD + b"Authorization: Bearer greedy\r\n\r\n")
+        while app.started < many:
+            await one_iteration()

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from gateway.api.contract import access_table
-from gateway.http.limits.admission import ACTIVE_S, Admission, AdmissionLimits, Duration, Requester
+from gateway.http.limits.admission import (
+    ACTIVE_S,
+    WAIT_S_MAX,
+    Admission,
+    AdmissionLimits,
+    Duration,
+    Requester,
+)
 from gateway.http.problems.errors import HttpProblem
 from parley.clock import FakeClock
 from support.chatd.streams.held_hubs import settle
@@ -27,10 +34,10 @@ class Client:
     """A client that can go away."""
 
     def __init__(self) -> None:
-        self._tell: list[Callable[[], None]] = []
+        self._tell: list[Callable[[], object]] = []
         self.is_gone = False
 
-    def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
+    def when_gone(self, tell: Callable[[], object]) -> Callable[[], object]:
         self._tell.append(tell)
         return lambda: self._tell.remove(tell)
 
@@ -64,9 +71,10 @@ class Requests:
         user: str = "u1",
         address: str = "a1",
         client: Client | None = None,
+        waited_s: float = 0.0,
     ) -> None:
         self._ends[name] = asyncio.Event()
-        requester = Requester(user, address, client)
+        requester = Requester(user, address, client, waited_s)
         self._tasks.create_task(self._run(name, requester, duration))
 
     def end(self, name: str) -> None:
@@ -223,7 +231,7 @@ async def test_streams_of_one_user_are_opened_a_few_at_a_time() -> None:
 async def test_streams_are_opened_more_slowly_while_another_user_makes_requests(
     duration: Duration,
 ) -> None:
-    limits = replace(LIMITS, opened_s=0.01)
+    limits = replace(LIMITS, opened_s=0.2)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests = Requests(tasks, limits)
         requests.make("other", Duration.SHORT, user="u2")
@@ -233,6 +241,54 @@ async def test_streams_are_opened_more_slowly_while_another_user_makes_requests(
         # Both are open, and keep their slots.
         assert requests.begun == ["other", "a", "b"]
         while "c" not in requests.begun:
+            await requests.settle()
+        requests.end_all()
+
+
+async def test_a_request_leaves_as_much_time_to_others_as_it_took() -> None:
+    limits = replace(LIMITS, opened_s=0.2)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        requests.make("other", Duration.SHORT, user="u2")
+        for name in "abc":
+            requests.make(name, Duration.SHORT)
+        await requests.settle()
+        requests.clock.advance(ACTIVE_S / 2)
+        requests.end("a")
+        await requests.settle()
+        # The slot of the one that ended is kept.
+        assert requests.begun == ["other", "a", "b"]
+        while "c" not in requests.begun:
+            await requests.settle()
+        requests.end_all()
+
+
+async def test_a_request_that_waited_too_long_before_its_start_waits_no_longer() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        for name in "ab":
+            requests.make(name, Duration.SHORT, waited_s=WAIT_S_MAX)
+        await requests.settle()
+        assert requests.begun == ["a", "b"]
+        requests.make("c", Duration.SHORT, waited_s=WAIT_S_MAX)
+        while not requests.refused:
+            await requests.settle()
+        assert requests.refused == [("c", 429, "TOO_MANY_REQUESTS")]
+        requests.end_all()
+
+
+async def test_refusals_of_long_running_requests_are_slowed_down_like_their_starts() -> None:
+    limits = replace(LIMITS, user_long_running_max=1, opened_s=0.2)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        requests.make("other", Duration.SHORT, user="u2")
+        for name in "abc":
+            requests.make(name, Duration.LONG_RUNNING)
+        await requests.settle()
+        assert requests.begun == ["other", "a"]
+        # The slot of the refused one is kept, so that the next one waits for its refusal.
+        assert [name for name, _, _ in requests.refused] == ["b"]
+        while len(requests.refused) < 2:
             await requests.settle()
         requests.end_all()
 
