@@ -138,6 +138,11 @@ class GatewaySettings(ServiceSettings):
         at_least=0,
     )
 
+    breached_passwords_file: Path | None = setting(
+        "SHA-1 hashes of passwords that are known from breaches and refused, ordered by hash, one "
+        "on each line, see docs/signing-in.md.",
+        default=None,
+    )
     oidc_issuers_file: Path | None = setting(
         "A JSON list of the identity providers that people may sign in with, see "
         "docs/signing-in.md.",

@@ -166,7 +166,7 @@ def _match(method: str, rule: CallerRule, token: VerifiedToken) -> Caller:
         case ServiceToken(token_id, name, user, scopes, good_until):
             if rule.scope is None:
                 raise Forbidden(RefusalReason.CALLER_NOT_ALLOWED, method)
-            if rule.scope not in scopes:
+            if not rule.accepts_scopes(scopes):
                 raise Forbidden(RefusalReason.SCOPE_MISSING, method)
             if not rule.accepts_role(user.role):
                 raise Forbidden(RefusalReason.ROLE_NOT_ALLOWED, method)

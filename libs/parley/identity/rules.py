@@ -24,6 +24,7 @@ _ROLES = {
     access_pb2.ROLE_AUDITOR: Role.AUDITOR,
 }
 ADMINISTRATORS: Final = frozenset({Role.OWNER, Role.ADMIN})
+ANY_SCOPE: Final = "any"
 #: Audience of an HTTP binding -> the roles of its users. An auditor never reads chats.
 AUDIENCES: Final[Mapping[int, frozenset[Role]]] = {
     options_pb2.AUDIENCE_UNSPECIFIED: ADMINISTRATORS | {Role.MEMBER},
@@ -43,16 +44,27 @@ class CallerRule:
         for_users: Services that may call for a user.
         roles: Accepted roles of that user; empty accepts all.
         scope: The scope a service token needs; None refuses service tokens.
+        any_scope: Whether any other scope is accepted as well.
     """
 
     services: frozenset[ServiceName] = frozenset()
     for_users: frozenset[ServiceName] = frozenset()
     roles: frozenset[Role] = frozenset()
     scope: str | None = None
+    any_scope: bool = False
 
     def accepts_role(self, role: Role) -> bool:
         """Return whether a user with `role` may call."""
         return not self.roles or role in self.roles
+
+    @property
+    def scope_needed(self) -> str | None:
+        """The scope that a service token needs, for documents: `any` if each of them is enough."""
+        return ANY_SCOPE if self.any_scope else self.scope
+
+    def accepts_scopes(self, scopes: frozenset[str]) -> bool:
+        """Return whether a token or key that is limited to `scopes` may call."""
+        return self.scope is not None and (self.any_scope or self.scope in scopes)
 
     @property
     def admits_someone(self) -> bool:
@@ -85,5 +97,6 @@ def _declared(method: MethodDescriptor) -> CallerRule | None:
         for_users=frozenset(_SERVICES[each] for each in declared.for_users if each in _SERVICES),
         roles=roles,
         scope=declared.scope or None,
+        any_scope=declared.any_scope,
     )
     return rule if rule.admits_someone else None

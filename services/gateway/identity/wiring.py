@@ -13,6 +13,7 @@ from gateway.identity.engine.account_exports import AccountExports
 from gateway.identity.engine.api_key_cache import ApiKeyCache
 from gateway.identity.engine.api_keys import ApiKeys
 from gateway.identity.engine.attempts import Attempts
+from gateway.identity.engine.breached_passwords import BreachedPasswords
 from gateway.identity.engine.groups import Groups
 from gateway.identity.engine.identity_links import IdentityLinks
 from gateway.identity.engine.oidc_administration import OidcAdministration
@@ -55,6 +56,7 @@ from parley.identity import Trust
 from parley.postgres import Database
 from parley.process import Neighbours, Process
 from parley.secrets import KeyringFile, SecretBox
+from parley.settings import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,18 @@ class Identity:
     servicers: Servicers
 
 
+def _passwords(settings: GatewaySettings) -> Passwords:
+    path = settings.breached_passwords_file
+    try:
+        breached = None if path is None else BreachedPasswords(path)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"GATEWAY_BREACHED_PASSWORDS_FILE cannot be used: {error}"
+        ) from None
+    processes = processes_for(len(os.sched_getaffinity(0)))
+    return Passwords(processes=processes, breached=breached)
+
+
 def open_identity(
     settings: GatewaySettings,
     database: Database,
@@ -119,7 +133,7 @@ def open_identity(
     users = _users(UserStore(database, audit_log), people, keys, bus, process)
     groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
-    passwords = Passwords(processes=processes_for(len(os.sched_getaffinity(0))))
+    passwords = _passwords(settings)
     attempts = Attempts(AttemptStore(database), clock)
     session_store, link_store = SessionStore(database, audit_log), LinkStore(database, audit_log)
     box = None if keyring is None else SecretBox(keyring)

@@ -165,6 +165,7 @@ async def test_a_workspace_is_started_stopped_forked_merged_and_removed(
         "omitted": 0,
         "patches": [],
         "left_out_paths": [],
+        "applied_merges": [],
     }
     await stack.owner.request("DELETE", f"{path}?force=true", None, KEY)
     assert last_request(stack) == api.DeleteWorkspaceRequest(**asked, force=True)

@@ -277,9 +277,21 @@ async def _discovery(issuer: OidcIssuer) -> _Metadata:
     if "S256" not in metadata.code_challenge_methods_supported:
         raise IssuerRefused("the issuer has no PKCE with S256")
     endpoints = (metadata.authorization_endpoint, metadata.token_endpoint, metadata.jwks_uri)
-    if not all(map(is_safe_address, endpoints)):
-        raise IssuerRefused("an endpoint of the issuer has no https address")
+    # Browsers follow the last one, so it must be an address of the web as well.
+    for endpoint in (*endpoints, metadata.end_session_endpoint or issuer.issuer):
+        if not is_endpoint_of(issuer.issuer, endpoint):
+            raise IssuerRefused("an endpoint of the issuer has no https address")
     return metadata
+
+
+def is_endpoint_of(issuer: str, endpoint: str) -> bool:
+    """Return whether an issuer may have an endpoint: over TLS, or on the machine of both.
+
+    An issuer elsewhere must not make the gateway call services of its own machine.
+    """
+    if not is_safe_address(endpoint):
+        return False
+    return urlsplit(endpoint).scheme == "https" or urlsplit(issuer).scheme == "http"
 
 
 async def _key_set(address: str) -> jwt.PyJWKSet:

@@ -18,6 +18,7 @@ from typing import Final
 
 from zxcvbn import zxcvbn
 
+from gateway.identity.engine.breached_passwords import BreachedPasswords
 from gateway.identity.errors import InvalidRequest, SignInBusy
 from gateway.identity.hashing.hasher import HASHER, Answer, Hash, Request, Verify
 from gateway.identity.hashing.process import HashingFailed, HashingProcess
@@ -38,9 +39,22 @@ ESTIMATED_CHARACTERS: Final = 64
 
 
 class Passwords:
-    """Hashes and verifies passwords with argon2id; `close` ends its processes."""
+    """Hashes and verifies passwords with argon2id; `close` ends its processes.
 
-    def __init__(self, *, processes: int = PROCESSES_MAX, waiting_max: int = WAITING_MAX) -> None:
+    Args:
+        processes: How many hash.
+        waiting_max: How many passwords wait for them.
+        breached: Passwords that are refused; `close` closes it too.
+    """
+
+    def __init__(
+        self,
+        *,
+        processes: int = PROCESSES_MAX,
+        waiting_max: int = WAITING_MAX,
+        breached: BreachedPasswords | None = None,
+    ) -> None:
+        self._breached = breached
         self._processes = tuple(HashingProcess() for _ in range(processes))
         self._idle: SimpleQueue[HashingProcess] = SimpleQueue()
         for process in self._processes:
@@ -91,7 +105,7 @@ class Passwords:
         return HASHER.check_needs_rehash(stored)
 
     async def check(self, password: str, field: str, about: Iterable[str]) -> None:
-        """Refuse a password that is short, common or easy to guess.
+        """Refuse a password that is short, common, easy to guess or known from a breach.
 
         Args:
             password: The password.
@@ -105,7 +119,7 @@ class Passwords:
         known = [*about, *GUESSED]
         with self._place(is_known=True):
             async with self._estimating:
-                problem = await asyncio.to_thread(problem_of, password, known)
+                problem = await asyncio.to_thread(self._problem, password, known)
         if problem is not None:
             raise InvalidRequest(Violation(field, problem))
 
@@ -114,6 +128,16 @@ class Passwords:
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.close()
+        if self._breached is not None:
+            self._breached.close()
+
+    def _problem(self, password: str, about: Iterable[str]) -> str | None:
+        problem = problem_of(password, about)
+        # In the form that is hashed: another one of the same password is as well known.
+        known = None if self._breached is None else self._breached.contain(_normalized(password))
+        if problem is None and known:
+            return "is known from a breach; give one that was never used elsewhere"
+        return problem
 
     async def _answer(self, request: Request, *, is_known: bool) -> Answer:
         with self._place(is_known=is_known):

@@ -14,6 +14,7 @@ from gateway.identity.domain import (
 )
 from gateway.identity.engine.attempts import Attempts, sign_in_charges
 from gateway.identity.engine.passkeys import CONTINUATION_LIFETIME, Passkeys
+from gateway.identity.engine.password_wait import PasswordWait
 from gateway.identity.engine.passwords import Passwords
 from gateway.identity.engine.second_factors import SecondFactors
 from gateway.identity.errors import (
@@ -121,6 +122,7 @@ class SignIns:
         self._sessions = sessions
         self._links = links
         self._passwords = passwords
+        self._password_wait = PasswordWait(passwords, clock)
         self._attempts = attempts
         self._factor_store = factor_store
         self._second_factors = second_factors
@@ -141,7 +143,7 @@ class SignIns:
         """
         login, token = login.strip().lower(), origin.device_token
         # First, so that it costs next to nothing and does not count as an attempt.
-        self._passwords.require_place(is_known=bool(token))
+        await self._password_wait.require_place(is_known=bool(token))
         found = None
         if "\0" not in login:
             found = await self._sessions.find_by_login(login, digest_of(token) if token else None)

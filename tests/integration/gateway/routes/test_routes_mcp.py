@@ -93,6 +93,9 @@ async def test_a_server_is_added_read_changed_used_and_deleted(whole: Whole) -> 
     assert [phase["kind"] for phase in probed.json()["phases"]][-1] == "list_tools"
     drafted = await whole.admin.request("POST", f"{path}/probe?draft=0")
     assert (drafted.status, drafted.json()["errors"][0]["code"]) == (422, "UNKNOWN_PARAMETER")
+    unknown = await whole.member.request("POST", f"{path}/prompts/get", {"name": "x"})
+    assert (unknown.status, unknown.json()["code"]) == (422, "REQUEST_REFUSED")
+    assert "server refuses: Internal server error" in unknown.json()["detail"]
 
     tools = await whole.member.request("GET", f"{path}/tools")
     assert [tool["original_name"] for tool in tools.json()["items"]] == [

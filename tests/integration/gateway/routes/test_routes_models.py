@@ -196,7 +196,8 @@ async def test_a_model_changes_only_where_the_patch_says_so(stack: GatewayStack)
             "VERSION_CONFLICT",
         ),
         ({"If-Match": "7"}, None, 422, "INVALID_REQUEST"),
-        ({"If-Match": '"7", "8"'}, None, 422, "INVALID_REQUEST"),
+        ({"If-Match": '"7" "8"'}, None, 422, "INVALID_REQUEST"),
+        ({"If-Match": '"5", "6"'}, CONFLICT, 412, "VERSION_CONFLICT"),
         ({}, CONFLICT, 409, "VERSION_CONFLICT"),
     ],
 )

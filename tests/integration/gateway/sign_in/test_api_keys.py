@@ -85,6 +85,15 @@ async def test_a_scoped_key_does_what_its_scopes_say_and_no_more(stack: GatewayS
     assert (renamed.status, renamed.json()["code"]) == (403, "SCOPE_MISSING")
 
 
+async def test_a_key_with_any_scope_can_ask_who_it_acts_for(stack: GatewayStack) -> None:
+    browser = await invited(stack)
+    for scope in ("chat:read", "audit:read"):
+        key = await made(browser, scopes=[scope])
+        reply = await client(stack, key["key"]).request("GET", "/api/v1/me")
+        own = (await browser.call("GET", "/api/v1/me")).json()
+        assert (reply.status, reply.json()["login"]) == (200, own["login"])
+
+
 async def test_a_key_for_chats_alone_runs_no_checks_of_goals(stack: GatewayStack) -> None:
     key = await made(await invited(stack), scopes=["chat:read", "chat:write"])
     writer = client(stack, key["key"])

@@ -1,14 +1,17 @@
 """Administrators let users in by one-time links, which work once and for a time."""
 
 import asyncio
+import hashlib
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
 from parley.identity import Role
+from parley.settings import ConfigurationError
 from support.gateway.browser import PASSWORD, Browser, invited, link_for, new_user
-from support.gateway.stack import GatewayStack
+from support.gateway.stack import GatewayStack, gateway_stack
 from support.gateway.users import USER_ID, client_with
 
 DAY_S = 24 * 3600
@@ -188,6 +191,40 @@ async def test_a_bad_password_is_refused_and_the_link_still_works(
     assert (different.status, b"not the same" in different.body) == (422, True)
     assert accepted.status == 303
     assert (json.status, json.json()["errors"][0]["pointer"]) == (422, "/password")
+
+
+async def test_a_password_that_is_known_from_a_breach_is_refused(
+    tmp_path: Path, identity_database: str
+) -> None:
+    known = "an unusual sentence about eleven lamps"
+    file = tmp_path / "hashes.txt"
+    digests = (hashlib.sha1(each.encode()).hexdigest() for each in (known, "other"))
+    file.write_text("".join(f"{each.upper()}:3\n" for each in sorted(digests)))
+    async with gateway_stack(tmp_path, identity_database, breached_passwords_file=file) as stack:
+        token = (await link_for(stack, await new_user(stack))).partition("token=")[2]
+        path = "/api/v1/sign-in/link/password"
+        refused, accepted = [
+            await stack.anonymous.request("POST", path, {"token": token, "password": each})
+            for each in (known, PASSWORD)
+        ]
+
+    (error,) = refused.json()["errors"]
+    assert (refused.status, error["pointer"]) == (422, "/password")
+    assert "known from a breach" in error["detail"]
+    assert accepted.status < 300
+
+
+@pytest.mark.parametrize("content", [None, "no hashes"])
+async def test_a_list_of_breached_passwords_that_cannot_be_used_is_told(
+    tmp_path: Path, identity_database: str, content: str | None
+) -> None:
+    file = tmp_path / "hashes.txt"
+    if content is not None:
+        file.write_text(content)
+
+    with pytest.raises(ConfigurationError, match="GATEWAY_BREACHED_PASSWORDS_FILE cannot be used"):
+        async with gateway_stack(tmp_path, identity_database, breached_passwords_file=file):
+            pass
 
 
 async def test_links_are_made_by_those_whose_role_is_not_lower(

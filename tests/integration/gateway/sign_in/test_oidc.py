@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from gateway.identity.engine.oidc_issuers import read_issuers
+from gateway.identity.engine.oidc_issuers import is_endpoint_of, read_issuers
 from parley.clock import FakeClock
 from support.gateway.browser import Browser, new_user
 from support.gateway.issuer import CLIENT_ID, CLIENT_SECRET, FakeIssuer, fake_issuer
@@ -228,12 +228,31 @@ async def test_a_clock_may_be_a_minute_off(corp: Corp, skew_s: int) -> None:
         {"authorization_endpoint": "javascript:alert(1)"},
         {"code_challenge_methods_supported": ["plain"]},
         {"jwks_uri": 7},
+        {"end_session_endpoint": "javascript:alert(1)"},
+        {"end_session_endpoint": "http://evil.test/logout"},
     ],
 )
 async def test_metadata_that_lie_are_refused(corp: Corp, metadata: dict[str, Any]) -> None:
     corp.issuer.metadata = metadata
 
     assert (await Browser(corp.stack).open(START)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("issuer", "endpoint", "is_allowed"),
+    [
+        ("https://corp.example", "https://login.corp.example/token", True),
+        ("https://corp.example", "http://127.0.0.1:5432/token", False),
+        ("https://corp.example", "http://localhost/token", False),
+        ("https://corp.example", "javascript:alert(1)", False),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000/token", True),
+        ("http://127.0.0.1:8000", "http://corp.example/token", False),
+    ],
+)
+def test_an_issuer_elsewhere_has_no_endpoint_on_this_machine(
+    issuer: str, endpoint: str, is_allowed: bool
+) -> None:
+    assert is_endpoint_of(issuer, endpoint) is is_allowed
 
 
 async def test_an_answer_counts_once_in_its_own_browser_and_in_time(corp: Corp) -> None:

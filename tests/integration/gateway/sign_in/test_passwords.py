@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
 
 import asyncpg
@@ -13,11 +14,13 @@ from argon2 import extract_parameters
 from gateway.http.application import SECURITY_HEADERS
 from gateway.http.limits.client_address import ProxyNetwork
 from gateway.identity.engine.attempts import DEVICE, LOGIN, LOGIN_AND_ADDRESS
+from gateway.identity.engine.password_wait import WAIT_S, PasswordWait
 from gateway.identity.engine.passwords import Passwords, problem_of, processes_for
 from gateway.identity.errors import SignInBusy
 from gateway.identity.hashing.hasher import Answer, Hash, Request, Verify
 from gateway.identity.hashing.process import HashingFailed, HashingProcess
-from gateway.identity.hashing.program import NICENESS
+from gateway.identity.hashing.program import NICENESS, SESSION_NICENESS
+from parley.clock import FakeClock
 from support.gateway.browser import PASSWORD, Browser, invited, new_user
 from support.gateway.stack import GatewayStack, gateway_stack
 from support.net.http_client import Reply
@@ -39,6 +42,12 @@ def test_a_processor_is_left_to_everything_else(processors: int, processes: int)
     assert processes_for(processors) == processes
 
 
+def session_priority(pid: int) -> str:
+    """Return what the kernel says of a session's share; "" if sessions have none."""
+    group = Path(f"/proc/{pid}/autogroup")
+    return group.read_text().strip().partition(" ")[2] if group.exists() else ""
+
+
 async def test_passwords_are_hashed_in_processes_that_yield_to_others_and_end() -> None:
     passwords, own = Passwords(processes=2), psutil.Process()
     before = set(own.children())
@@ -48,6 +57,7 @@ async def test_passwords_are_hashed_in_processes_that_yield_to_others_and_end() 
                 tasks.create_task(passwords.hash(PASSWORD))
         started = set(own.children()) - before
         assert [each.nice() for each in started] == [NICENESS] * 2
+        assert {session_priority(each.pid) for each in started} <= {f"nice {SESSION_NICENESS}", ""}
     finally:
         passwords.close()
     assert set(own.children()) - before == set()
@@ -371,6 +381,33 @@ async def test_a_burst_of_strangers_leaves_places_to_people_who_are_known() -> N
     assert not any(task.result() for task in (*strangers, known))
 
 
+@pytest.mark.parametrize("becomes_free", [True, False])
+async def test_a_sign_in_waits_a_moment_for_a_place(becomes_free: bool) -> None:
+    passwords, clock = Passwords(processes=1, waiting_max=0), FakeClock()
+    wait = PasswordWait(passwords, clock)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        hashing = tasks.create_task(passwords.hash(PASSWORD))
+        await asyncio.wait([hashing], timeout=0)
+        waiting = tasks.create_task(outcome(wait.require_place(is_known=True)))
+        await clock.until_sleeping_for(WAIT_S)
+        if becomes_free:
+            await hashing
+        clock.advance(WAIT_S)
+        refused = await waiting
+    passwords.close()
+
+    assert isinstance(refused, SignInBusy) is not becomes_free
+
+
+async def outcome(waited: Awaitable[None]) -> Exception | None:
+    """Return the error of what is awaited."""
+    try:
+        await waited
+    except SignInBusy as error:
+        return error
+    return None
+
+
 async def test_a_password_that_no_process_can_check_is_no_attempt(
     stack: GatewayStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,7 +437,13 @@ async def test_a_sign_in_that_is_refused_because_many_wait_is_no_attempt(
 
     with monkeypatch.context() as full:
         full.setattr(Passwords, "require_place", refuse)
-        refused = await sign_in(stack, "ada", WRONG)
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(sign_in(stack, "ada", WRONG))
+            # Other tasks of the stack sleep as long, so that a look would not tell them apart.
+            while not waiting.done():
+                stack.clock.advance(WAIT_S)
+                await asyncio.wait([waiting], timeout=0.05)
+        refused = waiting.result()
     connection = await asyncpg.connect(identity_database)
     try:
         counted = await connection.fetchval("SELECT count(*) FROM identity.sign_in_attempts")
