@@ -11,10 +11,14 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import uvicorn
+from mcp import MCPError
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver import MCPServer
 from mcp_server_time.server import create_server
+from mcp_types import INVALID_PARAMS
 from starlette.applications import Starlette
 
 from parley.process.linux import end_with_parent
@@ -53,12 +57,31 @@ class Settings:
     )
 
 
+def time_server() -> MCPServer[Any]:
+    """Return the time server; it refuses prompts, of which it has none, as the protocol says.
+
+    The SDK would answer an internal error.
+    """
+    server: MCPServer[Any] = create_server("UTC")
+
+    async def refuse_prompts(
+        ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        if ctx.method == "prompts/get":
+            name = (ctx.params or {}).get("name")
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}")
+        return await call_next(ctx)
+
+    server.middleware.append(refuse_prompts)
+    return server
+
+
 def application(host: str) -> Starlette:
     """Return the time server as an ASGI application; its MCP endpoint is /mcp.
 
     The SDK checks the Host header of those that listen on loopback only, against DNS rebinding.
     """
-    application: Starlette = create_server("UTC").streamable_http_app(host=host)
+    application: Starlette = time_server().streamable_http_app(host=host)
     return application
 
 

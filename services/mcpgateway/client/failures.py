@@ -1,23 +1,36 @@
-"""Maps failed exchanges with an MCP server to errors."""
+"""Maps failed exchanges with an MCP server to errors.
+
+A JSON-RPC error response is an answer of a server that runs, whatever its code and HTTP status. It
+is passed on in the server's words and never repeated. Only a request without an answer is an
+outage.
+"""
 
 from typing import Final
 
 import httpx2
-from mcp_types import (
-    CONNECTION_CLOSED,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
+from mcp import MCPError
+from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 
+from mcpgateway.client.error_answers import (
+    ErrorAnswer,
+    NoAnswer,
+    is_connection_closed,
+    is_of_no_tool,
+    is_unreadable,
+    kept_session,
+    lost_its_session,
+    served_error,
+)
+from mcpgateway.client.translation import visible_text
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import CredentialsRefused, UpstreamFailed
 from parley.egress.policy import AddressBlocked
 from parley.egress.transport import NOT_SENT, Exchange, ResponseEncoded, ResponseTooLarge
 
 RETRY_AFTER_S_MAX: Final = 3600
-#: JSON-RPC errors that repeat with the same request. Older servers use -32002 for resources.
-REFUSALS: Final = frozenset({INVALID_PARAMS, METHOD_NOT_FOUND, -32002})
+REFUSAL_CHARACTERS_MAX: Final = 1024
+#: Without an error that says more, these may concern the session or the protocol.
+MAY_BE_OF_SESSION: Final = frozenset({400, 405, 406, 415})
 
 
 def failed_exchange(
@@ -39,30 +52,24 @@ def failed_exchange(
         return error
     cause = exchange.error or _innermost(error)
     may_have_executed = exchange.is_sent and not is_connecting
-    code = getattr(cause, "code", None)  # Of JSON-RPC errors.
-    if code == UNSUPPORTED_PROTOCOL_VERSION:
-        return lost_session(is_sent=False)
     if isinstance(cause, httpx2.TransportError):
         return _by_transport(cause, may_have_executed)
-    if exchange.status is not None and is_refusal(exchange):
+    answer = served_error(cause, exchange) if isinstance(cause, MCPError) else None
+    if answer is not None and not is_unreadable(answer):
+        return _by_answer(answer, exchange, has_session, may_have_executed)
+    if exchange.status is not None and exchange.status >= 400:
         return _by_status(exchange, exchange.status, has_session, may_have_executed)
-    if code == CONNECTION_CLOSED:
+    if isinstance(cause, MCPError) and is_connection_closed(cause):
         return lost_session(is_sent=may_have_executed)
-    if code is not None:
-        text = f"the server refuses: {cause}"
-        reason = Reason.REQUEST_REFUSED if code in REFUSALS else Reason.PROTOCOL_ERROR
-        return UpstreamFailed(reason, text[:1024], may_have_executed=may_have_executed)
+    what = type(cause).__name__
+    if answer is not None or isinstance(cause, NoAnswer):
+        what = visible_text(str(cause))
     return UpstreamFailed(
         Reason.PROTOCOL_ERROR,
-        f"the server does not follow the protocol ({type(cause).__name__})",
+        f"the server does not follow the protocol ({what})"[:REFUSAL_CHARACTERS_MAX],
         may_have_executed=may_have_executed,
+        is_of_request=may_have_executed,
     )
-
-
-def is_refusal(exchange: Exchange) -> bool:
-    """Return whether the HTTP status, not the JSON-RPC body, determines the error."""
-    status = exchange.status
-    return status is not None and (status in (401, 403, 404, 429) or status >= 500)
 
 
 def lost_session(*, is_sent: bool) -> UpstreamFailed:
@@ -76,18 +83,34 @@ def _by_transport(cause: httpx2.TransportError, may_have_executed: bool) -> Upst
     match cause:
         case AddressBlocked():
             return UpstreamFailed(Reason.ADDRESS_BLOCKED, str(cause))
-        case ResponseTooLarge():
-            return UpstreamFailed(
-                Reason.RESULT_TOO_LARGE, str(cause), may_have_executed=may_have_executed
-            )
-        case ResponseEncoded():
-            return UpstreamFailed(
-                Reason.PROTOCOL_ERROR, str(cause), may_have_executed=may_have_executed
-            )
         case _ if isinstance(cause, NOT_SENT):
             return UpstreamFailed(Reason.CONNECT_FAILED, f"the server cannot be reached ({cause})")
+        case ResponseTooLarge():
+            reason, text = Reason.RESULT_TOO_LARGE, str(cause)
+        case ResponseEncoded():
+            reason, text = Reason.PROTOCOL_ERROR, str(cause)
         case _:
-            return lost_session(is_sent=may_have_executed)
+            # One response was cut off; other requests of the session have connections of their own.
+            reason, text = Reason.SESSION_LOST, "the connection to the server broke"
+    return UpstreamFailed(
+        reason, text, may_have_executed=may_have_executed, is_of_request=may_have_executed
+    )
+
+
+def _by_answer(
+    answer: ErrorAnswer, exchange: Exchange, has_session: bool, may_have_executed: bool
+) -> UpstreamFailed:
+    if answer.code == UNSUPPORTED_PROTOCOL_VERSION:
+        return lost_session(is_sent=False)
+    if has_session and lost_its_session(answer, exchange):
+        return lost_session(is_sent=may_have_executed and not is_of_no_tool(answer, exchange))
+    text = f"the server refuses: {visible_text(answer.message)}"
+    return UpstreamFailed(
+        Reason.REQUEST_REFUSED,
+        text[:REFUSAL_CHARACTERS_MAX],
+        may_have_executed=may_have_executed,
+        is_of_request=may_have_executed and kept_session(answer, exchange),
+    )
 
 
 def _by_status(
@@ -105,6 +128,14 @@ def _by_status(
                 Reason.RATE_LIMITED,
                 "the server asks for fewer calls",
                 retry_after_ms=_milliseconds(exchange.retry_after),
+                is_of_request=True,
+            )
+        case _ if status < 500:
+            return UpstreamFailed(
+                Reason.PROTOCOL_ERROR,
+                f"the server refuses the request (HTTP {status})",
+                may_have_executed=may_have_executed,
+                is_of_request=may_have_executed and status not in MAY_BE_OF_SESSION,
             )
         case _:
             return UpstreamFailed(
@@ -112,6 +143,7 @@ def _by_status(
                 f"the server failed (HTTP {status})",
                 may_have_executed=may_have_executed,
                 retry_after_ms=_milliseconds(exchange.retry_after),
+                is_of_request=may_have_executed,
             )
 
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from mcp import Client, MCPError
 from mcp_types import (
-    CONNECTION_CLOSED,
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
@@ -23,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
-from mcpgateway.client.failures import is_refusal
+from mcpgateway.client.error_answers import is_unreadable, lost_its_session, served_error
 from mcpgateway.client.kept_tools import KeptTools
 from mcpgateway.client.lenient_listing import LENIENT_VERSION
 from mcpgateway.client.questions import Ask, answer_all, elicitations_of
@@ -39,8 +38,8 @@ ROUNDS_MAX: Final = 10
 RESULT: Final[TypeAdapter[CallToolResult | InputRequiredResult]] = TypeAdapter(
     CallToolResult | InputRequiredResult
 )
-# Error codes that concern the connection, not the call.
-CONNECTION_ERROR_CODES: Final = (CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
+# Error codes that concern the protocol, not the call.
+PROTOCOL_ERROR_CODES: Final = (HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
 
 
 async def list_tools(client: Client) -> Catalogue:
@@ -77,8 +76,8 @@ async def _page_of_tools(client: Client, cursor: str | None) -> ListToolsResult:
         return await client.list_tools(cursor=cursor)
     except (MCPError, ValidationError) as error:
         exchange = EXCHANGE.get()
-        is_unreadable = isinstance(error, ValidationError) or error.code == PARSE_ERROR
-        if not is_unreadable or exchange is None or LENIENT_VERSION.get() is not None:
+        is_invalid = isinstance(error, ValidationError) or error.code == PARSE_ERROR
+        if not is_invalid or exchange is None or LENIENT_VERSION.get() is not None:
             raise
         exchange.depth_max = LISTING_DEPTH_MAX
     LENIENT_VERSION.set(client.protocol_version)
@@ -112,12 +111,12 @@ class ToolCall:
                 return await self._until_answered(client)
         except MCPError as error:
             exchange = EXCHANGE.get()
-            is_of_connection = error.code in CONNECTION_ERROR_CODES
-            if is_of_connection or exchange is None or exchange.error is not None:
+            answer = None if exchange is None else served_error(error, exchange)
+            if exchange is None or answer is None or answer.code in PROTOCOL_ERROR_CODES:
                 raise
-            if is_refusal(exchange):
+            if is_unreadable(answer) or lost_its_session(answer, exchange):
                 raise
-            return _error_answer(error.message)
+            return _error_answer(answer.message)
 
     async def _until_answered(self, client: Client) -> ToolAnswer:
         while True:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcp import Client, MCPError
-from mcp_types import METHOD_NOT_FOUND
 
 from mcpgateway.client.content import Part, TextPart, body_of
+from mcpgateway.client.error_answers import is_unknown_method
 from mcpgateway.client.translation import cut_text, part_of, resource_part, visible_text
 
 ENTRIES_MAX: Final = 1000
@@ -75,7 +75,7 @@ async def list_resources(client: Client) -> tuple[ResourceEntry, ...]:
             for each in templates.resource_templates
         ]
     except MCPError as error:
-        if error.code != METHOD_NOT_FOUND:
+        if not is_unknown_method(error):
             raise
     return tuple(entries[:ENTRIES_MAX])
 
@@ -106,7 +106,7 @@ async def list_prompts(client: Client) -> tuple[PromptEntry, ...]:
             if cursor is None or len(entries) >= ENTRIES_MAX:
                 break
     except MCPError as error:
-        if error.code != METHOD_NOT_FOUND:
+        if not is_unknown_method(error):
             raise
     return tuple(entries[:ENTRIES_MAX])
 

@@ -43,11 +43,12 @@ class TaskSession:
         self.operations = 0
         self.stopping = asyncio.Event()
         self.ended = asyncio.Event()
+        self._is_retired = False
 
     @property
     def is_over(self) -> bool:
         """Whether no new operation may use it."""
-        return self.stopping.is_set() or self.ended.is_set()
+        return self._is_retired or self.stopping.is_set() or self.ended.is_set()
 
     async def run_client(self) -> None:
         """Enter the client, keep it until `stop` is called, and exit it, all in this task."""
@@ -80,6 +81,12 @@ class TaskSession:
         if not self._opened.done() and self._owner is not None:
             self._owner.cancel()
 
+    def retire(self) -> None:
+        """Let no new operation use it, and stop it when those that run have ended."""
+        self._is_retired = True
+        if self.operations == 0:
+            self.stop()
+
     async def opened(self) -> Client:
         """Return the client once it is connected.
 
@@ -108,6 +115,8 @@ class TaskSession:
         finally:
             self.operations -= 1
             self.used_at = clock.monotonic()
+            if self._is_retired:
+                self.retire()
 
 
 async def short_lived(connecting: Connecting, identity: Identity, work: Work[T]) -> T:

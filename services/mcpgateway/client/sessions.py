@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol, TypeVar
 import httpx2
 import msgspec
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -25,6 +24,7 @@ from mcpgateway.client.breaker import Breakers
 from mcpgateway.client.call import OnProgress
 from mcpgateway.client.content import Part, ToolAnswer
 from mcpgateway.client.endpoint import Endpoint, close_endpoint
+from mcpgateway.client.http_transport import http_transport
 from mcpgateway.client.lenient_listing import lenient
 from mcpgateway.client.questions import Ask, Elicitations
 from mcpgateway.client.references import FilledPrompt, PromptEntry, ResourceEntry
@@ -49,10 +49,6 @@ SESSIONS_MAX: Final = 500
 SWEEP_S: Final = 30.0
 #: For listings, probes and what listens to changes.
 SPARE_CONNECTIONS: Final = 100
-#: Answers to one request, after which the session and the protocol are as they were.
-OF_REQUEST: Final = frozenset(
-    {Reason.REQUEST_REFUSED, Reason.RATE_LIMITED, Reason.RESULT_TOO_LARGE}
-)
 CLIENT: Final = Implementation(name="parley", version="0.1.0")
 
 T = TypeVar("T")
@@ -296,7 +292,7 @@ class Sessions:
         for endpoint in (*self._endpoints.values(), *self._retired):
             if server_id not in (None, endpoint.server_id):
                 continue
-            for (_, _, owner, _, _), session in endpoint.sessions.items():
+            for (_, _, owner, _, _), session in endpoint.all_sessions:
                 if owner == user_id:
                     session.stop()
             if endpoint.listener is not None and endpoint.listens_for == user_id:
@@ -338,8 +334,10 @@ class Sessions:
                         return await short_lived(connecting, _identity(target), work)
                     return await session.run(work, self._clock)
                 except UpstreamFailed as error:
-                    if not _is_of_request(error):
-                        endpoint.reset_protocol(session)
+                    if not error.is_of_request:
+                        endpoint.reset_protocol()
+                        if session is not None:
+                            endpoint.retire(target.session_key, session)
                     if is_last or not _is_repeatable(error):
                         raise
             raise AssertionError("the last attempt returns or raises")
@@ -398,11 +396,7 @@ class Sessions:
                 # This transport closes the client that is passed to it.
                 transport: Any = sse_transport(settings.url, self._http(target), bytes_max)
             else:
-                transport = lenient(
-                    streamable_http_client(
-                        settings.url, http_client=endpoint.http, max_sse_event_size=bytes_max
-                    )
-                )
+                transport = lenient(http_transport(settings.url, endpoint.http, bytes_max))
             return Client(
                 transport,
                 message_handler=hear,
@@ -437,6 +431,7 @@ class Sessions:
                 self._retired.remove(endpoint)
                 await close_endpoint(endpoint)
         for key, endpoint in tuple(self._endpoints.items()):
+            endpoint.drop_ended()
             for owner, session in tuple(endpoint.sessions.items()):
                 if session.operations == 0 and (
                     now - session.used_at > SESSION_IDLE_S
@@ -467,8 +462,3 @@ def _message_bytes_max(limits: Limits) -> int:
 def _is_repeatable(error: UpstreamFailed) -> bool:
     """Return whether the server certainly did not receive it and a new connection may help."""
     return error.reason is Reason.SESSION_LOST and not error.may_have_executed
-
-
-def _is_of_request(error: UpstreamFailed) -> bool:
-    """Return whether a request was refused that others of the same session need not be."""
-    return isinstance(error, CredentialsRefused) or error.reason in OF_REQUEST

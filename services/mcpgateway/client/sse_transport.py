@@ -40,6 +40,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from mcpgateway.client.error_answers import CANNOT_BE_READ
 from mcpgateway.client.lenient_listing import LENIENT_VERSION, with_usable_tools
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
 from parley.foreign_json import ShallowJson
@@ -143,11 +144,13 @@ class _OpenRequests:
             asyncio.get_running_loop().call_later(ANSWERED_S_MAX, opened.post.cancel)
         return opened.lenient_version
 
-    def fail(self, error: Exception) -> None:
-        """Fail all of them."""
+    def fail_too_large(self, error: ResponseTooLarge) -> None:
+        """Fail all of them: the event does not say in time which of them it answers."""
+        is_known = len(self._requests) == 1
+        failure = error if is_known else httpx2.RemoteProtocolError(str(error))
         for opened in self._requests.values():
             if opened.exchange is not None:
-                opened.exchange.fail(error)
+                opened.exchange.fail(failure)
 
 
 async def _receive(
@@ -159,8 +162,7 @@ async def _receive(
             if event.event == "message" and event.data:
                 await answers.send(_received(event.data, requests))
     except ResponseTooLarge as error:
-        # The event does not say in time which request it answers.
-        requests.fail(error)
+        requests.fail_too_large(error)
     except httpx2.TransportError as error:
         with suppress(*CLOSED):
             await answers.send(error)
@@ -178,7 +180,7 @@ def _received(data: str, requests: _OpenRequests) -> SessionMessage | Exception:
         request_id = _answered_id(data)
         if request_id is None or not requests.has(request_id):
             return error
-        problem = ErrorData(code=PARSE_ERROR, message="the server's answer cannot be read")
+        problem = ErrorData(code=PARSE_ERROR, message=CANNOT_BE_READ)
         message = JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)
     if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
         message = with_usable_tools(message, requests.answered(message.id))
@@ -260,6 +262,10 @@ class _Poster:
         try:
             response = await request_within_origin(self._http, "POST", self._endpoint, json=body)
         except (httpx2.RequestError, httpx2.StreamError) as error:
+            exchange = EXCHANGE.get()
+            if exchange is not None and exchange.error is None:
+                # Its code is one that servers answer with too.
+                exchange.fail(error)
             return ErrorData(code=CONNECTION_CLOSED, message=str(error))
         if response.is_success:
             return None

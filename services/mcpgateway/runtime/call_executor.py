@@ -7,40 +7,33 @@ running in this process but the executor does not have was lost between the two,
 """
 
 import asyncio
-import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-import msgspec
-
 from mcpgateway.client.call import (
     CallEnd,
     CallKey,
     CallRecord,
     CallRequest,
-    OnProgress,
     Outcome,
     Progress,
     Upstream,
 )
-from mcpgateway.client.content import TooLarge, truncated
-from mcpgateway.client.intent import sent_arguments
-from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
+from mcpgateway.client.questions import Answer
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.journal_rows import check_content
-from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, Prepare, PreparedCall, RunningCall
+from mcpgateway.runtime.running_call import Prepare, PreparedCall, RunningCall
+from mcpgateway.runtime.upstream_calls import UpstreamCalls
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import (
     ExecutionIdReused,
     McpError,
     Overloaded,
     TooManyCalls,
-    UpstreamFailed,
 )
-from mcpgateway.servers.health import OF_LOGIN
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable, PoolExhausted
 from parley.rpc import detached
@@ -54,8 +47,6 @@ QUEUE_S: Final = 2.0
 QUEUE_POLL_S: Final = 0.1
 RENEW_S: Final = 3.0
 DELETE_EXPIRED_S: Final = 600.0
-ANSWER_S_MAX: Final = 86_400.0
-LOGINS_MAX: Final = 5
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +83,8 @@ class CallExecutor:
         tasks: Starter,
         login_url: Callable[[str], str] | None = None,
     ) -> None:
-        self._login_url = login_url
         self._journal = journal
-        self._upstream = upstream
+        self._calls = UpstreamCalls(journal.questions, upstream, clock, login_url)
         self._clock = clock
         self._tasks = tasks
         self._running: dict[str, RunningCall] = {}
@@ -306,7 +296,7 @@ class CallExecutor:
             journaled = await self._begin(running)
             running.journaled.set_result(journaled)
             if journaled[1]:
-                finished = await self._store_end(running, await self._run_upstream(running))
+                finished = await self._store_end(running, await self._calls.make(running))
         except Exception as error:  # A failed call must not end the executor.
             if not running.journaled.done():
                 running.journaled.set_result(error)
@@ -316,116 +306,6 @@ class CallExecutor:
             running.journaled.cancel()
             del self._running[running.call_request.key.execution_id]
             running.finish(finished)
-
-    async def _run_upstream(self, running: RunningCall) -> CallEnd:
-        """Make the call and return its end; all failures are returned as values."""
-        if running.stopping.is_set():
-            return replace(_stopped(running.stop_reason), may_have_executed=False)
-        silence = CallTimeouts(running, self._clock)
-
-        def on_progress(progress: Progress) -> None:
-            silence.reset_idle()
-            running.note(progress)
-
-        call_request = running.call_request
-        async with asyncio.TaskGroup() as tasks:
-            calling = tasks.create_task(self._call_logged_in(running, silence, on_progress))
-            stopping = tasks.create_task(running.stopping.wait())
-            waiting = tasks.create_task(silence.wait_timeout())
-            watched = (calling, stopping, waiting)
-            await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
-            for task in watched:
-                task.cancel()
-        if not calling.cancelled():
-            return calling.result()
-        if not waiting.cancelled():
-            return _timed_out(waiting.result(), call_request)
-        return _stopped(running.stop_reason)
-
-    async def _call_logged_in(
-        self, running: RunningCall, silence: CallTimeouts, on_progress: OnProgress
-    ) -> CallEnd:
-        """Make the call; while its user is not logged in, it waits until they are."""
-        prepared = running.prepared
-        for attempt in itertools.count(1):
-            failure = prepared.blocking_error
-            if failure is None:
-                ended = await self._call(running, prepared, silence, on_progress)
-                if isinstance(ended, CallEnd):
-                    return ended
-                failure = ended
-            is_of_login = failure.reason in OF_LOGIN and not failure.may_have_executed
-            if not is_of_login or attempt > LOGINS_MAX:
-                return _failed(failure)
-            if self._login_url is None or running.prepare is None:
-                return _failed(failure)
-            url = self._login_url(running.call_request.server_id)
-            question = Question(QuestionKind.LOGIN, str(failure)[:4096], url=url)
-            answer = await self._ask(running, silence, question)
-            if answer.action is not AnswerAction.ACCEPT:
-                return _failed(failure)
-            try:
-                prepared = await running.prepare()
-            except McpError as error:
-                return replace(_failed(failure), message=str(error))
-        raise AssertionError("the last attempt returns")
-
-    async def _ask(self, running: RunningCall, silence: CallTimeouts, question: Question) -> Answer:
-        """Ask a person; the time until they answer does not count."""
-        if running.prepare is None:
-            return NOBODY
-        execution_id = running.call_request.key.execution_id
-        async with running.asking:
-            running.question_count += 1
-            question = msgspec.structs.replace(question, id=str(running.question_count))
-            silence.pause()
-            try:
-                await self._journal.questions.ask(execution_id, question)
-                answered = running.open_question(question)
-                await asyncio.wait({answered}, timeout=ANSWER_S_MAX)
-                running.answer(question.id, NOBODY)
-                await self._journal.questions.go_on(execution_id, question.id)
-                return answered.result()
-            finally:
-                silence.resume()
-
-    async def _call(
-        self,
-        running: RunningCall,
-        prepared: PreparedCall,
-        silence: CallTimeouts,
-        on_progress: OnProgress,
-    ) -> CallEnd | UpstreamFailed:
-        call_request, target = running.call_request, prepared.target
-        bytes_max = target.server.settings.limits.result_bytes_max
-        arguments_json = call_request.arguments_json
-        if prepared.input_schema_json is not None:
-            arguments_json = sent_arguments(arguments_json, prepared.input_schema_json)
-        try:
-            answer = await self._upstream.call_tool(
-                target,
-                call_request.tool,
-                arguments_json,
-                on_progress,
-                lambda question: self._ask(running, silence, question),
-            )
-        except UpstreamFailed as error:
-            return error
-        except Exception:  # Its effect is unknown, which must be recorded.
-            logger.exception("call %s failed", call_request.key.execution_id)
-            message = "the call failed inside Parley; the tool may have run"
-            return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)
-        try:
-            parts = truncated(answer.parts, bytes_max)
-        except TooLarge:
-            return CallEnd(
-                Outcome.FAILED,
-                reason=Reason.RESULT_TOO_LARGE,
-                message=f"the result exceeds {bytes_max} bytes and was not kept",
-                original_bytes=answer.bytes,
-            )
-        outcome = Outcome.TOOL_ERROR if answer.is_error else Outcome.SUCCEEDED
-        return CallEnd(outcome, parts, original_bytes=answer.bytes)
 
     async def _store_end(self, running: RunningCall, end: CallEnd) -> CallRecord:
         """Store the end in the journal, and retry as long as necessary."""
@@ -454,33 +334,6 @@ class CallExecutor:
             running.stop(Reason.GATEWAY_LOST)
         if finishing:
             await asyncio.wait(finishing, timeout=STOP_S)
-
-
-def _failed(error: UpstreamFailed) -> CallEnd:
-    # A request that was sent but not answered is not known to have failed.
-    is_unknown = error.may_have_executed and error.reason is Reason.SESSION_LOST
-    return CallEnd(
-        Outcome.UNKNOWN if is_unknown else Outcome.FAILED,
-        reason=error.reason,
-        message=str(error),
-        may_have_executed=error.may_have_executed,
-        retry_after_ms=error.retry_after_ms,
-    )
-
-
-def _timed_out(reason: Reason, call_request: CallRequest) -> CallEnd:
-    limit_s = call_request.limit_s if reason is Reason.CALL_TIMEOUT else call_request.idle_s
-    what = "did not finish" if reason is Reason.CALL_TIMEOUT else "was silent"
-    message = f"the tool {what} for {limit_s:g} s; it may have taken effect"
-    return CallEnd(Outcome.TIMED_OUT, reason=reason, message=message)
-
-
-def _stopped(reason: Reason | None) -> CallEnd:
-    if reason is Reason.CANCELLED:
-        message = "cancelled; it may have taken effect"
-        return CallEnd(Outcome.CANCELLED, reason=Reason.CANCELLED, message=message)
-    message = "this process stopped during the call; the tool may have run"
-    return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)
 
 
 async def _attempted(end_dead: Callable[[], Awaitable[None]]) -> None:

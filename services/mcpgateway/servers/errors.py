@@ -297,6 +297,7 @@ class UpstreamFailed(McpError):
         reason: The kind of failure.
         may_have_executed: Whether the failed call may have taken effect.
         retry_after_ms: When a retry makes sense; 0 if unknown.
+        is_of_request: Whether one request failed and its session is as it was before.
     """
 
     def __init__(
@@ -306,11 +307,13 @@ class UpstreamFailed(McpError):
         *,
         may_have_executed: bool = False,
         retry_after_ms: int = 0,
+        is_of_request: bool = False,
     ) -> None:
         super().__init__(text)
         self.reason = reason
         self.may_have_executed = may_have_executed
         self.retry_after_ms = retry_after_ms
+        self.is_of_request = is_of_request
 
 
 class CredentialsRefused(UpstreamFailed):
@@ -323,7 +326,9 @@ class CredentialsRefused(UpstreamFailed):
 
     def __init__(self, status: int, challenge: str) -> None:
         super().__init__(
-            Reason.MISCONFIGURED, f"the server refuses the configured credentials (HTTP {status})"
+            Reason.MISCONFIGURED,
+            f"the server refuses the configured credentials (HTTP {status})",
+            is_of_request=True,
         )
         self.status = status
         self.challenge = challenge

@@ -1,11 +1,13 @@
 """The tools that turns are offered: what servers announced, what grew old, and who fails."""
 
 import asyncio
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from chatd.content.domain.turn_context import TurnContext
 from mcpgateway.runtime.catalogues import TTL_S
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
@@ -15,15 +17,16 @@ from parley.rpc import acting_for
 from support.host.ports import free_port
 from support.mcpgateway.everything_server import everything_server
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.restrictions import restrict
 from support.mcpgateway.server_calls import called
 from support.mcpgateway.servers import kind_process, raw_server, until_listening
 from support.mcpgateway.session_calls import KINDS, place_of
 from support.mcpgateway.turn_tools import CONTEXT, add_server, tools_at
 
 
-async def names_of_next_turn(gateway: McpGateway) -> set[str]:
+async def names_of_next_turn(gateway: McpGateway, context: TurnContext = CONTEXT) -> set[str]:
     """Return the tools that the next turn of a chat is offered."""
-    return {spec.name for spec in await tools_at(gateway).list_tools(CONTEXT)}
+    return {spec.name for spec in await tools_at(gateway).list_tools(context)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,3 +142,22 @@ async def test_a_stored_address_that_cannot_be_read_hides_no_other_server(
         problems = {report.slug: report.problem for report in await tools.reports(CONTEXT)}
     assert "healthy__echo" in names
     assert (problems["healthy"], "its URL cannot be used" in problems["unreadable"]) == ("", True)
+
+
+async def test_a_server_that_is_forced_later_is_in_the_next_turn_of_its_users(
+    tmp_path: Path, mcp_database: str
+) -> None:
+    forced = server_pb2.AVAILABILITY_FORCE_ON
+    chose_none = replace(CONTEXT, mcp_server_ids=())
+    async with (
+        everything_server() as every,
+        mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
+    ):
+        before = await names_of_next_turn(gateway, chose_none)
+        of_others = await add_server(gateway, "others", every.url, availability=forced)
+        await restrict(gateway, of_others, user_ids=[ADMIN.id])
+        await add_server(gateway, "later", every.url, availability=forced)
+        after = await names_of_next_turn(gateway, chose_none)
+
+    assert before == set()
+    assert {name.partition("__")[0] for name in after} == {"later"}

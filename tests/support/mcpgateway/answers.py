@@ -1,13 +1,13 @@
-"""What callers of tools give along when they want no progress and answer nothing."""
+"""Handlers for callers of tools that show no progress and answer no questions."""
 
 from mcpgateway.client.call import Progress
 from mcpgateway.client.questions import Answer, AnswerAction, Question
 
 
-async def nobody(question: Question) -> Answer:
-    """Answer nothing."""
+async def cancel_question(question: Question) -> Answer:
+    """Cancel a question of a tool."""
     return Answer(AnswerAction.CANCEL)
 
 
-def nothing(progress: Progress) -> None:
-    """Ignore progress."""
+def ignore_progress(progress: Progress) -> None:
+    """Ignore the progress of a tool."""

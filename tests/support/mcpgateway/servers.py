@@ -75,7 +75,7 @@ async def raw_server(port: int, answer: Callable[[bytes], bytes | None]) -> Asyn
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while (request := await _read_request(reader)) is not None:
+            while (request := await read_request(reader)) is not None:
                 response = answer(request)
                 if response is None:
                     break
@@ -122,7 +122,7 @@ async def refusing_server() -> AsyncIterator[RefusingServer]:
         server.close()
 
 
-async def _read_request(reader: asyncio.StreamReader) -> bytes | None:
+async def read_request(reader: asyncio.StreamReader) -> bytes | None:
     """Read one HTTP request with its body; None at the end."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")

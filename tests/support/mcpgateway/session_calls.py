@@ -15,7 +15,7 @@ from mcpgateway.servers.domain import Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
 from support.host.supervised import supervision
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.servers import START_S_MAX
 
 #: How a server is spoken to: without sessions, with them, and with events sent by it.
@@ -56,7 +56,7 @@ async def sessions_to(url: str) -> AsyncIterator[Sessions]:
 async def counted(sessions: Sessions, target: Target, what: str) -> int:
     """Ask a server of sessions or kinds how often something happened to it."""
     arguments = msgspec.json.encode({"what": what})
-    answer = await sessions.call_tool(target, "count", arguments, nothing, nobody)
+    answer = await sessions.call_tool(target, "count", arguments, ignore_progress, cancel_question)
     (part,) = answer.parts
     assert isinstance(part, TextPart)
     return int(part.text)
@@ -65,5 +65,5 @@ async def counted(sessions: Sessions, target: Target, what: str) -> int:
 async def failure_of(sessions: Sessions, target: Target, tool: str, seen: Seen) -> UpstreamFailed:
     """Call a tool that will fail."""
     with pytest.raises(UpstreamFailed) as caught:
-        await sessions.call_tool(target, tool, b"{}", seen.note, nobody)
+        await sessions.call_tool(target, tool, b"{}", seen.note, cancel_question)
     return caught.value

@@ -6,10 +6,10 @@ from parley.postgres import Database
 
 async def stored_text(database: Database) -> str:
     """Return every row of the schema, as PostgreSQL prints it and with bytes as text."""
-    found = ""
+    found: list[str] = []
     for table in metadata.sorted_tables:
         rows = await database.pool.fetch(f"SELECT * FROM {table.fullname}")
         for row in rows:
             for value in row.values():
-                found += value.decode("latin-1") if isinstance(value, bytes) else str(value)
-    return found
+                found.append(value.decode("latin-1") if isinstance(value, bytes) else str(value))
+    return "".join(found)

@@ -12,6 +12,13 @@ from support.host.ports import free_port
 
 OPEN = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+REFUSED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"no such thing"}}'
+REFUSING = (
+    b"HTTP/1.1 500 Failed\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(REFUSED), REFUSED)
+)
+#: More than an event may have.
+LARGE = "x" * 9_000_000
 FAILED = b"HTTP/1.1 500 Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 #: More levels than any reader of JSON follows.
 DEEP = '{"type":"object","properties":{"in":' * 3000 + "{}" + "}}" * 3000
@@ -29,6 +36,9 @@ class StreamServer:
     - `refused` ends the stream, and refuses the post when `refusing` is set.
     - `deep` has structured content that is too deep to be read.
     - `unreadable` has a result that is no object.
+    - `large` has a result that is too large for an event.
+    - `refusing` answers the post with a JSON-RPC error and an HTTP status.
+    - `cut` hangs up on the post.
 
     Attributes:
         url: Its endpoint.
@@ -85,6 +95,11 @@ class StreamServer:
         method, tool = message["method"], message.get("params", {}).get("name", "")
         self.received.append(tool or method)
         self.came.set()
+        if tool == "cut":
+            return
+        if tool == "refusing":
+            writer.write(REFUSING)
+            return
         if tool not in ("silent", "open", "ending", "refused"):
             writer.write(ACCEPTED)
         stream = self._streams.get(int(found[1]))
@@ -94,7 +109,8 @@ class StreamServer:
             stream.write_eof()
         elif tool != "silent":
             answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], **_answer(method, tool)})
-            stream.write(f"event: message\ndata: {answer}\n\n".replace('"DEEP"', DEEP).encode())
+            event = f"event: message\ndata: {answer}\n\n".replace('"DEEP"', DEEP)
+            stream.write(event.replace("LARGE", LARGE).encode())
         if tool == "refused":
             await self.refusing.wait()
             writer.write(FAILED)
@@ -119,6 +135,8 @@ def _answer(method: str, tool: str) -> dict[str, Any]:
             return {"result": {"tools": [*tools, {"name": "without a schema"}, "no tool"]}}
         case "tools/call", "deep":
             return {"result": {**SAID, "structuredContent": {"in": "DEEP"}}}
+        case "tools/call", "large":
+            return {"result": {"content": [{"type": "text", "text": "LARGE"}]}}
         case "tools/call", "unreadable":
             return {"result": "text"}
         case "tools/call", _:

@@ -9,7 +9,7 @@ from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Reason, Target
 from support.host.ports import free_port
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.servers import kind_process, until_listening
 from support.mcpgateway.session_calls import KINDS, Seen, failure_of, place_of, sessions_to
 from support.mcpgateway.values import a_server, a_target
@@ -21,7 +21,9 @@ ADDED = ToolAnswer(False, (TextPart("3"),))
 
 
 async def add(sessions: Sessions, target: Target) -> ToolAnswer:
-    return await sessions.call_tool(target, "add", b'{"a":1,"b":2}', nothing, nobody)
+    return await sessions.call_tool(
+        target, "add", b'{"a":1,"b":2}', ignore_progress, cancel_question
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@ from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.servers import (
     START_S_MAX,
     raw_server,
@@ -45,11 +45,13 @@ def target_of(url: str, transport: Transport = Transport.STREAMABLE_HTTP) -> Tar
 
 async def repeated(sessions: Sessions, target: Target, bytes_count: int) -> ToolAnswer:
     arguments = msgspec.json.encode({"bytes_count": bytes_count})
-    return await sessions.call_tool(target, "repeat", arguments, nothing, nobody)
+    return await sessions.call_tool(target, "repeat", arguments, ignore_progress, cancel_question)
 
 
 async def session_count(sessions: Sessions, target: Target) -> str:
-    answer = await sessions.call_tool(target, "count", b'{"what":"sessions"}', nothing, nobody)
+    answer = await sessions.call_tool(
+        target, "count", b'{"what":"sessions"}', ignore_progress, cancel_question
+    )
     (part,) = answer.parts
     assert isinstance(part, TextPart)
     return part.text

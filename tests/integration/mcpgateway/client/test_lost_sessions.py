@@ -10,7 +10,7 @@ from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Reason, Target
 from parley.egress import Policy
 from support.host.supervised import supervision
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.servers import refusing_server
 from support.mcpgateway.session_calls import Seen, failure_of, sessions_to
 from support.mcpgateway.values import a_server, a_target
@@ -22,7 +22,7 @@ ROUNDS = 10
 
 async def said(sessions: Sessions, target: Target, name: str) -> ToolAnswer:
     arguments = json.dumps({"text": f"{SAID}{name}"}).encode()
-    return await sessions.call_tool(target, "echo", arguments, nothing, nobody)
+    return await sessions.call_tool(target, "echo", arguments, ignore_progress, cancel_question)
 
 
 def answer_to(name: str) -> ToolAnswer:

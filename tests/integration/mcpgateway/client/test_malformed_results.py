@@ -14,7 +14,7 @@ from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target
 from support.host.memory_peak import memory_peak
 from support.host.ports import free_port
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.servers import raw_server
 from support.mcpgateway.session_calls import Seen, failure_of, sessions_to
 from support.mcpgateway.stream_server import DEEP
@@ -74,7 +74,7 @@ async def answering(
 
 
 async def called(sessions: Sessions, target: Target) -> ToolAnswer:
-    return await sessions.call_tool(target, "add", b"{}", nothing, nobody)
+    return await sessions.call_tool(target, "add", b"{}", ignore_progress, cancel_question)
 
 
 @pytest.mark.parametrize("structured", [{"sum": "three"}, {"other": 1}, {}])

@@ -13,7 +13,7 @@ from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Catalogue, Transport
 from parley.egress import Policy
 from support.host.supervised import supervision
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.closing_server import closing_server
 from support.mcpgateway.values import a_server, a_target
 
@@ -66,7 +66,9 @@ async def test_reconnections_keep_nothing(request: pytest.FixtureRequest) -> Non
         async def reconnected(times: int) -> Kept:
             for _ in range(times):
                 await sessions.list_tools(target)
-                answer = await sessions.call_tool(target, "echo", b"{}", nothing, nobody)
+                answer = await sessions.call_tool(
+                    target, "echo", b"{}", ignore_progress, cancel_question
+                )
                 assert answer == ToolAnswer(False, (TextPart("said"),))
             return Kept.now()
 

@@ -17,7 +17,7 @@ from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.servers import (
     demo_process,
     kind_process,
@@ -57,7 +57,11 @@ async def test_the_demo_server_tells_the_time(demo_url: str) -> None:
         target = target_of(demo_url)
         catalogue = await sessions.list_tools(target)
         answer = await sessions.call_tool(
-            target, "get_current_time", b'{"timezone":"Europe/Berlin"}', nothing, nobody
+            target,
+            "get_current_time",
+            b'{"timezone":"Europe/Berlin"}',
+            ignore_progress,
+            cancel_question,
         )
 
     (part,) = answer.parts
@@ -71,10 +75,12 @@ async def test_a_tools_own_error_and_an_unknown_tool_are_answers(demo_url: str) 
     async with sessions_to(demo_url) as sessions:
         target = target_of(demo_url)
         wrong = await sessions.call_tool(
-            target, "get_current_time", b'{"timezone":"Nowhere"}', nothing, nobody
+            target, "get_current_time", b'{"timezone":"Nowhere"}', ignore_progress, cancel_question
         )
-        unknown = await sessions.call_tool(target, "nope", b"{}", nothing, nobody)
-        missing = await sessions.call_tool(target, "get_current_time", b"{}", nothing, nobody)
+        unknown = await sessions.call_tool(target, "nope", b"{}", ignore_progress, cancel_question)
+        missing = await sessions.call_tool(
+            target, "get_current_time", b"{}", ignore_progress, cancel_question
+        )
 
     assert (wrong.is_error, missing.is_error) == (True, True)
     assert unknown == ToolAnswer(True, (TextPart("Unknown tool: nope"),))
@@ -86,7 +92,7 @@ async def test_a_server_with_sessions_is_met_once_per_user() -> None:
     async with session_server(port), sessions_to(url) as sessions:
         for user_id in ("ann", "ann", "bob"):
             answer = await sessions.call_tool(
-                target_of(url, user_id=user_id), "add", SUM, nothing, nobody
+                target_of(url, user_id=user_id), "add", SUM, ignore_progress, cancel_question
             )
             assert answer == ADDED
         met = [await counted(sessions, target_of(url), what) for what in ("discover", "sessions")]
@@ -102,7 +108,7 @@ async def test_every_session_is_deleted_at_its_server_when_it_is_closed() -> Non
             async with sessions_to(url) as sessions:
                 for user_id in ("ann", "bob"):
                     target = target_of(url, user_id=user_id)
-                    await sessions.call_tool(target, "add", SUM, nothing, nobody)
+                    await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
         async with sessions_to(url) as sessions:
             left = [
                 await counted(sessions, target_of(url), what) for what in ("sessions", "deleted")
@@ -121,7 +127,9 @@ async def test_progress_arrives_and_cancelling_reaches_the_server(kind: str) -> 
         async with sessions_to(url) as sessions, asyncio.TaskGroup() as tasks:
             target = target_of(url, transport=transport)
             waiting, going_on = (
-                tasks.create_task(sessions.call_tool(target, "hold", b"{}", each.note, nobody))
+                tasks.create_task(
+                    sessions.call_tool(target, "hold", b"{}", each.note, cancel_question)
+                )
                 for each in (seen, other)
             )
             await seen.first.wait()
@@ -129,11 +137,11 @@ async def test_progress_arrives_and_cancelling_reaches_the_server(kind: str) -> 
             waiting.cancel()
             while await counted(sessions, target, "cancelled") == 0:
                 continue
-            answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            answer = await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
             # Another call of the same session goes on.
             assert not going_on.done()
             assert await counted(sessions, target, "cancelled") == 1
-            await sessions.call_tool(target, "release", b"{}", nothing, nobody)
+            await sessions.call_tool(target, "release", b"{}", ignore_progress, cancel_question)
 
     assert (seen.all, answer) == ([Progress(1, 2, "half")], ADDED)
     assert going_on.result() == ToolAnswer(False, (TextPart("released"),))
@@ -147,14 +155,14 @@ async def test_a_refused_request_ends_no_other_call_of_its_session() -> None:
         target = target_of(url)
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(
-                sessions.call_tool(target, "wait", b"{}", seen.note, nobody)
+                sessions.call_tool(target, "wait", b"{}", seen.note, cancel_question)
             )
             await seen.first.wait()
             opened = await counted(sessions, target, "sessions")
             with pytest.raises(UpstreamFailed) as refused:
                 await sessions.read_resource(target, "memo://nothing")
             # The same session answers, and the other call goes on in it.
-            answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            answer = await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
             left = [await counted(sessions, target, what) for what in ("sessions", "cancelled")]
             assert not running.done()
             running.cancel()
@@ -170,7 +178,7 @@ async def test_more_users_than_connections_are_kept_idle_have_sessions_at_once()
     async with session_server(port), sessions_to(url) as sessions:
 
         async def add(target: Target) -> ToolAnswer:
-            return await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            return await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
 
         # Each session keeps a stream open, which must not take the place of calls.
         for first in range(0, USERS, 20):
@@ -188,7 +196,9 @@ async def test_the_sessions_of_a_user_who_is_gone_are_closed() -> None:
     url = f"http://127.0.0.1:{port}/mcp"
     async with session_server(port), sessions_to(url) as sessions:
         for user_id in ("ann", "bob"):
-            await sessions.call_tool(target_of(url, user_id=user_id), "add", SUM, nothing, nobody)
+            await sessions.call_tool(
+                target_of(url, user_id=user_id), "add", SUM, ignore_progress, cancel_question
+            )
         sessions.forget_user("ann")
         bob = target_of(url, user_id="bob")
         while await counted(sessions, bob, "deleted") == 0:
@@ -204,7 +214,7 @@ async def test_the_session_of_a_login_that_was_given_up_is_closed_at_its_server_
     async with session_server(port), sessions_to(url) as sessions:
         ann, bob = target_of(url), target_of(url, user_id="bob")
         for target in (ann, bob):
-            await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
         sessions.forget_user("bob", "another server")
         sessions.forget_user("ann", ann.server.id)
         while await counted(sessions, bob, "deleted") == 0:
@@ -220,9 +230,9 @@ async def test_a_server_that_forgot_its_sessions_is_met_again() -> None:
     async with sessions_to(url) as sessions:
         target = target_of(url)
         async with session_server(port):
-            before = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            before = await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
         async with session_server(port):
-            after = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+            after = await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
 
     assert (before, after) == (ADDED, ADDED)
 
@@ -233,7 +243,7 @@ async def test_the_older_transport_works_too() -> None:
     async with session_server(port, "sse"), sessions_to(url) as sessions:
         target = target_of(url, transport=Transport.SSE)
         catalogue = await sessions.list_tools(target)
-        answer = await sessions.call_tool(target, "add", SUM, nothing, nobody)
+        answer = await sessions.call_tool(target, "add", SUM, ignore_progress, cancel_question)
 
     assert (set(catalogue.tools), answer) == ({"add", "count", "repeat", "wait"}, ADDED)
 
@@ -303,13 +313,17 @@ async def test_the_next_call_after_a_restart_succeeds() -> None:
     async with sessions_to(url) as sessions:
         with demo_process(port):
             await until_listening(port)
-            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing, nobody)
+            await sessions.call_tool(
+                target_of(url), "get_current_time", arguments, ignore_progress, cancel_question
+            )
         with pytest.raises(UpstreamFailed) as caught:
-            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing, nobody)
+            await sessions.call_tool(
+                target_of(url), "get_current_time", arguments, ignore_progress, cancel_question
+            )
         with demo_process(port):
             await until_listening(port)
             answer = await sessions.call_tool(
-                target_of(url), "get_current_time", arguments, nothing, nobody
+                target_of(url), "get_current_time", arguments, ignore_progress, cancel_question
             )
 
     assert (caught.value.reason, caught.value.may_have_executed) == (Reason.CONNECT_FAILED, False)

@@ -12,11 +12,11 @@ from mcp_types import JSONRPCRequest
 from mcpgateway.client.content import StructuredPart, TextPart, ToolAnswer
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.client.sse_transport import sse_transport
-from mcpgateway.servers.domain import Reason, Target, Transport
+from mcpgateway.servers.domain import Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
 from parley.egress.transport import IDENTITY, Identity, guarded_client
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.session_calls import sessions_to
 from support.mcpgateway.stream_server import StreamServer, stream_server
 from support.mcpgateway.values import a_server, a_target
@@ -28,11 +28,13 @@ EVENT_BYTES_MAX = 1024 * 1024
 @asynccontextmanager
 async def serving() -> AsyncIterator[tuple[StreamServer, Sessions, Target]]:
     async with asyncio.timeout(30), stream_server() as server, sessions_to(server.url) as sessions:
-        yield server, sessions, a_target(a_server(url=server.url, transport=Transport.SSE))
+        limits = Limits(result_bytes_max=EVENT_BYTES_MAX)
+        made = a_server(url=server.url, transport=Transport.SSE, limits=limits)
+        yield server, sessions, a_target(made)
 
 
 async def called(sessions: Sessions, target: Target, tool: str) -> ToolAnswer:
-    return await sessions.call_tool(target, tool, b"{}", nothing, nobody)
+    return await sessions.call_tool(target, tool, b"{}", ignore_progress, cancel_question)
 
 
 async def test_a_post_that_is_left_open_holds_up_no_other_call() -> None:
@@ -104,11 +106,53 @@ async def test_an_answer_that_cannot_be_read_fails_its_own_call_only() -> None:
     async with serving() as (server, sessions, target), asyncio.TaskGroup() as tasks:
         silent = tasks.create_task(called(sessions, target, "silent"))
         await server.until_received("silent")
-        unreadable = await called(sessions, target, "unreadable")
+        unreadable = await failure_of(sessions, target, "unreadable")
         answer = await called(sessions, target, "echo")
         silent.cancel()
 
-    assert (unreadable.is_error, answer, server.opened) == (True, SAID, 1)
+    assert (unreadable.reason, unreadable.may_have_executed) == (Reason.PROTOCOL_ERROR, True)
+    assert (answer, server.opened) == (SAID, 1)
+
+
+async def failure_of(sessions: Sessions, target: Target, tool: str) -> UpstreamFailed:
+    with pytest.raises(UpstreamFailed) as caught:
+        await called(sessions, target, tool)
+    return caught.value
+
+
+async def test_a_post_that_is_refused_or_cut_fails_its_own_call_only() -> None:
+    async with serving() as (server, sessions, target), asyncio.TaskGroup() as tasks:
+        silent = tasks.create_task(called(sessions, target, "silent"))
+        await server.until_received("silent")
+        refused = await called(sessions, target, "refusing")
+        cut = await failure_of(sessions, target, "cut")
+        answer = await called(sessions, target, "echo")
+        assert not silent.done()
+        silent.cancel()
+
+    assert refused == ToolAnswer(True, (TextPart("no such thing"),))
+    assert (cut.reason, cut.may_have_executed) == (Reason.SESSION_LOST, True)
+    assert (answer, server.opened) == (SAID, 1)
+
+
+async def test_an_event_that_is_too_large_is_blamed_on_a_call_only_if_it_is_the_only_one() -> None:
+    async with serving() as (server, sessions, target):
+        alone = await failure_of(sessions, target, "large")
+        async with asyncio.TaskGroup() as tasks:
+            silent = tasks.create_task(failure_of(sessions, target, "silent"))
+            await server.until_received("silent")
+            beside = await failure_of(sessions, target, "large")
+        after = await called(sessions, target, "echo")
+
+    # Beside another call it is not known whose answer was too large, and both may have run.
+    failures = (alone, beside, silent.result())
+    assert [failure.reason for failure in failures] == [
+        Reason.RESULT_TOO_LARGE,
+        Reason.SESSION_LOST,
+        Reason.SESSION_LOST,
+    ]
+    assert [failure.may_have_executed for failure in failures] == [True] * 3
+    assert after == SAID
 
 
 async def test_what_cannot_be_read_is_left_out_of_listings_and_results() -> None:

@@ -13,12 +13,13 @@ import pytest
 
 from mcpgateway.client.call import Progress
 from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
-from mcpgateway.client.questions import Answer, AnswerAction, Question
 from mcpgateway.client.sessions import Sessions
-from mcpgateway.servers.domain import Limits, Target, Transport
+from mcpgateway.servers.domain import Limits, Reason, Target, Transport
+from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision
+from support.mcpgateway.answers import cancel_question
 from support.mcpgateway.servers import START_S_MAX, until_listening
 from support.mcpgateway.third_party import (
     BRIDGE,
@@ -47,10 +48,6 @@ def bridged(command: list[str], transport: str) -> Callable[[int], list[str]]:
     options = ["--stateful"] if transport == "streamableHttp" else []
     words = ["--stdio", " ".join(command), "--outputTransport", transport, *options]
     return lambda port: node(BRIDGE, *words, "--port", port)
-
-
-async def nobody(question: Question) -> Answer:
-    return Answer(AnswerAction.CANCEL)
 
 
 @contextlib.contextmanager
@@ -92,7 +89,7 @@ def text_of(answer: ToolAnswer) -> str:
 async def called(sessions: Sessions, target: Target, tool: str, **arguments: object) -> ToolAnswer:
     progress: list[Progress] = []
     encoded = json.dumps(arguments).encode()
-    return await sessions.call_tool(target, tool, encoded, progress.append, nobody)
+    return await sessions.call_tool(target, tool, encoded, progress.append, cancel_question)
 
 
 @pytest.mark.parametrize(("mode", "path"), [("streamableHttp", "mcp"), ("sse", "sse")])
@@ -104,16 +101,23 @@ async def test_everything_of_the_protocol_is_used_over_http_and_sse(mode: str, p
         resources = await sessions.list_resources(target)
         prompts = await sessions.list_prompts(target)
         version = await sessions.protocol_version(target)
+        with pytest.raises(UpstreamFailed) as no_prompt:
+            await sessions.get_prompt(target, "no-such-prompt", {})
+        with pytest.raises(UpstreamFailed) as no_resource:
+            await sessions.read_resource(target, "demo://no/such/resource")
         seen: list[Progress] = []
         await sessions.call_tool(
             target,
             "trigger-long-running-operation",
             b'{"duration":1,"steps":4}',
             seen.append,
-            nobody,
+            cancel_question,
         )
 
     assert {"echo", "get-tiny-image"} <= set(tools)
+    for refused in (no_prompt.value, no_resource.value):
+        assert refused.reason is Reason.REQUEST_REFUSED
+        assert "no-such-prompt" in str(refused) or "no/such/resource" in str(refused)
     assert "the sea" in text_of(echoed)
     assert [type(part) for part in picture.parts] == [TextPart, BlobPart, TextPart]
     assert [each.progress for each in seen][-1:] == [4.0]

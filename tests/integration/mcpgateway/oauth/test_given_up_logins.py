@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from parley.api.mcp.v1 import authorization_service_pb2 as api
 from parley.api.mcp.v1 import server_pb2, server_service_pb2
+from parley.postgres import Database
 from parley.rpc import acting_for
 from support.mcpgateway.authorization_server import fake_authorization_server
 from support.mcpgateway.gateway import ADMIN, mcp_gateway
@@ -88,3 +89,22 @@ async def test_another_issuer_gets_a_client_of_its_own(tmp_path: Path, mcp_datab
             moved = LoginLab(gateway, second, lab.server_id)
             second.agree(await moved.begin(request_id="moved"))
         assert (len(first.registrations), len(second.registrations)) == (1, 1)
+
+
+async def test_the_logins_of_a_deleted_server_are_deleted_with_it(
+    lab: LoginLab, database: Database
+) -> None:
+    await lab.log_in()
+    await lab.begin(request_id="another")
+    tables = ("grants", "oauth_flows", "oauth_clients")
+
+    async def counts() -> list[int]:
+        return [await database.pool.fetchval(f"SELECT count(*) FROM mcp.{each}") for each in tables]
+
+    before = await counts()
+    with acting_for(ADMIN):
+        await lab.gateway.servers.DeleteServer(
+            server_service_pb2.DeleteServerRequest(request_id="delete", server_id=lab.server_id)
+        )
+
+    assert (min(before) > 0, await counts(), await lab.logins()) == (True, [0, 0, 0], [])
