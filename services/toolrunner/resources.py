@@ -3,6 +3,7 @@
 import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -161,6 +162,7 @@ def _processes(
         encode_started=encode_started,
         cursor_of=cursor_of,
         limits=settings.process_limits,
+        removed_kept=timedelta(seconds=settings.removed_kept_s),
         egress=egress,
         checkpoints=checkpoints,
         on_pruned=pruned.add,

@@ -179,6 +179,12 @@ class Settings(ServiceSettings):
         "system where it adds secrets itself; for services of the node's own network.",
         default=None,
     )
+    removed_kept_s: float = setting(
+        "Seconds that the journal keeps the calls and commands of a removed workspace, so that "
+        "the answer to an interrupted request can still be given.",
+        default=60.0,
+        at_least=1,
+    )
     leaves_at_stop: bool = setting(
         "Whether it tells chatd at its stop that it leaves, so that its workspaces count as "
         "stopped at once; without, a restart goes unnoticed if it is quick.",

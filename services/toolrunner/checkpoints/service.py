@@ -21,7 +21,6 @@ from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.checkpoints.domain import (
     NO_AGENTS,
     OUTSIDE,
-    Change,
     EntryKind,
     Outcome,
     Step,
@@ -30,8 +29,9 @@ from toolrunner.checkpoints.domain import (
     step_of,
     wanted_by,
 )
-from toolrunner.checkpoints.kept_changes import KeptChange, new_directories
-from toolrunner.checkpoints.scan import Limits, Scan, TooManyEntries
+from toolrunner.checkpoints.kept_changes import KeptChange
+from toolrunner.checkpoints.recording import Recorder
+from toolrunner.checkpoints.scan import Limits, Scan
 from toolrunner.checkpoints.state import WorkspaceState
 from toolrunner.checkpoints.store import Bounds, CheckpointStore, Restore, has_store
 from toolrunner.directories.workspaces import Workspaces
@@ -104,6 +104,7 @@ class Checkpoints:
         self._tasks = BackgroundTasks(supervision)
         self._bounds = bounds
         self._limits = limits
+        self._recorder = Recorder(clock, limits)
         self._states: dict[WorkspaceId, WorkspaceState] = {}
         self._working: list[tuple[WorkspaceId, str]] = []  # Authors without processes.
         self._ended = asyncio.Event()
@@ -141,12 +142,14 @@ class Checkpoints:
             is_recent = self._clock.monotonic() - state.scanned_s < GAP_S
             if turn in state.turns and is_recent and is_alone:
                 await self._attempt(
-                    workspace_id, lambda store, root: self._begin(store, turn, running), None
+                    workspace_id,
+                    lambda store, root: self._recorder.begin(store, turn, running),
+                    None,
                 )
             else:
                 await self._attempt(
                     workspace_id,
-                    lambda store, root: self._scan(store, root, running, begun=turn),
+                    lambda store, root: self._recorder.scan(store, root, running, begun=turn),
                     None,
                 )
                 state.scanned(running, self._clock.monotonic())
@@ -164,7 +167,7 @@ class Checkpoints:
             def begin(store: CheckpointStore, root: Root) -> bool:
                 is_shared = any(turn != OUTSIDE for turn in store.open_turns())
                 if is_shared:
-                    self._scan(store, root, running, begun=OUTSIDE)
+                    self._recorder.scan(store, root, running, begun=OUTSIDE)
                 return is_shared
 
             if await self._attempt(workspace_id, begin, False):
@@ -203,7 +206,7 @@ class Checkpoints:
 
         def work(store: CheckpointStore, root: Root) -> None:
             with store.transaction(is_synced=True):
-                self._keep(store, root, turn, changes)
+                self._recorder.keep(store, root, turn, changes)
                 store.prune(self._now())
 
         await self._tasks.complete(self._alone(scope.workspace_id, work), context=detached())
@@ -328,7 +331,7 @@ class Checkpoints:
         running = self._authors(workspace_id)
         begun_s = self._clock.monotonic()
         await self._attempt(
-            workspace_id, lambda store, root: self._scan(store, root, running), None
+            workspace_id, lambda store, root: self._recorder.scan(store, root, running), None
         )
         state.scanned(running, self._clock.monotonic())
         state.took_s = state.scanned_s - begun_s
@@ -356,71 +359,11 @@ class Checkpoints:
 
             def settle_and_work(store: CheckpointStore, root: Root) -> T:
                 if store.open_turns():
-                    self._scan(store, root, running)
+                    self._recorder.scan(store, root, running)
                     state.scanned(running, self._clock.monotonic())
                 return work(store, root)
 
             return await self._work(workspace_id, settle_and_work)
-
-    def _begin(self, store: CheckpointStore, turn: Turn, running: frozenset[str]) -> None:
-        """Open a turn again; changes count as its own even if this service is killed."""
-        with store.transaction(is_synced=False):
-            store.begin(turn, self._now(), is_open=True)
-            self._begin_person(store, running)
-
-    def _begin_person(self, store: CheckpointStore, running: frozenset[str]) -> None:
-        if OUTSIDE.chat_id in running:
-            store.begin(OUTSIDE, self._now(), is_open=True)
-
-    def _scan(
-        self,
-        store: CheckpointStore,
-        root: Root,
-        running: frozenset[str],
-        begun: Turn | None = None,
-    ) -> None:
-        authors = store.open_turns()
-        try:
-            with store.transaction(is_synced=False):
-                Scan(store, root, self._limits).run(authors, self._now())
-                store.close_turns(running)
-                self._begin_person(store, running)
-                if begun is not None:
-                    store.begin(begun, self._now(), is_open=True)
-                is_pruned = store.prune(self._now())
-            if is_pruned:
-                store.vacuum()
-        except TooManyEntries:
-            with store.transaction(is_synced=False):
-                for turn in [*authors, *([] if begun is None else [begun])]:
-                    store.begin(turn, self._now(), is_open=False, is_partial=True)
-                store.close_turns(frozenset())
-
-    def _keep(
-        self, store: CheckpointStore, root: Root, turn: Turn, changes: tuple[KeptChange, ...]
-    ) -> None:
-        number = store.begin(turn, self._now(), is_open=False)
-        is_scanned = store.is_scanned()
-        for change in (*new_directories(root, changes), *changes):
-            before = change.before
-            if before is not None and change.content is not None:
-                store.put_content(before.etag, change.content)
-            if is_scanned:
-                self._keep_unseen(store, change)
-            store.add_change(number, Change(0, change.path, before, change.after, turn))
-            if is_scanned:
-                store.put_tree([(change.path, None, change.after)])
-
-    def _keep_unseen(self, store: CheckpointStore, change: KeptChange) -> None:
-        """Add what processes did to a path since the last scan, before a tool changes it."""
-        known, before = store.tree_entry(change.path), change.before
-        if known is None if before is None else before.equals(known):
-            return
-        authors = store.open_turns() or [OUTSIDE]
-        for turn in authors:
-            number = store.begin(turn, self._now(), is_open=False)
-            unseen = Change(0, change.path, known, before, turn, is_shared=len(authors) > 1)
-            store.add_change(number, unseen)
 
     def _steps(self, store: CheckpointStore, root: Root, wanted: list[Wanted]) -> tuple[Step, ...]:
         scan = Scan(store, root, self._limits)

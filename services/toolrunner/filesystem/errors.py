@@ -94,6 +94,12 @@ def too_large(path: str, size_bytes: int, limit_bytes: int) -> FileRefused:
     return FileRefused(Reason.FILE_TOO_LARGE, text, **sizes)
 
 
+def relative_path_of(error: OSError) -> str:
+    """Return the path that an error names; empty for an absolute one, which is the node's."""
+    path = error.filename
+    return path if isinstance(path, str) and not path.startswith("/") else ""
+
+
 def refusal_of(error: OSError, path: str) -> FileRefused:
     """Return the error for an errno at a path."""
     match error.errno:

@@ -78,7 +78,7 @@ class JournalThread:
             return self._journal.together([job.work for job in jobs])
         except Exception as error:
             logger.exception("the journal failed unexpectedly; it goes on with the next requests")
-            return [Failed(JournalFailed(repr(error))) for _ in jobs]
+            return [Failed(JournalFailed(type(error).__name__)) for _ in jobs]
 
     def stop(self) -> None:
         """Execute the earlier requests, and stop."""

@@ -205,10 +205,10 @@ class QuotaExceeded(ToolrunnerError):
 
 
 class StaleOwner(ToolrunnerError):
-    """A newer owner of the chat has called."""
+    """A newer owner of the chat has called, or the same owner for a newer turn."""
 
-    def __init__(self, owner_epoch: int, highest_epoch: int) -> None:
-        super().__init__("a newer owner of this chat has spoken; let go of the chat")
+    def __init__(self, owner_epoch: int, highest_epoch: int, newer: str = "owner") -> None:
+        super().__init__(f"a newer {newer} of this chat has spoken; let go of the chat")
         self.owner_epoch = owner_epoch
         self.highest_epoch = highest_epoch
 
@@ -360,6 +360,17 @@ class MergeInterrupted(ToolrunnerError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path!r} was changed meanwhile, so nothing was merged; merge again")
+        self.path = path
+
+
+class MergeUnfinished(ToolrunnerError):
+    """A merge could neither be applied nor undone; its plan and the moved files are kept."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the merge stopped at {path!r} and could not be undone; no file is lost, and the next"
+            " merge or start of the node completes it: check the disk space, then merge again"
+        )
         self.path = path
 
 

@@ -23,7 +23,7 @@ FINISHED_KEPT: Final = timedelta(hours=1)
 ACKNOWLEDGED_KEPT: Final = timedelta(hours=1)
 #: Of entries that are never acknowledged: of a caller that was killed, and of users.
 UNACKNOWLEDGED_KEPT: Final = timedelta(days=7)
-#: Of removed workspaces: long enough for the answer to reach the caller.
+#: Of removed workspaces, unless a setting says otherwise.
 REMOVED_KEPT: Final = timedelta(minutes=1)
 PRUNED_AT_ONCE_MAX: Final = 2000
 #: Per workspace.
@@ -38,6 +38,8 @@ class Reaper:
 
     Attributes:
         on_pruned: Is called with the number of entries that were replaced by tombstones.
+        removed_kept: How long entries of removed workspaces are kept, so that the answer to an
+            interrupted request can still be given.
     """
 
     journal: JournalThread
@@ -45,11 +47,13 @@ class Reaper:
     workspaces: Workspaces
     clock: Clock
     on_pruned: Callable[[int], None]
+    removed_kept: timedelta = REMOVED_KEPT
 
     async def run(self) -> None:
         """Reap periodically."""
+        every_s = min(REAP_EVERY_S, self.removed_kept.total_seconds())
         while True:
-            await self.clock.sleep(REAP_EVERY_S)
+            await self.clock.sleep(every_s)
             try:
                 await self.reap()
             except JournalFailed:
@@ -90,7 +94,7 @@ class Reaper:
             )
             self.on_pruned(pruned)
         known = await self.journal.run(
-            lambda journal: journal.recorded_workspaces(now - REMOVED_KEPT)
+            lambda journal: journal.recorded_workspaces(now - self.removed_kept)
         )
         for workspace_id in await asyncio.to_thread(self.workspaces.missing, known):
             await self.journal.run(partial(Journal.forget_workspace, workspace_id=workspace_id))

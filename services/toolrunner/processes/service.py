@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from signal import SIGTERM
 from types import TracebackType
 
@@ -25,7 +26,7 @@ from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.stream import OutputStream
 from toolrunner.processes.ownership import Ownership
 from toolrunner.processes.registry import Registry
-from toolrunner.processes.retention import Reaper
+from toolrunner.processes.retention import REMOVED_KEPT, Reaper
 from toolrunner.processes.scan import Leader
 from toolrunner.processes.scratch import ScratchDirectories, is_reader
 from toolrunner.processes.start import ProcessStarter, StartResult
@@ -53,6 +54,7 @@ class Processes:
         egress: The egress routes of workspaces; None for none.
         checkpoints: Keeps files before processes change them; None for none.
         on_pruned: Is called with the number of journal entries that were replaced by tombstones.
+        removed_kept: How long journal entries of removed workspaces are kept.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Processes:
         egress: EgressRoutes | None = None,
         checkpoints: Checkpoints | None = None,
         on_pruned: Callable[[int], None] = lambda _: None,
+        removed_kept: timedelta = REMOVED_KEPT,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
@@ -108,7 +111,7 @@ class Processes:
             checkpoints.running = self.running_chats
         self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
         self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of, checkpoints)
-        self._reaper = Reaper(journal, self._registry, workspaces, clock, on_pruned)
+        self._reaper = Reaper(journal, self._registry, workspaces, clock, on_pruned, removed_kept)
         self._ownership = Ownership(spawner, self._tasks)
         self._adopted = tuple(adopted)
         self._adoption = Adoption(

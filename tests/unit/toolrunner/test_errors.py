@@ -39,6 +39,7 @@ GIVEN: tuple[Exception, ...] = (
     errors.ForkNotPossible("overlay", "it cannot"),
     errors.NotAFork("w"),
     errors.MergeInterrupted("a"),
+    errors.MergeUnfinished("a"),
     *(FileRefused(reason, "it is refused") for reason in Reason),
 )
 

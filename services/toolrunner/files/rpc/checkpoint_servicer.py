@@ -211,5 +211,7 @@ def _restore_id_of(text: str, field: str) -> str:
 
 
 def _unreadable(error: Exception) -> FileRefused:
-    text = f"the checkpoints of the workspace cannot be used now: {error}"
+    # The text of an OSError has the path on the node.
+    cause = error.strerror if isinstance(error, OSError) else error
+    text = f"the checkpoints of the workspace cannot be used now: {cause}"
     return FileRefused(Reason.NODE_FULL, text, resource="disk")

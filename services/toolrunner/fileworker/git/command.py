@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Final
 
@@ -182,9 +182,8 @@ class Git:
             **({"GIT_INDEX_FILE": str(index)} if index else {}),
         }
         command = (*SAFE, *arguments)
-        return (
-            yield from self._run(command, repository_paths.files, variables, until_s, input, take)
-        )
+        ran = yield from self._run(command, repository_paths.files, variables, until_s, input, take)
+        return replace(ran, error=self._shown(ran.error, repository_paths))
 
     def output(
         self,
@@ -220,8 +219,23 @@ class Git:
         arguments = ("config", f"--file={path}", "--no-includes", "--list", "-z")
         ran = yield from self._run(arguments, Path("/"), variables, until_s, b"", None)
         if ran.code != 0:
-            raise failed(repository_paths.directory, ran.error)
+            raise failed(repository_paths.directory, self._shown(ran.error, repository_paths))
         return configuration.parse_list(ran.output)
+
+    def _shown(self, error: str, repository_paths: RepositoryPaths) -> str:
+        """Return what git printed, with paths relative to the workspace."""
+        if not error:
+            return error
+        root = repository_paths.root
+        names = {f"{root}/": "", str(root): "."}
+        if self._own is not None:
+            names[f"{self._own}/"] = ""
+        if (known := self._known.get(repository_paths.git)) is not None:
+            common = str(repository_paths.common.relative_to(root))
+            names |= {str(known.common): common, str(known.exact): common}
+        for path in sorted(names, key=len, reverse=True):
+            error = error.replace(path, names[path])
+        return error
 
     def _made(
         self,

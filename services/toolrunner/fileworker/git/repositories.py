@@ -52,6 +52,12 @@ class RepositoryPaths:
     git: Path
     common: Path
 
+    @property
+    def root(self) -> Path:
+        """The directory of the workspace."""
+        depth = len(Path(self.directory).parts)
+        return self.files.parents[depth - 1] if depth else self.files
+
     def under_way(self) -> str:
         """Return the operation in progress; empty for none."""
         found = (text for name, text in _UNDER_WAY if os.path.lexists(self.git / name))

@@ -2,8 +2,9 @@
 
 Theory: new files are staged inside the parent, so that moving one to its path is one operation of
 the file system. The plan file commits the merge: until it is on disk nothing is changed, and once
-it is, recovery executes it to the end. A step that fails marks the plan as reverted, on disk too,
-and all steps are undone. Every step is idempotent.
+it is, recovery executes it to the end. A step that fails marks the plan as reverted, on disk too if
+that is possible, and all steps are undone. Every step is idempotent. While a step is neither done
+nor undone, the plan and the stage are kept: the stage has the only copy of the parent's files.
 """
 
 import errno
@@ -22,8 +23,9 @@ from toolrunner.filesystem.copy import copy_content
 from toolrunner.filesystem.trash import Trash
 from toolrunner.filesystem.tree import BLOCK_BYTES, Kind, create, hand_over, look
 from toolrunner.primitives.domain import NO_QUOTA, Quota
-from toolrunner.primitives.errors import MergeInterrupted
+from toolrunner.primitives.errors import MergeInterrupted, MergeUnfinished
 from toolrunner.quotas.disk import passed
+from toolrunner.workspaces.merge.applied import AppliedMerge
 from toolrunner.workspaces.merge.comparison import STAGE, Change, Side
 from toolrunner.workspaces.merge.fork_base import Identity, link_target
 
@@ -78,6 +80,8 @@ class MergePlan(msgspec.Struct, frozen=True):
     body_hash: bytes
     response: bytes
     is_turned_back: bool = False
+    fork_id: str = ""  # Where the merge is recorded; plans of older versions record nothing.
+    applied: AppliedMerge | None = None
 
 
 def stage(
@@ -195,11 +199,17 @@ class Merge:
     root: Path
 
     def pending(self) -> MergePlan | None:
-        """Return the plan that was committed and not completed."""
+        """Return the plan that was committed and not completed.
+
+        Raises:
+            MergeUnfinished: There is one that cannot be decoded.
+        """
         try:
             return msgspec.json.decode((self.directory / PLAN).read_bytes(), type=MergePlan)
         except FileNotFoundError:
             return None
+        except msgspec.DecodeError as error:
+            raise MergeUnfinished(PLAN) from error
 
     def decide(self, plan: MergePlan) -> None:
         """Write the plan to disk, which commits the merge."""
@@ -211,8 +221,12 @@ class Merge:
         Raises:
             MergeInterrupted: The parent changed meanwhile; all steps are undone.
             OSError: A step failed; all steps are undone.
+            MergeUnfinished: Some steps could not be undone; nothing may be cleared.
         """
-        root = Root.open_directory(str(self.root))
+        try:
+            root = Root.open_directory(str(self.root))
+        except OSError as error:
+            raise MergeUnfinished(self.directory.name) from error
         try:
             if not plan.is_turned_back:
                 try:
@@ -220,7 +234,9 @@ class Merge:
                         go_forward(root, step)
                     return
                 except (MergeInterrupted, OSError):
-                    self.decide(msgspec.structs.replace(plan, is_turned_back=True))
+                    # On a full disk the steps are undone all the same.
+                    with suppress(OSError):
+                        self.decide(_turned_back(plan))
                     self._turn_back(root, plan)
                     raise
             self._turn_back(root, plan)
@@ -239,8 +255,21 @@ class Merge:
             staged.rmdir()
 
     def _turn_back(self, root: Root, plan: MergePlan) -> None:
+        unfinished: MergeUnfinished | None = None
         for step in reversed(plan.steps):
-            go_back(root, step)
+            try:
+                go_back(root, step)
+            except (MergeInterrupted, OSError) as error:
+                # The other files are restored all the same.
+                unfinished = MergeUnfinished(step.path)
+                unfinished.__cause__ = error
+        if unfinished is not None:
+            raise unfinished
+
+
+def _turned_back(plan: MergePlan) -> MergePlan:
+    """Return a plan to undo, without the parts that only an applied merge needs."""
+    return msgspec.structs.replace(plan, is_turned_back=True, response=b"", applied=None)
 
 
 def go_forward(root: Root, step: MergeStep) -> None:

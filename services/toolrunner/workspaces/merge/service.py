@@ -1,17 +1,23 @@
 """The merge of a fork into its parent: compared, committed, then applied as a whole."""
 
 import asyncio
+import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from parley.rpc import detached
+from toolrunner.checkpoints.newest_turn import newest_turn_id
 from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.errors import relative_path_of
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import NO_CHAT, ChatId, Scope, WorkspaceId
 from toolrunner.primitives.errors import (
     MergeInterrupted,
+    MergeUnfinished,
     NotAFork,
+    StaleOwner,
     ToolrunnerError,
     WorkspaceNotReady,
 )
@@ -19,12 +25,20 @@ from toolrunner.workspaces.domain.placement import HostState, Placement
 from toolrunner.workspaces.domain.spec import Fork
 from toolrunner.workspaces.host import NEXT_STEP, Host
 from toolrunner.workspaces.merge.application import Merge, MergePlan, stage
+from toolrunner.workspaces.merge.applied import (
+    AppliedMerge,
+    add_applied,
+    applied_merge,
+    applied_merges,
+)
 from toolrunner.workspaces.merge.comparison import Comparison, Conflict, Side, Strategy, compare
 from toolrunner.workspaces.merge.fork_base import Base
 from toolrunner.workspaces.merge.patches import Patch, patches_of
 from toolrunner.workspaces.preparation_runs import HostResources
 from toolrunner.workspaces.sources.builder import BASE
 from toolrunner.workspaces.store import Request
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +70,18 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """The result of a merge or of a dry run."""
+    """The result of a merge or of a dry run.
+
+    Attributes:
+        applied_merges: Merges of the fork that were applied before, the newest first; of a dry run.
+    """
 
     is_applied: bool
     merged_paths: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
     patches: tuple[Patch, ...] = ()
     left_out: tuple[str, ...] = ()
+    applied_merges: tuple[AppliedMerge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +101,9 @@ class Merges:
         Raises:
             NotAFork: The one was not made from the other.
             StalePlacement: One of them has a newer placement.
-            StaleOwner: A newer owner of the chat has called.
+            StaleOwner: A newer owner of the chat has called, or a newer turn.
             MergeInterrupted: A file changed meanwhile, and nothing was merged.
+            MergeUnfinished: A merge into the parent can be neither applied nor undone for now.
             QuotaExceeded: The parent would exceed its quota, and nothing was merged.
         """
         return await self.host.tasks.complete(
@@ -91,16 +111,26 @@ class Merges:
         )
 
     async def recover(self, placement: Placement) -> None:
-        """Complete the merge in which an earlier run of the service was killed, if there is one."""
+        """Complete the merge in which an earlier run of the service was killed, if there is one.
+
+        One that cannot be completed is logged, and its files are kept: the next merge tries again.
+        """
         if placement.state in (HostState.REMOVED, HostState.REMOVING):
             return
         async with self.host.lock(placement.workspace_id):
             merge = self._into(placement.workspace_id)
-            plan = await asyncio.to_thread(merge.pending)
-            if plan is not None:
-                await self._end(merge, plan)
-            else:
-                await asyncio.to_thread(merge.clear)
+            try:
+                plan = await asyncio.to_thread(merge.pending)
+                if plan is not None:
+                    await self._end(merge, plan)
+                else:
+                    await asyncio.to_thread(merge.clear)
+            except (MergeInterrupted, MergeUnfinished, OSError) as error:
+                logger.error(
+                    "a merge that was begun could not be completed: %s",
+                    error,
+                    extra={"workspace_id": placement.workspace_id},
+                )
 
     async def _merge(
         self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
@@ -115,8 +145,12 @@ class Merges:
             if known is not None:
                 return known
             self._check(requested)
+            await self._require_turn(requested)
             merge = self._into(requested.parent_id)
-            await asyncio.to_thread(merge.clear)
+            if await self._finish_pending(merge):
+                known = await self.resources.placements.answer(request)
+                if known is not None:
+                    return known
             try:
                 plan, response = await asyncio.to_thread(self._plan, request, requested, encode)
             except (OSError, ToolrunnerError):
@@ -134,21 +168,64 @@ class Merges:
                     await self._end(merge, plan)
             except OSError as error:
                 await asyncio.to_thread(merge.clear)
-                raise MergeInterrupted(error.filename or requested.parent_id) from error
+                raise MergeInterrupted(relative_path_of(error) or requested.parent_id) from error
             return response
 
+    async def _finish_pending(self, merge: Merge) -> bool:
+        """Complete or undo an earlier merge, then remove its files; return whether there was one.
+
+        Raises:
+            MergeUnfinished: Neither is possible; its files are kept.
+        """
+        plan = await asyncio.to_thread(merge.pending)
+        if plan is not None:
+            # One that was undone is as good as none.
+            with suppress(MergeInterrupted, OSError):
+                await self._end(merge, plan)
+        await asyncio.to_thread(merge.clear)
+        return plan is not None
+
     async def _end(self, merge: Merge, plan: MergePlan) -> None:
-        """Execute a committed plan, or undo it; afterwards its files are removed."""
+        """Execute a committed plan, or undo it; afterwards its files are removed.
+
+        Raises:
+            MergeInterrupted: The parent changed meanwhile, and the plan was undone.
+            OSError: A step failed, and the plan was undone.
+            MergeUnfinished: Undoing failed; the plan and its files are kept.
+        """
         try:
             await asyncio.to_thread(merge.carry_out, plan)
         except (MergeInterrupted, OSError):
             await asyncio.to_thread(merge.clear)
             raise
         request = Request(plan.request_id, plan.method, plan.body_hash)
+        if plan.applied is not None and not plan.is_turned_back:
+            await self._record(WorkspaceId(plan.fork_id), plan.applied)
         if not plan.is_turned_back:
             await self.resources.points.reached("merge.applied", merge.directory.name)
             await self.resources.placements.commit(None, (request, plan.response))
         await asyncio.to_thread(merge.clear)
+
+    async def _record(self, fork_id: WorkspaceId, applied: AppliedMerge) -> None:
+        """Store what was applied with its fork; the merge holds also if that fails."""
+        directory = self.resources.workspaces.at(fork_id).directory
+        try:
+            await asyncio.to_thread(add_applied, directory, applied)
+        except OSError as error:
+            logger.warning(
+                "what was applied of a fork could not be recorded: %s",
+                error,
+                extra={"workspace_id": fork_id},
+            )
+
+    async def _require_turn(self, requested: MergeRequest) -> None:
+        """Refuse a turn after which the chat has worked in the parent in a newer one."""
+        if not requested.turn_id or requested.is_dry_run:
+            return
+        directory = self.resources.workspaces.at(requested.parent_id).directory
+        newest_id = await asyncio.to_thread(newest_turn_id, directory, requested.chat_id)
+        if newest_id > requested.turn_id:
+            raise StaleOwner(requested.owner_epoch, requested.owner_epoch, "turn")
 
     def _check(self, requested: MergeRequest) -> None:
         fork = self.host.current(requested.fork_id, requested.fork_epoch)
@@ -166,7 +243,8 @@ class Merges:
     ) -> tuple[MergePlan | None, bytes]:
         """Compare, and stage new files; return the plan, None if there is nothing to apply."""
         workspaces = self.resources.workspaces
-        base = Base.load(workspaces.at(requested.fork_id).directory / BASE)
+        fork_directory = workspaces.at(requested.fork_id).directory
+        base = Base.load(fork_directory / BASE)
         fork_root = Root.open_directory(str(workspaces.at(requested.fork_id).root))
         parent_root = Root.open_directory(str(workspaces.at(requested.parent_id).root))
         try:
@@ -177,16 +255,27 @@ class Merges:
             paths = tuple(change.path for change in found.changes)
             is_refused = requested.strategy is Strategy.REPORT and bool(found.conflicts)
             shown = () if is_refused else paths
-            patches = patches_of(found.changes, fork, parent) if requested.is_dry_run else ()
+            is_dry = requested.is_dry_run
+            patches = patches_of(found.changes, fork, parent) if is_dry or is_applied else ()
             response = encode(
-                MergeReport(is_applied, shown, found.conflicts, patches, found.left_out)
+                MergeReport(
+                    is_applied,
+                    shown,
+                    found.conflicts,
+                    patches if is_dry else (),
+                    found.left_out,
+                    applied_merges(fork_directory) if is_dry else (),
+                )
             )
             if not is_applied:
                 return None, response
             quota = workspaces.quota_of(requested.parent_id)
             steps = stage(found.changes, fork, parent_root, quota)
             names = (request.request_id, request.method, request.body_hash)
-            return MergePlan(steps, *names, response), response
+            now = self.resources.clock.now()
+            applied = applied_merge(request.request_id, now, paths, patches)
+            plan = MergePlan(steps, *names, response, fork_id=requested.fork_id, applied=applied)
+            return plan, response
         finally:
             fork_root.close()
             parent_root.close()

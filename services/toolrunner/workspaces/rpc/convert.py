@@ -1,5 +1,6 @@
 """Conversion of hosted workspaces and the node to protos."""
 
+import os
 from typing import Final, assert_never
 
 from parley.api.workspace.v1 import host_service_pb2 as api
@@ -15,6 +16,7 @@ from toolrunner.workspaces.domain.placement import (
     Prepared,
     Usage,
 )
+from toolrunner.workspaces.merge.applied import AppliedMerge
 from toolrunner.workspaces.merge.service import MergeReport
 from toolrunner.workspaces.node.reporter import Load, Reporter
 from toolrunner.workspaces.preparation_runs import EndReason, PreparationEvent
@@ -125,6 +127,19 @@ def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
             for each in report.patches
         ],
         left_out_paths=[_shown(path) for path in report.left_out[:LEFT_OUT_MAX]],
+        applied_merges=map(_applied_to_proto, report.applied_merges),
+    )
+
+
+def _applied_to_proto(merge: AppliedMerge) -> workspace_pb2.AppliedMerge:
+    return workspace_pb2.AppliedMerge(
+        applied_at=time_to_proto(merge.applied_at),
+        paths=[_shown(os.fsdecode(name)) for name in merge.names],
+        omitted=merge.omitted,
+        patches=[
+            workspace_pb2.MergePatch(path=_shown(os.fsdecode(name)), patch=_shown(text))
+            for name, text in merge.patches
+        ],
     )
 
 

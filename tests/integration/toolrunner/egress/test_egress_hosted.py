@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parley.api.workspace.v1 import host_service_pb2 as api
-from parley.api.workspace.v1 import sandbox_pb2
+from parley.api.workspace.v1 import process_pb2, sandbox_pb2
 from support.toolrunner.hosted_workspaces import Placer, scratch
 from support.toolrunner.node import Client, House, connected, node, toolrunner
 
@@ -100,6 +100,8 @@ async def test_a_process_that_outlives_its_node_keeps_its_way_out(
     async with toolrunner(house), connected(house) as client:
         client.stands_for(before)
         (placer.root(workspace_id) / "go").touch()
-        ended = await client.wait(started.process.process_id, max_wait_ms=30_000)
+        ended = await client.wait(started.process.process_id, max_wait_ms=90_000)
 
+    # Of a process that still runs the exit code would be 0, and the output empty.
+    assert ended.reason == process_pb2.WAIT_REASON_EXITED
     assert (ended.process.exit.exit_code, ended.output.text) == (0, "hello\n")

@@ -72,6 +72,55 @@ async def test_an_owner_that_was_replaced_merges_nothing(placer: Placer) -> None
     assert await merged(4) == first
 
 
+async def test_a_turn_merges_nothing_once_its_chat_has_worked_in_a_newer_turn(
+    placer: Placer,
+) -> None:
+    parent_id = await placer.ready(scratch(a="1", b="1"))
+    fork_id = await placer.ready(fork(parent_id))
+    for name in ("a", "b"):
+        (placer.root(fork_id) / name).write_text("merged")
+
+    async def merged(turn_id: int, path: str) -> workspace_pb2.MergeReport:
+        return await placer.merge(
+            fork_id,
+            parent_id,
+            paths=[path],
+            chat_id=placer.client.chat_id,
+            turn_id=turn_id,
+            owner_epoch=3,
+        )
+
+    assert (await merged(8, "a")).applied
+
+    refused = await reason_of(merged(7, "b"))
+
+    assert refused == (grpc.StatusCode.FAILED_PRECONDITION, "STALE_OWNER")
+    assert (placer.root(parent_id) / "b").read_text() == "1"
+    assert (await merged(8, "b")).applied
+
+
+async def test_what_was_applied_is_shown_by_dry_runs_with_its_patch(placer: Placer) -> None:
+    parent_id = await placer.ready(scratch(a="old\n", b="b\n"))
+    fork_id = await placer.ready(fork(parent_id))
+    (placer.root(fork_id) / "a").write_text("new\n")
+    before = await placer.merge(fork_id, parent_id, dry_run=True)
+    first = await placer.merge(fork_id, parent_id, request_id="once")
+    await placer.merge(fork_id, parent_id, request_id="once")  # Repeated, and applied once.
+    (placer.root(fork_id) / "b").unlink()
+
+    between = await placer.merge(fork_id, parent_id, dry_run=True)
+    await placer.merge(fork_id, parent_id)
+    after = await placer.merge(fork_id, parent_id, dry_run=True)
+
+    assert (list(before.applied_merges), list(first.applied_merges)) == ([], [])
+    (applied,) = between.applied_merges
+    assert (list(applied.paths), applied.omitted) == (["a"], 0)
+    assert [(each.path, each.patch) for each in applied.patches] == [("a", before.patches[0].patch)]
+    assert applied.applied_at.seconds > 0
+    assert list(after.merged_paths) == []
+    assert [list(each.paths) for each in after.applied_merges] == [["b"], ["a"]]
+
+
 @pytest.mark.parametrize(
     ("turn_id", "owner_epoch", "is_chat"),
     [(1, 0, False), (0, 1, False), (-1, 1, True), (1, 0, True)],

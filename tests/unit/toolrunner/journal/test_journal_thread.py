@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -170,7 +171,7 @@ class FailingJournal(Journal):
         if not self.has_failed:
             self.has_failed = True
             self._connection.execute("BEGIN IMMEDIATE")
-            raise MemoryError
+            raise OSError(errno.EIO, "broken", "/node/journal.db")
         return super().together(works)
 
 
@@ -187,8 +188,9 @@ async def test_an_unexpected_failure_is_answered_and_the_thread_goes_on(tmp_path
         serving = loop.run_in_executor(executor, journal.serve)
         try:
             async with asyncio.timeout(5):
-                with pytest.raises(JournalFailed, match="MemoryError"):
+                with pytest.raises(JournalFailed, match="OSError") as failed:
                     await journal.run(lambda journal: journal.begin(effect("one"), None))
+                assert "/node" not in str(failed.value)
                 assert await journal.run(lambda each: each.begin(effect("two"), None)) == Begun()
         finally:
             journal.stop()

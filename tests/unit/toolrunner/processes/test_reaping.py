@@ -92,6 +92,25 @@ async def test_what_is_old_goes_by_the_clock_without_anyone_asking(tmp_path: Pat
         reaping.cancel()
 
 
+async def test_a_short_time_for_removed_workspaces_makes_it_look_as_often(tmp_path: Path) -> None:
+    clock, workspaces = FakeClock(), Workspaces(tmp_path / "workspaces")
+    directory = workspaces.prepared(WORKSPACE).directory
+    opened = open_journal(tmp_path / "j.sqlite", new_generation="g", boot_id="b", clock=clock)
+    async with asyncio.timeout(5), opened as journal, asyncio.TaskGroup() as tasks:
+        registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
+        kept = timedelta(seconds=2)
+        reaper = Reaper(journal, registry, workspaces, clock, lambda _: None, kept)
+        reaping = tasks.create_task(reaper.run())
+        await exited(journal, "old", clock)
+        shutil.rmtree(directory)
+        for _ in range(2):
+            assert await clock.until_sleeping() == kept.total_seconds()
+            clock.advance(kept.total_seconds())
+        await clock.until_sleeping()
+        assert await journal.run(lambda j: j.processes(WORKSPACE)) == ()
+        reaping.cancel()
+
+
 async def test_acknowledged_entries_leave_tombstones_for_as_long_as_the_workspace_exists(
     tmp_path: Path,
 ) -> None:

@@ -1,7 +1,10 @@
 """A fork that comes home: all of it or nothing, and every conflict told."""
 
 import os
+import resource
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from support.session.examples import examples
 from support.toolrunner.merged_trees import Pair, Tree, read, write
 from toolrunner.filesystem.beneath import Root
-from toolrunner.primitives.errors import MergeInterrupted
+from toolrunner.primitives.errors import MergeInterrupted, MergeUnfinished
 from toolrunner.workspaces.merge.application import MergePlan, go_back, go_forward
 from toolrunner.workspaces.merge.comparison import Strategy, cache_of
 from toolrunner.workspaces.merge.three_way import ConflictKind
@@ -209,6 +212,52 @@ def test_a_parent_that_changes_meanwhile_stays_as_it_is(pair: Pair) -> None:
     pair.merging.clear()
     before = {path: text for path, text in before.items() if not path.startswith(".parley")}
     assert read(pair.parent) == before
+
+
+@contextmanager
+def without_disk_space() -> Iterator[None]:
+    """Have every write to a file refused; renames and directories need none."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_merge_that_fails_on_a_full_disk_is_undone_although_its_plan_cannot_be_written(
+    pair: Pair,
+) -> None:
+    write(pair.fork, {"a": "f\n", "b": "f"})
+    _, plan = pair.plan()
+    pair.merging.decide(plan)
+    write(pair.parent, {"b": "meanwhile"})
+    with without_disk_space(), pytest.raises(MergeInterrupted):
+        pair.merging.carry_out(plan)
+    pair.merging.clear()
+    assert read(pair.parent) == {**read_of(BEGINNING), "b": "meanwhile"}
+
+
+def test_a_merge_that_cannot_be_undone_keeps_the_originals_until_it_can_be(pair: Pair) -> None:
+    write(pair.fork, {"a": "f\n", "d/x": "f"})
+    (pair.fork / "d/y").unlink()
+    _, found = pair.plan()
+    plan = msgspec.structs.replace(found, response=b"large")
+    pair.merging.decide(plan)
+    moved = [step for step in plan.steps if step.path.startswith("d/")]
+    done(pair, msgspec.structs.replace(plan, steps=tuple(moved)), 2)
+    (pair.parent / "d").rmdir()
+    with pytest.raises(MergeUnfinished, match="d/"):
+        pair.merging.carry_out(plan)
+
+    pending = pair.merging.pending()
+
+    assert pending == msgspec.structs.replace(plan, is_turned_back=True, response=b"")
+    assert (pair.parent / "a").read_text() == BEGINNING["a"]
+    (pair.parent / "d").mkdir()
+    pair.merging.carry_out(pending)
+    pair.merging.clear()
+    assert read(pair.parent) == read_of(BEGINNING)
 
 
 def changed_everywhere(pair: Pair) -> MergePlan:
