@@ -165,7 +165,19 @@ class Settings(ServiceSettings):
     )
     agents_cost_micros_max: int = setting(
         "Millionths of a dollar that a root chat and its agents may have cost before it starts no "
-        "more agents and sends them no more messages; 0 for no limit.",
+        "more agents, sends them no more messages, and those that work stop; 0 for no limit.",
+        default=0,
+        at_least=0,
+    )
+    agents_tokens_max: int = setting(
+        "Tokens of input and output, cached ones included, that a root chat and its agents may "
+        "have used before the same; 0 for no limit.",
+        default=0,
+        at_least=0,
+    )
+    agents_duration_s_max: int = setting(
+        "Seconds after the message that began the present turn of a root chat, or for an agent "
+        "after a later message of a person to it, before the same; 0 for no limit.",
         default=0,
         at_least=0,
     )

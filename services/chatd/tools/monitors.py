@@ -34,20 +34,15 @@ from chatd.monitors.domain.monitor import (
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerClaim, OwnerId
 from chatd.tools.workspace.arguments import BadArguments, Input, read, schema_of, seconds_of
-from chatd.tools.workspace.call import NodeAway, retry_until_back
+from chatd.tools.workspace.call import NodeAway
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.tools.workspace.process_results import is_running, process_outcome
 from chatd.tools.workspace.process_wait import Observed
 from chatd.tools.workspace.processes import CURSOR_MAX
 from chatd.tools.workspace.results import failed, misused, refused, succeeded
-from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import plain_problem
-from chatd.workspaces.domain.ports import WorkspaceLocator
-from parley.api.workspace.v1 import process_pb2, sandbox_pb2, workspace_pb2
+from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
-from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
-from parley.clock import Clock
-from parley.rpc import Address, Channels, acting_for
 
 NAME: Final = "monitor_process"
 LOOK_S: Final = 30.0
@@ -243,50 +238,3 @@ def timeout_of(text: str) -> timedelta:
 def command_of(process: process_pb2.Process) -> str:
     """Return the beginning of the command of a process in one line, without backquotes."""
     return storable(process.command.replace("`", "'"), COMMAND_CHARACTERS_MAX)
-
-
-class NodeProcesses:
-    """Reads processes from the nodes of workspaces.
-
-    Args:
-        channels: The channels to nodes.
-        locator: Finds the workspaces of chats.
-        clock: Time between two attempts while a node is away.
-    """
-
-    def __init__(self, channels: Channels, locator: WorkspaceLocator, clock: Clock) -> None:
-        self._channels = channels
-        self._locator = locator
-        self._clock = clock
-
-    async def snapshot(
-        self, chat_id: ChatId, owner: Owner, process_id: str, pattern: str, since: int
-    ) -> api.WaitOutputResponse:
-        """Return a process as it is now, with a line after a cursor that matches.
-
-        Raises:
-            ChatError: The chat has no workspace that can be read now.
-            NodeAway: Its node does not answer.
-            grpc.aio.AioRpcError: The node refused.
-        """
-        location = await self._locator.locate(chat_id)
-        until = process_pb2.WAIT_UNTIL_MATCH if pattern else process_pb2.WAIT_UNTIL_SNAPSHOT
-        request = api.WaitOutputRequest(
-            context=workspace_pb2.WorkspaceContext(
-                workspace_id=location.workspace_id,
-                epoch=location.epoch,
-                chat_id=chat_id,
-                profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
-            ),
-            process_id=process_id,
-            since_cursor=since,
-            condition=process_pb2.WaitCondition(until=until, pattern=pattern, max_wait_ms=0),
-            budget=process_pb2.OutputBudget(max_bytes=OUTPUT_BYTES, head_bytes=0),
-        )
-        stub = ProcessServiceStub(self._channels.also(Address.parse(location.address)))
-
-        async def ask(is_again: bool) -> api.WaitOutputResponse:
-            with acting_for(user_of(owner)):
-                return await stub.WaitOutput(request, timeout=LOOK_S, wait_for_ready=is_again)
-
-        return await retry_until_back(self._clock, ask)

@@ -27,6 +27,8 @@ from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.resources import Resources
 from chatd.reverts.clients.restores import NodeRestores
+from chatd.settings import Settings
+from chatd.spend.domain.limits import Spending
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
@@ -35,7 +37,8 @@ from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.tools.agents.waits import AgentWaits
 from chatd.tools.local import NamedTools
-from chatd.tools.monitors import MonitorTools, NodeProcesses
+from chatd.tools.monitors import MonitorTools
+from chatd.tools.node_processes import NodeProcesses
 from chatd.tools.skills import SkillTools
 from chatd.tools.todos import TodoTools
 from chatd.tools.wiring import ToolComponents, open_tools
@@ -51,6 +54,7 @@ from chatd.turns.engine.setups import (
     Instructions,
 )
 from chatd.turns.engine.side_calls import SideCallPorts, SideCalls
+from chatd.turns.engine.tree_budget import TreeSpending
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
@@ -161,7 +165,7 @@ async def open_worker(
             approvals=approvals,
             live=chats.live,
             partials=chats.partials,
-            spending=spend.spending,
+            spending=_spending(resources, chats, catalogue, spend),
             files=CachedFiles(PostgresFiles(resources.pool)),
             calls=_measured(resources, stack, open_calls),
             inherited=stored_calls,
@@ -307,10 +311,13 @@ def _local_tools(
     )
 
 
+def _processes(resources: Resources, workspaces: WorkspaceComponents) -> NodeProcesses:
+    return NodeProcesses(resources.toolrunners, workspaces.locator, resources.process.clock)
+
+
 def _monitors(resources: Resources, workspaces: WorkspaceComponents) -> NamedTools:
-    clock = resources.process.clock
-    processes = NodeProcesses(resources.toolrunners, workspaces.locator, clock)
-    return MonitorTools(PostgresMonitors(resources.pool), processes, clock.now)
+    processes, now = _processes(resources, workspaces), resources.process.clock.now
+    return MonitorTools(PostgresMonitors(resources.pool), processes, now)
 
 
 def _advisor(
@@ -324,6 +331,27 @@ def _advisor(
     )
 
 
+def _agent_limits(settings: Settings) -> AgentLimits:
+    return AgentLimits(
+        settings.agents_depth_max,
+        settings.agents_per_root_max,
+        settings.agents_cost_micros_max,
+        settings.agents_tokens_max,
+        settings.agents_duration_s_max,
+    )
+
+
+def _spending(
+    resources: Resources,
+    chats: ChatComponents,
+    catalogue: ModelComponents,
+    spend: SpendComponents,
+) -> Spending:
+    """Return the check of spend limits before each step, and of the budgets of agents."""
+    limits = _agent_limits(resources.settings)
+    return TreeSpending(spend.spending, chats.stores.agents, catalogue.configuration, limits)
+
+
 def _agents(
     resources: Resources,
     chats: ChatComponents,
@@ -331,20 +359,18 @@ def _agents(
     workspaces: WorkspaceComponents,
     files: NodeSkillFiles,
 ) -> NamedTools:
-    settings = resources.settings
     return AgentTools(
         chats.stores.agents,
         chats.stores.keys,
         started=chats.chats.publish_state,
-        limits=AgentLimits(
-            settings.agents_depth_max, settings.agents_per_root_max, settings.agents_cost_micros_max
-        ),
+        limits=_agent_limits(resources.settings),
         forks=workspaces.forks,
         types=AgentTypes(
             files,
             ConfiguredDefaults(catalogue.configuration),
             ConfiguredAgentModels(catalogue.configuration, catalogue.book),
         ),
+        processes=_processes(resources, workspaces),
     )
 
 

@@ -104,7 +104,7 @@ def open_workspaces(
     secrets = PostgresSecrets(resources.pool, catalogue.box)
     host = _host(resources, secrets)
     driver = Driver(worker_id, workspaces, known, host, process.clock)
-    policies = Policies(workspaces, known, host)
+    policies, merges = Policies(workspaces, known, host), ForkMerges(workspaces, known, host)
     ttl = _InstallationTtl(configuration)
     control = _control(resources, workspaces, groups, ttl, known, changes, bound)
     locator = ChatWorkspaceLocator(
@@ -117,12 +117,12 @@ def open_workspaces(
     workspace_timers = WorkspaceTimers(
         worker_id, workspaces, nodes, process.clock, known=known, policies=policies, jitter=jitter
     )
-    merges = ForkMerges(workspaces, known, host)
     forks = AgentForks(workspaces, locator, driver, control, merges, _quota(resources.settings))
     servicers = (
         WorkspaceServicer(
             control,
             merges,
+            access,
             WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
             AttachTickets(access, placed, resources.neighbours.ticket_office),
             policies.publish,

@@ -28,11 +28,12 @@ from gateway.api.parameters import (
 from gateway.api.user_names import NameOf, name_fields
 from gateway.http.authentication import Principal
 from gateway.http.preconditions import (
-    conditional,
+    changed_if,
     expected_version,
     hashed_response,
     if_match,
     refuse_condition,
+    request_id_for,
     tagged,
     tagged_response,
     version_in,
@@ -126,12 +127,20 @@ class TranscodedRoute:
         except HttpProblem as problem:
             raise await self._with_errors_of_body(problem, request) from None
         routing_key = self._identify(message, request, principal)
-        tag = self._condition(message, request)
+        tags = self._condition(request)
         await self._read_body(message, request)
         call = Call(self._binding.call_path, message, principal.user, routing_key, self._timeout_s)
-        with conditional(tag):
-            response = await self._calls(call)
-        return self._respond(request, response)
+
+        request_id = getattr(message, REQUEST_ID, "")
+
+        async def change(tag: str) -> Any:
+            if tag:
+                put(message, self._if_match, self._version_of(tag))
+            if tag and self._has_request_id:
+                setattr(message, REQUEST_ID, request_id_for(tag, tags, request_id))
+            return await self._calls(call)
+
+        return self._respond(request, await changed_if(tags, change))
 
     def _identify(self, message: Message, request: Request, principal: Principal) -> str:
         """Set what path, binding and caller say, and return the routing key."""
@@ -159,20 +168,21 @@ class TranscodedRoute:
             setattr(message, options.derived_id_field, routing_key)
         return routing_key
 
-    def _condition(self, message: Message, request: Request) -> str:
-        """Set the version of If-Match and return its tag."""
+    def _condition(self, request: Request) -> tuple[str, ...]:
+        """Return the tags of If-Match."""
         if request.method in READING:
-            return ""
+            return ()
         if not self._if_match:
             refuse_condition(request)
-            return ""
-        tag = if_match(request)
+            return ()
+        tags = if_match(request)
         if self._binding.options.etag_of_content:
-            tag = version_in(tag)
-        if tag:
-            is_number = self._if_match[-1].cpp_type == FieldDescriptor.CPPTYPE_INT64
-            put(message, self._if_match, expected_version(tag) if is_number else tag)
-        return tag
+            return tuple(dict.fromkeys(map(version_in, tags)))
+        return tags
+
+    def _version_of(self, tag: str) -> str | int:
+        is_number = self._if_match[-1].cpp_type == FieldDescriptor.CPPTYPE_INT64
+        return expected_version(tag) if is_number else tag
 
     async def _read_body(self, message: Any, request: Request) -> None:
         if self.body is None:

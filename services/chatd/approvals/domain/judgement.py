@@ -6,7 +6,9 @@ that of an MCP server whose policy asks, and that of a call that could carry dat
 from outside entered the chat. A remembered approval settles questions and never a refusal.
 
 A shell command is judged program by program, and the strictest answer decides. A rule that only
-may match, because words of the command are not known, asks instead of denying.
+may match, because words of the command are not known, asks instead of denying. What is typed into a
+running program may run anything there, whatever the text is, so rules about commands ask about it,
+and rules that ask about or deny every command do so for it too.
 """
 
 import hashlib
@@ -15,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chatd.approvals.domain.programs import Program, programs_of
+from chatd.approvals.domain.programs import UNKNOWN_PROGRAM, Program, programs_of
 from chatd.approvals.domain.rules import (
     Effect,
     Match,
@@ -32,6 +34,9 @@ from chatd.content.domain.tools import Executor, ToolSpec
 
 #: Tools that run a shell command, and the argument with it.
 COMMAND_ARGUMENTS: Final[Mapping[str, str]] = {"execute": "command"}
+#: The tool that writes to the input of a running process, and keys that only end one.
+INPUT_TOOL: Final = "process_write"
+ENDING_KEYS: Final = frozenset({"ctrl-c", "ctrl-d"})
 _SCOPES: Final[Mapping[ScopeKind, str]] = {
     ScopeKind.INSTALLATION: "the installation",
     ScopeKind.USER: "yours",
@@ -127,8 +132,9 @@ def judge(
         rule
         for rule in rules
         if not rule.digest
-        and match_call(
-            rule, tool=call.tool_name, server_id=spec.server_id, mode=mode, arguments=arguments
+        and any(
+            match_call(rule, tool=tool, server_id=spec.server_id, mode=mode, arguments=arguments)
+            for tool in _tools_of(call, rule, arguments)
         )
     ]
     # Without rules about commands all programs of a call would get the same answers.
@@ -262,8 +268,26 @@ def _reason(answer: _Answer, call: ToolCall, verb: str) -> str:
     return f"{told}: {rule.reason}" if rule.reason else told
 
 
+def _tools_of(call: ToolCall, rule: Rule, arguments: object) -> tuple[str, ...]:
+    """Return the tools whose rules hold for a call: typing into a program is running a command."""
+    is_strict = rule.effect is not Effect.ALLOW
+    is_typed = call.tool_name == INPUT_TOOL and is_strict and not _is_ending(arguments)
+    return (call.tool_name, *COMMAND_ARGUMENTS) if is_typed else (call.tool_name,)
+
+
+def _is_ending(arguments: object) -> bool:
+    """Return whether input only ends a process."""
+    if not isinstance(arguments, dict):
+        return False
+    keys = arguments.get("keys") or []
+    is_known = isinstance(keys, list) and all(isinstance(key, str) for key in keys)
+    return not arguments.get("text") and is_known and ENDING_KEYS.issuperset(keys)
+
+
 def _programs_of(call: ToolCall, arguments: object) -> tuple[Program | None, ...]:
     """Return the programs of a call that runs a command; None stands for the call itself."""
+    if call.tool_name == INPUT_TOOL and not _is_ending(arguments):
+        return (UNKNOWN_PROGRAM,)
     name = COMMAND_ARGUMENTS.get(call.tool_name)
     if name is None or not isinstance(arguments, dict):
         return (None,)

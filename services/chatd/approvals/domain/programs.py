@@ -83,6 +83,10 @@ class Program:
         return " ".join((*self.assignments, *words))
 
 
+#: A program of which nothing is known.
+UNKNOWN_PROGRAM: Final = Program((ANYTHING,), is_opaque=True)
+
+
 def programs_of(command: str, variables: Sequence[str] = ()) -> tuple[Program, ...]:
     """Return the programs that a command runs; one that may be anything if it cannot be read.
 
@@ -93,7 +97,7 @@ def programs_of(command: str, variables: Sequence[str] = ()) -> tuple[Program, .
     try:
         return (*_of_variables(variables, 0), *_programs(command, tuple(variables), 0))
     except Unreadable:
-        return (Program((ANYTHING,), is_opaque=True),)
+        return (UNKNOWN_PROGRAM,)
 
 
 @lru_cache(maxsize=16)

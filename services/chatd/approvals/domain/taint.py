@@ -8,7 +8,7 @@ from typing import Final
 
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.parts import Source, ToolCall, ToolResult
-from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.tools import AGENT_PROCESSES, Executor, ToolSpec
 
 WEB: Final = "the web"
 FETCHED: Final = "a download"
@@ -16,6 +16,7 @@ REPOSITORY: Final = "files of a repository"
 #: Tools that read files of a workspace, its skills and changes included, or run commands in it.
 WORKSPACE_TOOLS: Final = frozenset(
     (
+        AGENT_PROCESSES,
         "apply_child_changes",
         "execute",
         "find_files",
@@ -103,8 +104,12 @@ def _origins_of(result: ToolResult, workspace: Workspace) -> Iterable[str]:
     elif result.mcp_server_id or _MCP_SEPARATOR in result.tool_name:
         # Only tools of MCP servers have such names.
         yield result.mcp_server_id or _prefix(result.tool_name)
-    elif workspace.has_outside_files and result.tool_name in WORKSPACE_TOOLS:
-        yield REPOSITORY
+    else:
+        if workspace.has_outside_files and result.tool_name in WORKSPACE_TOOLS:
+            yield REPOSITORY
+        if workspace.has_egress and result.tool_name == AGENT_PROCESSES:
+            # The agent's call that fetches may still run: its own history does not show it yet.
+            yield FETCHED
 
 
 def outside_origins(spec: ToolSpec, taint: Taint, workspace: Workspace) -> frozenset[str]:

@@ -24,12 +24,40 @@ class AgentLimits:
     Attributes:
         depth_max: How many levels of agents there may be below a root; 0 for no agents.
         children_max: How many agents a root and those below it may start together.
-        cost_micros_max: What the whole tree may have cost before it starts no more; 0 for no limit.
+        cost_micros_max: What the whole tree may have cost; 0 for no limit.
+        tokens_max: The tokens that the whole tree may have used; 0 for no limit.
+        duration_s_max: Seconds since the message that began the turn of the root, or for an agent
+            since a person wrote to it, if that was later; 0 for no limit.
+
+    A tree that has reached one of the last three starts no agents, sends them no messages, and its
+    agents call no model.
     """
 
     depth_max: int = 1
     children_max: int = 100
     cost_micros_max: int = 0
+    tokens_max: int = 0
+    duration_s_max: int = 0
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the money, the tokens or the time of a tree are limited."""
+        return bool(self.cost_micros_max or self.tokens_max or self.duration_s_max)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUse:
+    """What a chat tree has used of its limits.
+
+    Attributes:
+        duration_s: Seconds since the message that began the present turn of the root, or since a
+            person wrote to the agent in question.
+    """
+
+    children: int
+    cost_micros: int
+    tokens: int
+    duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +143,45 @@ class AgentsRefused(Exception):
     def __init__(self, problem: str, reason: str) -> None:
         super().__init__(problem)
         self.reason = reason
+
+
+def require_start(depth: int, limits: AgentLimits, use: TreeUse) -> None:
+    """Require that a tree may start an agent at a depth.
+
+    Raises:
+        AgentsRefused: It has reached a limit.
+    """
+    if depth > limits.depth_max:
+        raise AgentsRefused(
+            f"agents may be started {limits.depth_max} levels below a chat", "AGENTS_TOO_DEEP"
+        )
+    if use.children >= limits.children_max:
+        raise AgentsRefused(
+            f"this chat has started {limits.children_max} agents, which is the limit",
+            "AGENTS_TOO_MANY",
+        )
+    require_budget(limits, use)
+
+
+def require_budget(limits: AgentLimits, use: TreeUse) -> None:
+    """Require that the agents of a tree may work on.
+
+    Raises:
+        AgentsRefused: The tree has used up its money, its tokens or its time.
+    """
+    if limits.cost_micros_max and use.cost_micros >= limits.cost_micros_max:
+        raise AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
+    if limits.tokens_max and use.tokens >= limits.tokens_max:
+        raise AgentsRefused(
+            f"this chat and its agents have used {limits.tokens_max} tokens, which is the limit",
+            "AGENTS_TOO_MANY_TOKENS",
+        )
+    if limits.duration_s_max and use.duration_s >= limits.duration_s_max:
+        raise AgentsRefused(
+            f"the agents of this chat may work for {limits.duration_s_max} seconds after a message "
+            "to it or to them, and that time is over",
+            "AGENTS_TOO_LATE",
+        )
 
 
 class ChatsBelow(Protocol):

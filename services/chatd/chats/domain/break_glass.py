@@ -1,5 +1,6 @@
 """Accesses of administrators to the chats of other users."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,3 +28,11 @@ class AccessPlace(msgspec.Struct, frozen=True, array_like=True):
 
     opened_at: datetime
     id: str
+
+
+def reason_digest(access_id: str, reason: str) -> str:
+    """Return the digest that proves the reason of an access.
+
+    Reasons tell of people, and are deleted with them; entries of the audit log are not.
+    """
+    return hashlib.sha256(f"{access_id}\n{reason}".encode()).hexdigest()

@@ -10,9 +10,11 @@ from chatd.chats.domain.agents import (
     Agent,
     AgentLimits,
     AgentPage,
-    AgentsRefused,
     AgentWait,
     SpawnRequest,
+    TreeUse,
+    require_budget,
+    require_start,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.store.codec import error_from_json, parts_from_json
@@ -31,13 +33,35 @@ LOCK_ROOT = """
     SELECT owner_group_ids FROM chat.chats WHERE id = $1 FOR NO KEY UPDATE
 """
 
-# What the limits of a tree depend on.
+# When a person last sent a message to an agent, at once or into its queue. The key of a request is
+# stored at the time of the message that it began; keys of message_agent are those of its calls.
+SENT_BY_PERSON = """
+    SELECT max(k.created_at) FROM chat.client_keys k
+    WHERE k.chat_id = $3::uuid
+        AND ((k.outcome ->> 'is_queued')::boolean
+            OR EXISTS (SELECT 1 FROM chat.chat_exec e JOIN chat.chat_messages m
+                    ON m.chat_id = e.chat_id AND m.id = e.turn_id
+                WHERE e.chat_id = k.chat_id AND m.created_at = k.created_at))
+        AND NOT EXISTS (SELECT 1 FROM chat.tool_calls t
+            WHERE t.execution_id = CASE WHEN k.key ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+                THEN k.key::uuid END)
+"""
+
+# What the limits of a tree depend on; for an agent the time since a person wrote to it, if that is
+# shorter.
 # May run: process.
-SELECT_TREE = """
+SELECT_TREE = f"""
     SELECT (SELECT count(*) FROM chat.chats WHERE root_chat_id = $1 AND id <> $1) AS children,
-        (SELECT coalesce(sum(cost_micros), 0)::bigint FROM chat.usage
-            WHERE root_chat_id = $1) AS cost_micros,
-        EXISTS (SELECT 1 FROM chat.chats WHERE id = $2) AS is_known
+        used.cost_micros, used.tokens, EXISTS (SELECT 1 FROM chat.chats WHERE id = $2) AS is_known,
+        least(coalesce((SELECT extract(epoch FROM clock_timestamp() - m.created_at)
+            FROM chat.chat_exec e JOIN chat.chat_messages m
+                ON m.chat_id = e.chat_id AND m.id = e.turn_id
+            WHERE e.chat_id = $1), 0),
+            extract(epoch FROM clock_timestamp() - ({SENT_BY_PERSON})))::float8 AS duration_s
+    FROM (SELECT coalesce(sum(cost_micros), 0)::bigint AS cost_micros,
+            coalesce(sum(input_tokens + cache_read_tokens + cache_write_tokens + output_tokens),
+                0)::bigint AS tokens
+        FROM chat.usage WHERE root_chat_id = $1) AS used
 """
 
 # Children with their last answer and their cost. A child that rests behind a message or a result
@@ -141,14 +165,16 @@ class Agents:
             # turn, and is not interrupted, until the child is stored.
             status = await claimed_status(connection, claim)
             group_ids = await connection.fetchval(LOCK_ROOT, request.root_chat_id)
-            tree = await connection.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id)
+            tree = await connection.fetchrow(
+                SELECT_TREE, request.root_chat_id, request.chat_id, None
+            )
             assert tree is not None  # An aggregate always returns a row.
             if tree["is_known"]:
                 return None
             if status is not Status.RUNNING:
                 # Its agents were listed to be stopped already; one more would not be among them.
                 raise interrupted_chat()
-            _require(request, limits, tree)
+            require_start(request.depth, limits, _use_of(tree))
             new = _new_chat(request, claim.chat_id, tuple(map(str, group_ids or ())))
             return await insert_chat(connection, new, claimed_by=None, client_key=None)
 
@@ -158,23 +184,40 @@ class Agents:
         Raises:
             AgentsRefused: It does not, and the tree has reached a limit.
         """
-        tree = await self._pool.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id)
+        tree = await self._pool.fetchrow(SELECT_TREE, request.root_chat_id, request.chat_id, None)
         assert tree is not None  # An aggregate always returns a row.
         if not tree["is_known"]:
-            _require(request, limits, tree)
+            require_start(request.depth, limits, _use_of(tree))
         return bool(tree["is_known"])
 
-    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
-        """Require that a tree may spend more on agents; without a limit nothing is read.
+    async def require_budget(
+        self, root_chat_id: ChatId, limits: AgentLimits, agent_id: ChatId | None = None
+    ) -> None:
+        """Require that the agents of a tree may work on; without a limit nothing is read.
+
+        Args:
+            root_chat_id: The root of the tree.
+            limits: Its limits.
+            agent_id: The agent that works, whose time begins anew when a person writes to it.
 
         Raises:
-            AgentsRefused: It has spent its limit.
+            AgentsRefused: The tree has used up its money, its tokens or its time.
         """
-        if not limits.cost_micros_max:
+        if not limits.has_budget:
             return
-        tree = await self._pool.fetchrow(SELECT_TREE, root_chat_id, root_chat_id)
+        tree = await self._pool.fetchrow(SELECT_TREE, root_chat_id, root_chat_id, agent_id)
         assert tree is not None  # An aggregate always returns a row.
-        _require_money(limits, tree)
+        require_budget(limits, _use_of(tree))
+
+    async def require_running(self, claim: OwnerClaim) -> None:
+        """Require that a chat still runs the turn of a claim.
+
+        Raises:
+            AgentsRefused: The chat is interrupted.
+            FenceLost: Another process owns the chat, its turn is over, or it was deleted.
+        """
+        if await claimed_status(self._pool, claim) is not Status.RUNNING:
+            raise interrupted_chat()
 
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
         """Return the children of a chat, in the order of their start."""
@@ -216,22 +259,8 @@ class Agents:
         )
 
 
-def _require(request: SpawnRequest, limits: AgentLimits, tree: asyncpg.Record) -> None:
-    if request.depth > limits.depth_max:
-        raise AgentsRefused(
-            f"agents may be started {limits.depth_max} levels below a chat", "AGENTS_TOO_DEEP"
-        )
-    if tree["children"] >= limits.children_max:
-        raise AgentsRefused(
-            f"this chat has started {limits.children_max} agents, which is the limit",
-            "AGENTS_TOO_MANY",
-        )
-    _require_money(limits, tree)
-
-
-def _require_money(limits: AgentLimits, tree: asyncpg.Record) -> None:
-    if limits.cost_micros_max and tree["cost_micros"] >= limits.cost_micros_max:
-        raise AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
+def _use_of(tree: asyncpg.Record) -> TreeUse:
+    return TreeUse(tree["children"], tree["cost_micros"], tree["tokens"], tree["duration_s"])
 
 
 def _new_chat(

@@ -5,8 +5,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Date,
-    Double,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -95,19 +93,6 @@ chats = Table(
     Index("chats_by_root", "root_chat_id"),
     Index("chats_by_workspace", "workspace_id", postgresql_where=text("workspace_id IS NOT NULL")),
     Index("chats_by_label", "labels", postgresql_using="gin"),
-)
-
-workers = Table(
-    "workers",
-    metadata,
-    id_column("id"),
-    text_column("address"),
-    flag_column("is_draining"),
-    time_column("lease_until"),
-    time_column("started_at"),
-    time_column("ended_at", nullable=True),
-    Column("is_quarantine", Boolean, nullable=False, server_default=text("false")),
-    PrimaryKeyConstraint("id", name=Constraint.WORKERS_PKEY),
 )
 
 # Separate from `chats`, because it changes with every step and must stay narrow.
@@ -284,63 +269,6 @@ tool_calls = Table(
     Index("tool_calls_by_message", "chat_id", "message_id"),
 )
 
-chat_actions = Table(
-    "chat_actions",
-    metadata,
-    id_column("id"),
-    id_column("chat_id"),
-    count_column("message_id"),
-    text_column("tool_call_id"),
-    text_column("tool_name"),
-    text_column("mcp_server_id"),
-    text_column("kind"),
-    json_column("arguments"),
-    text_column("reason"),
-    text_column("mode"),
-    Column("deadline_s", Double, nullable=True),
-    time_column("created_at"),
-    time_column("asked_at", nullable=True),
-    time_column("deadline_at", nullable=True),
-    time_column("ended_at", nullable=True),
-    Column("ended_version", BigInteger, nullable=True),
-    Column("outcome", Text, nullable=True),
-    Column("ended_by", Text, nullable=False, server_default=text("''")),
-    json_column("answer", nullable=True),
-    json_column("result", nullable=True),
-    PrimaryKeyConstraint("id", name=Constraint.CHAT_ACTIONS_PKEY),
-    ForeignKeyConstraint(
-        ["chat_id", "message_id"],
-        ["chat.chat_messages.chat_id", "chat.chat_messages.id"],
-        name=Constraint.CHAT_ACTIONS_MESSAGE_FKEY,
-        ondelete="CASCADE",
-    ),
-    CheckConstraint(
-        "kind IN ('client', 'question', 'plan', 'approval', 'loop', 'login', 'elicitation', "
-        "'agents')",
-        name=Constraint.CHAT_ACTIONS_KIND_KNOWN,
-    ),
-    CheckConstraint(
-        "outcome IN ('answered', 'expired', 'cancelled')",
-        name=Constraint.CHAT_ACTIONS_OUTCOME_KNOWN,
-    ),
-    CheckConstraint(
-        "(ended_at IS NULL) = (outcome IS NULL)", name=Constraint.CHAT_ACTIONS_END_HAS_AN_OUTCOME
-    ),
-    Index("chat_actions_by_message", "chat_id", "message_id"),
-    Index("chat_actions_open", "chat_id", postgresql_where=text("ended_at IS NULL")),
-    Index(
-        "chat_actions_ended",
-        "chat_id",
-        "ended_version",
-        postgresql_where=text("ended_version IS NOT NULL"),
-    ),
-    Index(
-        "chat_actions_waiting_for_agents",
-        "chat_id",
-        postgresql_where=text("kind = 'agents' AND ended_at IS NULL"),
-    ),
-)
-
 cancelled_calls = Table(
     "cancelled_calls",
     metadata,
@@ -392,36 +320,6 @@ client_keys = Table(
     Index("client_keys_by_age", "created_at"),
 )
 
-files = Table(
-    "files",
-    metadata,
-    id_column("id"),
-    id_column("owner_id"),
-    text_column("name"),
-    text_column("media_type"),
-    Column("sha256", LargeBinary, nullable=False),
-    Column("data", LargeBinary, nullable=False),
-    time_column("created_at"),
-    PrimaryKeyConstraint("id", name=Constraint.FILES_PKEY),
-    CheckConstraint(
-        "octet_length(data) BETWEEN 1 AND 10485760", name=Constraint.FILES_SIZE_BOUNDED
-    ),
-    CheckConstraint("octet_length(name) BETWEEN 1 AND 255", name=Constraint.FILES_NAME_BOUNDED),
-)
-
-chat_files = Table(
-    "chat_files",
-    metadata,
-    id_column("chat_id"),
-    id_column("file_id"),
-    PrimaryKeyConstraint("chat_id", "file_id", name=Constraint.CHAT_FILES_PKEY),
-    of_chat(Constraint.CHAT_FILES_CHAT_FKEY),
-    ForeignKeyConstraint(
-        ["file_id"], ["chat.files.id"], name=Constraint.CHAT_FILES_FILE_FKEY, ondelete="RESTRICT"
-    ),
-    Index("chat_files_by_file", "file_id"),
-)
-
 chat_reverts = Table(
     "chat_reverts",
     metadata,
@@ -446,43 +344,6 @@ chat_reverts = Table(
         name=Constraint.CHAT_REVERTS_ONLY_UNDO_NAMES_ANOTHER,
     ),
     Index("chat_reverts_by_chat", "chat_id", "version"),
-)
-
-settings = Table(
-    "settings",
-    metadata,
-    id_column("scope"),
-    text_column("name"),
-    json_column("value"),
-    PrimaryKeyConstraint("scope", "name", name=Constraint.SETTINGS_PKEY),
-)
-
-suspended_users = Table(
-    "suspended_users",
-    metadata,
-    id_column("user_id"),
-    flag_column("is_deleted"),
-    time_column("suspended_at"),
-    PrimaryKeyConstraint("user_id", name=Constraint.SUSPENDED_USERS_PKEY),
-)
-
-key_fingerprints = Table(
-    "key_fingerprints",
-    metadata,
-    text_column("key_id"),
-    text_column("fingerprint"),
-    PrimaryKeyConstraint("key_id", name=Constraint.KEY_FINGERPRINTS_PKEY),
-)
-
-retention_counts = Table(
-    "retention_counts",
-    metadata,
-    Column("day", Date, nullable=False),
-    *(
-        Column(name, BigInteger, nullable=False, server_default=text("0"))
-        for name in ("noticed", "withdrawn", "archived", "purged")
-    ),
-    PrimaryKeyConstraint("day", name=Constraint.RETENTION_COUNTS_PKEY),
 )
 
 deleted_chats = Table(

@@ -15,6 +15,7 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, O
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
 _PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
 FIND_TOOLS: Final = "find_tools"
+AGENT_PROCESSES: Final = "agent_processes"
 APPLY_CHILD_CHANGES: Final = "apply_child_changes"
 LIST_AGENTS: Final = "list_agents"
 LIST_SUBAGENT_MODELS: Final = "list_subagent_models"
@@ -24,6 +25,7 @@ WAIT_AGENTS: Final = "wait_agents"
 BUILT_IN_TOOL_NAMES = frozenset(
     {
         "advisor",
+        AGENT_PROCESSES,
         APPLY_CHILD_CHANGES,
         "apply_patch",
         "attach_file",

@@ -13,7 +13,6 @@ from chatd.goals.domain.goal import SECONDS_MAX, TURNS_MAX, Goal, GoalState, pau
 from chatd.goals.store.goals import PostgresGoals
 from chatd.models.domain.profile import ModelChoice
 from chatd.models.rpc.administration import made_id
-from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.times import time_to_proto
@@ -67,18 +66,18 @@ class GoalServicer(GoalServiceServicer):
         """Set the goal of a chat in place of an earlier one."""
         chat_id, owner_id = await self._chat_of(request.chat_id)
         key, given = fields.client_key_of(request, request.request_id), request.goal
+        checks, owner = ReferenceChecks(), caller_as_owner()
         if not given.text.strip():
-            raise InvalidRequest("goal.text", "is empty; say what to achieve")
+            checks.refuse("goal.text", "is empty; say what to achieve")
         if not given.check_command.strip() and not given.judge_model_id:
             problem = "is empty; give a command, or a model in judge_model_id"
-            raise InvalidRequest("goal.check_command", problem)
-        owner = caller_as_owner()
+            checks.refuse("goal.check_command", problem)
         judge_model_id = given.judge_model_id
         if judge_model_id:
-            checks, wanted = ReferenceChecks(), ModelChoice(judge_model_id)
+            wanted = ModelChoice(judge_model_id)
             found = self._ports.defaults.choice(wanted)
             judge_model_id = (await checks.model(found, "goal.judge_model_id", wanted)).model_id
-            checks.finish()
+        checks.finish()
         goal = Goal(
             id=made_id(request, f"{chat_id} {key.key}", owner),
             chat_id=chat_id,

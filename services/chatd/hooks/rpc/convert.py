@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from chatd.hooks.domain.hooks import TIMEOUT_MS, FailPolicy, Hook, HookEvent
@@ -108,22 +109,31 @@ def _url(text: str, check_url: CheckUrl) -> str:
 def _events(given: hook_pb2.Hook) -> frozenset[HookEvent]:
     if not given.events:
         raise InvalidRequest("hook.events", f"names no event; there are {', '.join(HookEvent)}")
-    for index, event in enumerate(given.events):
-        if event not in EVENTS:
-            raise InvalidRequest(
-                f"hook.events[{index}]", f"is not known; there are {', '.join(HookEvent)}"
-            )
-    return frozenset(EVENTS[event] for event in given.events)
+    return frozenset(
+        all_of(
+            partial(_event, event, f"hook.events[{index}]")
+            for index, event in enumerate(given.events)
+        )
+    )
+
+
+def _event(event: int, field: str) -> HookEvent:
+    if event not in EVENTS:
+        raise InvalidRequest(field, f"is not known; there are {', '.join(HookEvent)}")
+    return EVENTS[event]
 
 
 def _tools(given: hook_pb2.Hook) -> tuple[str, ...]:
-    for index, tool in enumerate(given.tools):
-        if not _TOOL.fullmatch(tool):
-            raise InvalidRequest(
-                f"hook.tools[{index}]",
-                "is no name of a tool; give A-Z, a-z, 0-9, _ and -, and * for any text",
-            )
-    return tuple(given.tools)
+    return all_of(
+        partial(_tool, tool, f"hook.tools[{index}]") for index, tool in enumerate(given.tools)
+    )
+
+
+def _tool(tool: str, field: str) -> str:
+    if not _TOOL.fullmatch(tool):
+        problem = "is no name of a tool; give A-Z, a-z, 0-9, _ and -, and * for any text"
+        raise InvalidRequest(field, problem)
+    return tool
 
 
 def _fail_policy(given: hook_pb2.Hook) -> FailPolicy:

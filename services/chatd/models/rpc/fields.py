@@ -1,9 +1,10 @@
 """Validates the fields of providers and models in requests."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import assert_never
 from urllib.parse import SplitResult, urlsplit
 
@@ -19,7 +20,7 @@ from chatd.models.domain.price import Price
 from chatd.models.domain.profile import THRESHOLD_PERCENT
 from chatd.models.engine.target import fault_in_options
 from chatd.models.rpc.convert import EFFORT_OF, PURPOSE_OF, TYPE_OF
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from parley.api.chat.v1 import model_pb2
 from parley.http import Address, AddressInvalid
@@ -67,11 +68,11 @@ def masked(paths: Sequence[str], known: tuple[str, ...]) -> frozenset[str]:
     """
     if not paths:
         raise InvalidRequest("update_mask", f"names no field; there are {', '.join(known)}")
-    for path in paths:
-        if path not in known:
-            raise InvalidRequest(
-                "update_mask", f"cannot change {path[:64]}; there are {', '.join(known)}"
-            )
+    unknown = [path[:64] for path in paths if path not in known]
+    if unknown:
+        raise InvalidRequest(
+            "update_mask", f"cannot change {', '.join(unknown)}; there are {', '.join(known)}"
+        )
     return frozenset(paths)
 
 
@@ -81,11 +82,16 @@ def provider_with(
     """Return a provider with the changed fields taken from a request.
 
     Raises:
-        InvalidRequest: One of them is invalid.
+        InvalidRequest: Some of them are invalid.
     """
+    checks: Mapping[str, Callable[[], object]] = {
+        "name": lambda: _provider_name(given.name),
+        "type": lambda: _type(given.type),
+        "base_url": lambda: base_url_of(given.base_url, "provider.base_url"),
+        "options_json": lambda: options_of(given.options_json, "provider.options_json"),
+    }
+    all_of(check for name, check in checks.items() if name in changed)
     if "name" in changed:
-        if not given.name:
-            raise InvalidRequest("provider.name", "is empty")
         provider = replace(provider, name=given.name)
     if "display_name" in changed:
         provider = replace(provider, display_name=given.display_name.strip() or provider.name)
@@ -109,13 +115,19 @@ def model_with(model: Model, given: model_pb2.Model, changed: frozenset[str]) ->
     """Return a model with the changed fields taken from a request.
 
     Raises:
-        InvalidRequest: One of them is invalid.
+        InvalidRequest: Some of them are invalid.
     """
+    window, longest = given.context_limit_tokens, given.output_limit_tokens
+    checks: Mapping[str, Callable[[], object]] = {
+        "name": lambda: _model_name(given.name),
+        "options_json": lambda: options_of(given.options_json, "model.options_json"),
+        "prices": lambda: price_from_proto(given.prices),
+        "context_limit_tokens": lambda: _check_tokens(window, "model.context_limit_tokens"),
+        "output_limit_tokens": lambda: _check_tokens(longest, "model.output_limit_tokens"),
+    }
+    all_of(check for name, check in checks.items() if name in changed)
     if "name" in changed:
-        name = given.name.strip()
-        if not name or not name.isprintable():
-            raise InvalidRequest("model.name", "is not the name of a model")
-        model = replace(model, name=name)
+        model = replace(model, name=_model_name(given.name))
     if "display_name" in changed:
         model = replace(model, display_name=given.display_name.strip() or model.name)
     if "options_json" in changed:
@@ -127,10 +139,8 @@ def model_with(model: Model, given: model_pb2.Model, changed: frozenset[str]) ->
     if "is_default" in changed:
         model = replace(model, is_default=given.is_default)
     if "context_limit_tokens" in changed:
-        window = _tokens(given.context_limit_tokens, "model.context_limit_tokens")
         model = replace(model, context_limit_tokens=window)
     if "output_limit_tokens" in changed:
-        longest = _tokens(given.output_limit_tokens, "model.output_limit_tokens")
         model = replace(model, output_limit_tokens=longest)
     if "compaction_threshold_percent" in changed:
         percent = given.compaction_threshold_percent or THRESHOLD_PERCENT
@@ -153,11 +163,9 @@ def override_from_proto(override: model_pb2.ModelOverride) -> ModelOverride:
 
 def price_from_proto(prices: model_pb2.Prices) -> Price:
     """Return prices; an empty one is not set."""
+    names = ("input", "output", "cache_read", "cache_write")
     return Price(
-        input=_decimal(prices.input, "model.prices.input"),
-        output=_decimal(prices.output, "model.prices.output"),
-        cache_read=_decimal(prices.cache_read, "model.prices.cache_read"),
-        cache_write=_decimal(prices.cache_write, "model.prices.cache_write"),
+        *all_of(partial(_decimal, getattr(prices, name), f"model.prices.{name}") for name in names)
     )
 
 
@@ -197,6 +205,19 @@ def version_of(etag: str, field: str) -> int | None:
     return int(etag)
 
 
+def _provider_name(name: str) -> str:
+    if not name:
+        raise InvalidRequest("provider.name", "is empty")
+    return name
+
+
+def _model_name(text: str) -> str:
+    name = text.strip()
+    if not name or not name.isprintable():
+        raise InvalidRequest("model.name", "is not the name of a model")
+    return name
+
+
 def _type(value: "model_pb2.ProviderType.ValueType") -> ProviderType:
     kind = TYPE_OF.get(value)
     if kind is None or kind is ProviderType.SCRIPTED:
@@ -204,10 +225,9 @@ def _type(value: "model_pb2.ProviderType.ValueType") -> ProviderType:
     return kind
 
 
-def _tokens(number: int, field: str) -> int:
+def _check_tokens(number: int, field: str) -> None:
     if number > TOKENS_MAX:
         raise InvalidRequest(field, f"is more than {TOKENS_MAX}")
-    return number
 
 
 def _decimal(text: str, field: str) -> Decimal | None:

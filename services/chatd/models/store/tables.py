@@ -1,4 +1,4 @@
-"""The tables of the catalogue: providers, their keys, models, overrides."""
+"""The tables of the catalogue: providers, their keys, models, overrides, settings."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -157,4 +157,13 @@ model_overrides = Table(
     text_column("model_id"),
     text_column("reasoning_effort"),
     PrimaryKeyConstraint("purpose", name=Constraint.MODEL_OVERRIDES_PKEY),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    id_column("scope"),
+    text_column("name"),
+    json_column("value"),
+    PrimaryKeyConstraint("scope", "name", name=Constraint.SETTINGS_PKEY),
 )

@@ -1,8 +1,9 @@
 """Suspended users: their turns are stopped, and the data of deleted users is removed.
 
 The bus publishes that a user changed; the gateway returns the status. A notice can be lost, so
-every process also checks all owners at its start and once an hour. All operations are idempotent
-and may run in several processes at once.
+every process also checks all owners at its start and once an hour, and again a minute later while
+no gateway answers, as at the start of an installation, or after a check or a notice failed. All
+operations are idempotent and may run in several processes at once.
 """
 
 import logging
@@ -60,6 +61,10 @@ class UserSuspension:
         self._ports = ports
         self._suspended: frozenset[OwnerId] = frozenset()
         self._drop_results: DropResults = _dropped_elsewhere
+        #: When all users were checked; None while a check is due.
+        self._checked_s: float | None = None
+        #: Since when no gateway answers; None if the last question was answered.
+        self._unanswered_s: float | None = None
 
     def connect(self, drop_results: DropResults) -> None:
         """Set how the results of a deleted user's calls are dropped from the executor's journal."""
@@ -76,13 +81,11 @@ class UserSuspension:
 
     async def run(self) -> NoReturn:
         """Check all users periodically, and finish operations that other processes left undone."""
-        checked_s: float | None = None
         while True:
             now_s = self._ports.clock.monotonic()
             try:
-                if checked_s is None or now_s - checked_s >= CHECK_S:
-                    await self._check_all_users()
-                    checked_s = now_s
+                if self._checked_s is None or now_s - self._checked_s >= CHECK_S:
+                    await self._check_all_users(now_s)
                 await self._settle()
             except (DatabaseUnavailable, ExecutorUnreachable) as error:
                 logger.warning("locked-out users were not looked after: %s", error)
@@ -91,16 +94,46 @@ class UserSuspension:
     async def on_notice(self, user_id: OwnerId) -> None:
         """Check one user who changed."""
         try:
-            await self._note(await self._ports.statuses.of((user_id,)))
+            await self._note(await self._statuses_of((user_id,)))
             await self._settle()
         except (DatabaseUnavailable, ExecutorUnreachable) as error:
+            self._checked_s = None
             logger.warning("a user's change waits for the next look: %s", error)
 
-    async def _check_all_users(self) -> None:
-        after = FIRST_ID
-        while owners := await self._ports.store.owners(after, OWNERS_PER_REQUEST):
-            await self._note(await self._ports.statuses.of(owners))
-            after = owners[-1]
+    async def _check_all_users(self, now_s: float) -> None:
+        """Check all users; the check stays due if it fails or a question is not answered."""
+        # Set first: a notice that fails while the check runs makes the next one due.
+        self._checked_s = now_s
+        after, is_complete = FIRST_ID, False
+        try:
+            while owners := await self._ports.store.owners(after, OWNERS_PER_REQUEST):
+                await self._note(await self._statuses_of(owners))
+                after = owners[-1]
+            is_complete = True
+        finally:
+            if not is_complete:
+                self._checked_s = None
+
+    async def _statuses_of(self, owners: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
+        """Ask for statuses; if no gateway answers, all users are checked again soon.
+
+        At a start that is normal: the gateway starts later. It is a warning only if it lasts.
+        """
+        now_s = self._ports.clock.monotonic()
+        statuses = await self._ports.statuses.of(owners)
+        if statuses:
+            self._unanswered_s = None
+            return statuses
+        self._checked_s = None
+        if self._unanswered_s is None:
+            self._unanswered_s = now_s
+        lasted_s = now_s - self._unanswered_s
+        if lasted_s >= SETTLE_S:
+            logger.warning(
+                "no gateway has answered with the status of users for %.0f s: is one running?",
+                lasted_s,
+            )
+        return statuses
 
     async def _note(self, statuses: dict[OwnerId, UserStatus]) -> None:
         for user_id, status in statuses.items():

@@ -36,6 +36,11 @@ SELECT_OWNERS = """
     UNION SELECT scope FROM chat.settings WHERE scope > $1
     UNION SELECT owner_id FROM chat.skills WHERE owner_id > $1
     UNION SELECT owner_id FROM chat.schedules WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.break_glass WHERE owner_id > $1
+    UNION SELECT administrator_id FROM chat.break_glass WHERE administrator_id > $1
+        AND ended_at IS NULL AND expires_at > clock_timestamp()
+    UNION SELECT grantee_id FROM chat.chat_shares WHERE grantee_id > $1 AND grantee_kind = 'user'
+    UNION SELECT subject_id FROM chat.spend_limits WHERE subject_id > $1 AND subject_kind = 'user'
     ORDER BY owner_id LIMIT $2
 """
 
@@ -66,13 +71,18 @@ SELECT_JOURNALED = """
 
 # Rows that refer to the user and to no chat. A file that another user's chat holds is kept. So is
 # a removed workspace whose node is lost and may still have files, without what its owner called it.
+# Accesses that a deleted administrator opened end, and stay for the users whose chats were read.
 # May run: process.
 DELETE_REST = """
     WITH gone AS (SELECT user_id FROM chat.suspended_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone
         WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
-    accesses AS (DELETE FROM chat.break_glass a USING gone
-        WHERE gone.user_id IN (a.owner_id, a.administrator_id)),
+    accesses AS (DELETE FROM chat.break_glass a USING gone WHERE a.owner_id = gone.user_id),
+    ended_accesses AS (UPDATE chat.break_glass a
+        SET ended_at = clock_timestamp(), changed_xid = pg_current_xact_id() FROM gone
+        WHERE a.administrator_id = gone.user_id AND a.ended_at IS NULL
+            AND a.expires_at > clock_timestamp()
+            AND a.owner_id NOT IN (SELECT user_id FROM gone)),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
     own_skills AS (DELETE FROM chat.skills k USING gone WHERE k.owner_id = gone.user_id),
     own_schedules AS (DELETE FROM chat.schedules p USING gone WHERE p.owner_id = gone.user_id),

@@ -14,13 +14,11 @@ from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.access.ownership import Ownership
 from chatd.content.domain.parts import HookContext, Notice, Text
-from chatd.models.domain.errors import ModelNotFound
-from chatd.models.domain.profile import ModelChoice
-from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.rpc import fields
-from chatd.races.domain.race import Candidate, CandidateStatus, NewRace, Race
-from chatd.races.engine.races import Races, candidates_of
+from chatd.races.domain.race import Candidate, CandidateStatus, Race
+from chatd.races.engine.races import Races
+from chatd.races.rpc.requests import RaceRequests
 from chatd.races.store.races import PostgresRaces
 from chatd.users.rpc.callers import caller_as_owner
 from chatd.workspaces.clients.merges import report_to_proto, strategy_of
@@ -66,6 +64,7 @@ class RaceServicer(RaceServiceServicer):
 
     def __init__(self, ports: RaceServicerPorts) -> None:
         self._ports = ports
+        self._requests = RaceRequests(ports.references, ports.defaults)
 
     async def CreateRace(
         self, request: api.CreateRaceRequest, context: Context
@@ -75,7 +74,7 @@ class RaceServicer(RaceServiceServicer):
         key = fields.client_key_of(request, request.request_id)
         race_id = ChatId(str(uuid.uuid5(uuid.UUID(owner.id), f"race-{key.key}")))
         group_ids = await self._ports.admission.to_new_chat(race_id, owner, key)
-        new = await self._asked(request, race_id, owner, group_ids)
+        new = await self._requests.race_of(request, race_id, owner, group_ids)
         task = (Text(new.prompt),)
         content = await self._ports.hooks.submitted(race_id, owner, key.key, task)
         if content != task:
@@ -126,47 +125,6 @@ class RaceServicer(RaceServiceServicer):
         )
         race, report = await self._ports.races.apply(race_id, owner, request.position, merge)
         return api.ApplyRaceResponse(race=race_to_proto(race), report=report_to_proto(report))
-
-    async def _asked(
-        self,
-        request: api.CreateRaceRequest,
-        race_id: ChatId,
-        owner: Owner,
-        group_ids: tuple[str, ...],
-    ) -> NewRace:
-        """Return the requested race.
-
-        Raises:
-            InvalidRequest: The task is blank, or a model is unknown or named twice.
-            UnknownIds: There is no such workspace.
-        """
-        if not request.prompt.strip():
-            raise InvalidRequest("prompt", "is blank; say what the models should do")
-        workspace_id = fields.optional_uuid(request.workspace_id, "workspace_id")
-        await self._ports.references.require_workspace(workspace_id, owner.id, "workspace_id")
-        names = [name.strip() for name in request.models]
-        if not all(names):
-            raise InvalidRequest("models", "has a blank name")
-        ids = [await self._model_id(name) for name in names]
-        if len(set(ids)) < len(ids):
-            raise InvalidRequest("models", "names a model twice; name each once")
-        return NewRace(
-            race_id,
-            owner,
-            request.prompt,
-            title_of((Text(request.prompt),)),
-            candidates_of(race_id, list(zip(names, ids, strict=True))),
-            request.check_command.strip(),
-            workspace_id,
-            group_ids,
-        )
-
-    async def _model_id(self, name: str) -> str:
-        try:
-            return (await self._ports.defaults.choice(ModelChoice(name))).model_id
-        except ModelNotFound:
-            problem = f"names {name[:100]!r}, which is no usable model; choose one of the list"
-            raise InvalidRequest("models", problem) from None
 
     async def _race(self, race_id: ChatId, owner: Owner) -> api.Race:
         return race_to_proto(await self._ports.store.get(race_id, owner.id))

@@ -1,6 +1,8 @@
 """Conversion of schedules and runs between protos and values."""
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -9,12 +11,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from chatd.chats.rpc.convert import MODE
 from chatd.content.domain.messages import ChatMode
 from chatd.models.rpc.convert import EFFORT, EFFORT_OF
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.domain.ids import Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.schedules.domain.cron import Cron, CronInvalid
-from chatd.schedules.domain.runs import NoRunLeft, edited, first_run_at
+from chatd.schedules.domain.runs import NoRunLeft, edited
 from chatd.schedules.domain.schedule import (
     NEW_CHATS_EVERY,
     MissedRuns,
@@ -110,36 +112,38 @@ def new_schedule(
     """Return a schedule as a request describes it; ids that it names are not checked yet.
 
     Raises:
-        InvalidRequest: Its times or options are invalid.
+        InvalidRequest: Its times or options are invalid; it has the problems of all of them.
     """
-    timing, task = _timing(given), _task(given)
-    if (
-        timing.cron
-        and not task.chat_id
-        and Cron.parse(timing.cron).shortest_gap() < NEW_CHATS_EVERY
-    ):
-        raise InvalidRequest("schedule.cron", TOO_OFTEN)
-    ends_at = _time(given.ends_at) if given.HasField("ends_at") else None
-    schedule = Schedule(
+    all_of(_checks(given, now))
+    timing = _timing(given)
+    return Schedule(
         id=schedule_id,
         owner=owner,
-        name=fields.storable(given.name.strip(), "schedule.name"),
+        name=given.name.strip(),
         timing=timing,
-        task=task,
+        task=_task(given),
         missed_runs=MISSED_OF[given.missed_runs],
-        ends_at=ends_at,
+        ends_at=_ends_at(given),
         runs_max=given.runs_max,
         state=ScheduleState.ACTIVE,
         next_run_at=timing.next_after(now),
         created_at=now,
     )
-    if schedule.next_run_at is None:
-        if timing.at is not None:
-            raise InvalidRequest("schedule.at", "is in the past; give a time to come")
-        raise InvalidRequest("schedule.cron", "never matches; give days that its months have")
-    if first_run_at(schedule, now) is None:
-        raise InvalidRequest("schedule.ends_at", "is before the first run; give a later time")
-    return schedule
+
+
+def merged_schedule(
+    stored: Schedule, given: schedule_pb2.Schedule, changed: frozenset[str]
+) -> schedule_pb2.Schedule:
+    """Return a stored schedule with the changed fields taken from a request; nothing is checked."""
+    kept = set(FIELDS) - changed
+    if given.cron and "cron" in changed:
+        kept.discard("at")
+    if given.HasField("at") and "at" in changed:
+        kept -= {"cron", "time_zone"}
+    whole = schedule_pb2.Schedule()
+    FieldMask(paths=kept).MergeMessage(schedule_to_proto(stored), whole)
+    FieldMask(paths=changed).MergeMessage(given, whole)
+    return whole
 
 
 def edited_schedule(
@@ -150,62 +154,99 @@ def edited_schedule(
     Raises:
         InvalidRequest: Its times or options are invalid, or it would have no more runs.
     """
-    kept = set(FIELDS) - changed
-    if given.cron and "cron" in changed:
-        kept.discard("at")
-    if given.HasField("at") and "at" in changed:
-        kept -= {"cron", "time_zone"}
-    whole = schedule_pb2.Schedule()
-    FieldMask(paths=kept).MergeMessage(schedule_to_proto(stored), whole)
-    FieldMask(paths=changed).MergeMessage(given, whole)
+    whole = merged_schedule(stored, given, changed)
     try:
         return edited(stored, new_schedule(whole, stored.id, stored.owner, now), now)
     except NoRunLeft as error:
         raise InvalidRequest(f"schedule.{error.field}", error.problem) from None
 
 
-def _task(given: schedule_pb2.Schedule) -> Task:
-    if not given.text.strip():
+def _checks(given: schedule_pb2.Schedule, now: datetime) -> Iterator[Callable[[], object]]:
+    yield partial(fields.storable, given.name, "schedule.name")
+    yield partial(_check_text, given.text)
+    yield partial(fields.storable, given.model_id, "schedule.model_id")
+    if given.chat_id:
+        for name, is_given in (
+            ("mode", MODE_OF[given.mode] is not ChatMode.ORDINARY),
+            ("workspace_id", bool(given.workspace_id)),
+            ("unattended", given.unattended),
+        ):
+            yield partial(_check_absent, f"schedule.{name}", is_given=is_given)
+    yield partial(_check_times, given, now)
+
+
+def _check_text(text: str) -> None:
+    if not fields.storable(text, "schedule.text").strip():
         raise InvalidRequest("schedule.text", "is empty; give the message to send")
-    task = Task(
-        fields.storable(given.text, "schedule.text"),
-        fields.optional_uuid(given.chat_id, "schedule.chat_id"),
-        fields.storable(given.model_id.strip(), "schedule.model_id"),
-        EFFORT_OF[given.reasoning_effort],
-        MODE_OF[given.mode],
-        fields.optional_uuid(given.workspace_id, "schedule.workspace_id"),
-        given.unattended,
-    )
-    if task.chat_id:
-        only_new = {
-            "mode": task.mode is not ChatMode.ORDINARY,
-            "workspace_id": bool(task.workspace_id),
-            "unattended": task.is_unattended,
-        }
-        for name, is_given in only_new.items():
-            if is_given:
-                raise InvalidRequest(f"schedule.{name}", "is for new chats; leave out the chat_id")
-    return task
 
 
-def _timing(given: schedule_pb2.Schedule) -> Timing:
-    cron, zone = " ".join(given.cron.split()), given.time_zone.strip()
-    if given.HasField("at") == bool(cron):
+def _check_absent(field: str, *, is_given: bool) -> None:
+    if is_given:
+        raise InvalidRequest(field, "is for new chats; leave out the chat_id")
+
+
+def _check_times(given: schedule_pb2.Schedule, now: datetime) -> None:
+    timing = _timing(given)
+    if given.HasField("at") == bool(timing.cron):
         raise InvalidRequest("schedule.at", "give either at or cron")
-    if given.HasField("at"):
-        if zone:
-            raise InvalidRequest("schedule.time_zone", "is for cron; at has its own offset")
-        return Timing(at=_time(given.at))
+    if timing.at is None:
+        all_of((partial(_check_cron, given, timing.cron), partial(_check_zone, timing.time_zone)))
+    all_of((partial(_check_own_offset, given), partial(_check_first_run, given, timing, now)))
+
+
+def _check_own_offset(given: schedule_pb2.Schedule) -> None:
+    if given.HasField("at") and given.time_zone.strip():
+        raise InvalidRequest("schedule.time_zone", "is for cron; at has its own offset")
+
+
+def _check_first_run(given: schedule_pb2.Schedule, timing: Timing, now: datetime) -> None:
+    first_at, ends_at = timing.next_after(now), _ends_at(given)
+    if first_at is None:
+        if timing.at is not None:
+            raise InvalidRequest("schedule.at", "is in the past; give a time to come")
+        raise InvalidRequest("schedule.cron", "never matches; give days that its months have")
+    if ends_at is not None and first_at > ends_at:
+        raise InvalidRequest("schedule.ends_at", "is before the first run; give a later time")
+
+
+def _check_cron(given: schedule_pb2.Schedule, text: str) -> None:
     try:
-        Cron.parse(cron)
+        cron = Cron.parse(text)
     except CronInvalid as fault:
         raise InvalidRequest("schedule.cron", str(fault)) from None
+    if not given.chat_id and cron.shortest_gap() < NEW_CHATS_EVERY:
+        raise InvalidRequest("schedule.cron", TOO_OFTEN)
+
+
+def _check_zone(zone: str) -> None:
     try:
         ZoneInfo(zone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         problem = "is not an IANA time zone such as Europe/Berlin"
         raise InvalidRequest("schedule.time_zone", problem) from None
+
+
+def _task(given: schedule_pb2.Schedule) -> Task:
+    return Task(
+        given.text,
+        fields.optional_uuid(given.chat_id, "schedule.chat_id"),
+        given.model_id.strip(),
+        EFFORT_OF[given.reasoning_effort],
+        MODE_OF[given.mode],
+        fields.optional_uuid(given.workspace_id, "schedule.workspace_id"),
+        given.unattended,
+    )
+
+
+def _timing(given: schedule_pb2.Schedule) -> Timing:
+    cron, zone = " ".join(given.cron.split()), given.time_zone.strip()
+    if given.HasField("at"):
+        return Timing(at=_time(given.at), cron=cron)
     return Timing(cron=cron, time_zone=zone)
+
+
+def _ends_at(given: schedule_pb2.Schedule) -> datetime | None:
+    return _time(given.ends_at) if given.HasField("ends_at") else None
 
 
 def _time(given: Timestamp) -> datetime:

@@ -21,6 +21,7 @@ from chatd.schedules.domain.schedule import Schedule
 from chatd.schedules.rpc.convert import (
     FIELDS,
     edited_schedule,
+    merged_schedule,
     new_schedule,
     run_to_proto,
     schedule_to_proto,
@@ -86,8 +87,12 @@ class ScheduleServicer(ScheduleServiceServicer):
         key = fields.client_key_of(request, request.request_id)
         schedule_id = made_id(request, key.key, owner)
         if not await self._store.find(owner.id, schedule_id, key.body_hash):
-            schedule = new_schedule(request.schedule, schedule_id, owner, now)
-            await self._store.add(await self._checked(schedule), key.body_hash)
+            schedule = await self._checked(
+                request.schedule,
+                owner.id,
+                lambda: new_schedule(request.schedule, schedule_id, owner, now),
+            )
+            await self._store.add(schedule, key.body_hash)
             self._ports.changed()
         return api.CreateScheduleResponse(schedule=await self._shown(owner.id, schedule_id))
 
@@ -108,7 +113,11 @@ class ScheduleServicer(ScheduleServiceServicer):
         changed = masked(tuple(request.update_mask.paths), FIELDS)
         version = version_of(request.schedule.etag, "schedule.etag")
         now, before = self._ports.now(), await self._store.get(owner_id, schedule_id)
-        checked = await self._checked(edited_schedule(before, request.schedule, changed, now))
+        checked = await self._checked(
+            merged_schedule(before, request.schedule, changed),
+            owner_id,
+            lambda: edited_schedule(before, request.schedule, changed, now),
+        )
 
         def decide(stored: Schedule) -> Schedule:
             # Of the same version, but runs may have advanced it.
@@ -151,26 +160,39 @@ class ScheduleServicer(ScheduleServiceServicer):
         await self._store.delete(caller_as_owner().id, _id_of(request.schedule_id))
         return api.DeleteScheduleResponse()
 
-    async def _checked(self, schedule: Schedule) -> Schedule:
+    async def _checked(
+        self, given: schedule_pb2.Schedule, owner_id: OwnerId, make: Callable[[], Schedule]
+    ) -> Schedule:
         """Return a schedule whose chat, workspace and model exist for its owner.
 
+        Args:
+            given: It as a request describes it.
+            owner_id: Its owner.
+            make: Makes it, or raises InvalidRequest.
+
         Raises:
+            InvalidRequest: Its times or options are invalid; it also has the problems of ids.
             ChatNotFound: The owner has no such chat.
-            UnknownIds: The owner has no such workspace, and perhaps there is no such model either.
+            UnknownIds: The owner has no such workspace or chat, and perhaps there is no such model.
             ModelNotFound: There is no such model.
         """
-        task, owner_id = schedule.task, schedule.owner.id
-        if task.chat_id:
-            await self._ports.require_owner(ChatId(task.chat_id), owner_id)
-        checks, wanted = ReferenceChecks(), ModelChoice(task.model_id)
-        check = self._ports.references.require_workspace(
-            task.workspace_id, owner_id, "schedule.workspace_id"
-        )
-        await checks.run(check, None)
+        checks, wanted = ReferenceChecks(), ModelChoice(given.model_id.strip())
+        schedule = checks.value(make)
+        if given.chat_id:
+            chat_id = fields.chat_id_of(given.chat_id)
+            check = self._ports.require_owner(chat_id, owner_id)
+            await checks.chat(check, "schedule.chat_id")
+        else:
+            workspace_id = fields.optional_uuid(given.workspace_id, "schedule.workspace_id")
+            check = self._ports.references.require_workspace(
+                workspace_id, owner_id, "schedule.workspace_id"
+            )
+            await checks.run(check, None)
         found = self._ports.defaults.choice(wanted)
         choice = await checks.model(found, "schedule.model_id", wanted)
         checks.finish()
-        return replace(schedule, task=replace(task, model_id=choice.model_id))
+        assert schedule is not None  # Otherwise its faults were raised.
+        return replace(schedule, task=replace(schedule.task, model_id=choice.model_id))
 
     async def _shown(self, owner_id: OwnerId, schedule_id: str) -> schedule_pb2.Schedule:
         return schedule_to_proto(await self._store.get(owner_id, schedule_id))

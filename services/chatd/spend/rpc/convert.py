@@ -1,10 +1,11 @@
 """Conversion of usage and limits between protos and the domain."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from chatd.spend.domain.limits import (
     EVERYONE,
@@ -79,15 +80,21 @@ def limit_from_proto(limit: usage_pb2.SpendLimit) -> SpendLimit:
     """Return a limit; 0 removes it, and then its period is ignored.
 
     Raises:
-        InvalidRequest: it has no subject, or its amount or period is invalid.
+        InvalidRequest: it has no subject, or its period is invalid, or both.
     """
-    micros = limit.limit_micros
+    checks: tuple[Callable[[], object], ...] = (lambda: _subject(limit), lambda: _period(limit))
+    all_of(checks)
+    return SpendLimit(_subject(limit), limit.limit_micros, _period(limit))
+
+
+def _period(limit: usage_pb2.SpendLimit) -> LimitPeriod:
     period = PERIOD_OF.get(limit.period)
     if period is None:
-        if micros or limit.period != usage_pb2.LIMIT_PERIOD_UNSPECIFIED:
-            raise InvalidRequest("limit.period", "is not known")
-        period = LimitPeriod.MONTH
-    return SpendLimit(_subject(limit), micros, period)
+        if limit.limit_micros or limit.period != usage_pb2.LIMIT_PERIOD_UNSPECIFIED:
+            known = ", ".join(LimitPeriod)
+            raise InvalidRequest("limit.period", f"is not known; there are {known}")
+        return LimitPeriod.MONTH
+    return period
 
 
 def _subject(limit: usage_pb2.SpendLimit) -> Subject:
@@ -99,7 +106,7 @@ def _subject(limit: usage_pb2.SpendLimit) -> Subject:
         case "everyone" if limit.everyone:
             return EVERYONE
         case _:
-            raise InvalidRequest("limit.subject", "binds nobody")
+            raise InvalidRequest("limit.subject", "is missing; give user_id, group_id or everyone")
 
 
 def limit_to_proto(limit: SpendLimit) -> usage_pb2.SpendLimit:

@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from chatd.chats.domain.agents import Agent
+from chatd.chats.domain.agents import Agent, AgentsRefused
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import Execution, Outcome
@@ -56,14 +56,30 @@ class Forks(Protocol):
         ...
 
 
+class RunningTurns(Protocol):
+    """The turns in which chats are."""
+
+    async def require_running(self, claim: OwnerClaim) -> None:
+        """Require that a chat still runs the turn of a claim.
+
+        Raises:
+            AgentsRefused: The chat is interrupted.
+            FenceLost: Another process owns the chat, or its turn is over.
+        """
+        ...
+
+
 async def apply_changes(
-    forks: Forks, execution: Execution, agent: Agent, given: ApplyInput
+    turns: RunningTurns, forks: Forks, execution: Execution, agent: Agent, given: ApplyInput
 ) -> Outcome:
     """Merge the changes of an agent; a repeated call returns the first report.
 
+    The turn is checked before the node is asked, and the node refuses a turn after which the chat
+    has worked there in a newer one: no transaction is open while a node merges.
+
     Raises:
         BadArguments: The agent has no fork, still works, or nothing may be written now.
-        FenceLost: Another process owns the chat, and nothing was merged.
+        FenceLost: Another process owns the chat, or its turn is over, and nothing was merged.
         ChatError: Its files are not there.
     """
     if not agent.is_forked:
@@ -84,7 +100,12 @@ async def apply_changes(
         owner_epoch=execution.owner_epoch,
     )
     try:
+        if not given.dry_run:
+            await turns.require_running(execution.claim)
         report = await forks.merge(agent.chat_id, execution.owner.id, request)
+    except AgentsRefused as interrupted:
+        hint = "Call it again if the user wants the changes."
+        return failed(f"Nothing was applied: {interrupted}.", interrupted.reason, hint)
     except Refusal as refusal:
         if refusal.problem.reason == "STALE_OWNER":
             raise FenceLost(execution.chat_id) from refusal
@@ -114,6 +135,14 @@ def _told(agent: Agent, report: MergeReport, given: ApplyInput) -> Outcome:
         patches = "".join(each.patch for each in report.patches)
         fields["patch"] = patches[:PATCHES_CHARACTERS_MAX]
         fields["patch_is_cut"] = len(patches) > PATCHES_CHARACTERS_MAX
+    if report.applied_merges:
+        fields["applied_before"] = [
+            {
+                "applied_at": each.applied_at.isoformat(timespec="seconds"),
+                "files": len(each.paths) + each.omitted,
+            }
+            for each in report.applied_merges
+        ]
     return succeeded(fields, next_step=_next_step(report, given))
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from chatd.content.domain.tools import (
+    AGENT_PROCESSES,
     APPLY_CHILD_CHANGES,
     LIST_AGENTS,
     LIST_SUBAGENT_MODELS,
@@ -15,6 +16,7 @@ from chatd.content.domain.tools import (
 )
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.tools.workspace.arguments import Input, schema_of
+from chatd.tools.workspace.processes import CURSOR_MAX
 
 PROMPT_CHARACTERS_MAX: Final = 100_000
 NAME_CHARACTERS_MAX: Final = 80
@@ -172,6 +174,28 @@ class ListInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 0
 
 
+class ProcessesInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `agent_processes`."""
+
+    agent_id: _AgentId
+    process_id: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=64,
+            description="The process whose output to return; leave it out for the list of them.",
+        ),
+    ] = ""
+    since: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0, le=CURSOR_MAX, description="Return output after this cursor; 0 for all of it."
+        ),
+    ] = 0
+    limit: Annotated[
+        int, msgspec.Meta(ge=1, le=LISTED_MAX, description=f"How many, {LISTED} if left out.")
+    ] = LISTED
+
+
 class ListModelsInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of `list_subagent_models`."""
 
@@ -227,6 +251,13 @@ SPECS: Final = (
         "List the models that you can give to spawn_agent, with their windows and reasoning "
         "efforts.",
         schema_of(ListModelsInput),
+        Executor.CHATD,
+    ),
+    ToolSpec(
+        AGENT_PROCESSES,
+        "Read the processes of an agent: the list of them, running ones first, or the output of "
+        "one as it is now. You cannot write to them or end them; message the agent for that.",
+        schema_of(ProcessesInput),
         Executor.CHATD,
     ),
 )

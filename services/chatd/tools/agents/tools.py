@@ -28,6 +28,7 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
+    AGENT_PROCESSES,
     APPLY_CHILD_CHANGES,
     LIST_AGENTS,
     LIST_SUBAGENT_MODELS,
@@ -56,9 +57,11 @@ from chatd.tools.agents.inputs import (
     ListInput,
     ListModelsInput,
     MessageInput,
+    ProcessesInput,
     SpawnInput,
     WaitInput,
 )
+from chatd.tools.agents.processes import AgentProcesses, read_processes
 from chatd.tools.agents.types import AgentTypes, is_choice, models_text, types_text
 from chatd.tools.agents.views import agent_view, model_fields, model_view
 from chatd.tools.workspace.arguments import BadArguments, read
@@ -73,7 +76,14 @@ GO_ON: Final = "Do the work yourself, or wait for the agents that run."
 _OFFERED: Final = {
     ChatMode.ORDINARY: frozenset(spec.name for spec in SPECS),
     ChatMode.PLAN: frozenset(
-        {SPAWN_AGENT, WAIT_AGENTS, LIST_AGENTS, LIST_SUBAGENT_MODELS, APPLY_CHILD_CHANGES}
+        {
+            SPAWN_AGENT,
+            WAIT_AGENTS,
+            LIST_AGENTS,
+            LIST_SUBAGENT_MODELS,
+            APPLY_CHILD_CHANGES,
+            AGENT_PROCESSES,
+        }
     ),
     ChatMode.EXPLORE: frozenset[str](),
 }
@@ -101,11 +111,20 @@ class AgentStore(Protocol):
         """
         ...
 
-    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
-        """Require that a tree may spend more on agents.
+    async def require_budget(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+        """Require that the agents of a tree may work on.
 
         Raises:
-            AgentsRefused: It has spent its limit.
+            AgentsRefused: The tree has used up its money, its tokens or its time.
+        """
+        ...
+
+    async def require_running(self, claim: OwnerClaim) -> None:
+        """Require that a chat still runs the turn of a claim.
+
+        Raises:
+            AgentsRefused: The chat is interrupted.
+            FenceLost: Another process owns the chat, or its turn is over.
         """
         ...
 
@@ -147,6 +166,7 @@ class AgentTools:
         limits: The limits of a chat tree.
         forks: The forks in which agents work.
         types: The types of agents.
+        processes: Reads the processes of agents.
     """
 
     names = frozenset(spec.name for spec in SPECS)
@@ -160,7 +180,9 @@ class AgentTools:
         limits: AgentLimits,
         forks: Forks,
         types: AgentTypes,
+        processes: AgentProcesses,
     ) -> None:
+        self._processes = processes
         self._forks = forks
         self._types = types
         self._store = store
@@ -202,7 +224,11 @@ class AgentTools:
                 case "apply_child_changes":
                     given = read(ApplyInput, call.args_json)
                     (agent,) = _chosen(await self._own(execution), [given.agent_id])
-                    return await apply_changes(self._forks, execution, agent, given)
+                    return await apply_changes(self._store, self._forks, execution, agent, given)
+                case "agent_processes":
+                    asked = read(ProcessesInput, call.args_json)
+                    (agent,) = _chosen(await self._own(execution), [asked.agent_id])
+                    return await read_processes(self._processes, execution, agent, asked)
                 case "list_subagent_models":
                     read(ListModelsInput, call.args_json)
                     models = await self._types.described_models(execution.owner.id)
@@ -348,7 +374,7 @@ class AgentTools:
             claim=execution.claim,
         )
         try:
-            await self._store.require_money(context.root_chat_id, self._limits)
+            await self._store.require_budget(context.root_chat_id, self._limits)
             await self._commands.once(agent.chat_id, command, _key(execution))
         except AgentsRefused as refusal:
             return failed(f"Nothing was sent: {refusal}.", refusal.reason, GO_ON)

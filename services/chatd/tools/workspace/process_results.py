@@ -34,7 +34,7 @@ def process_outcome(
     """Return the result of a call that waited for a process."""
     process, output = observed.process, observed.output
     command = {"command": process.command} if shows_command else {}
-    fields = {**command, **process_fields(process), **_output_fields(output)}
+    fields = {**command, **process_fields(process), **output_fields(output)}
     truncation = truncation_fields(output)
     if truncation:
         fields |= without_empty({"log_path": process.log_path})
@@ -122,7 +122,8 @@ def truncation_fields(output: process_pb2.ProcessOutput) -> dict[str, object]:
     }
 
 
-def _output_fields(output: process_pb2.ProcessOutput) -> dict[str, object]:
+def output_fields(output: process_pb2.ProcessOutput) -> dict[str, object]:
+    """Return the fields of an output, with the cursor of what comes next."""
     matched = without_empty({"matched_line": output.matched_line})
     return {"output": output.text, "next_cursor": output.next_cursor, **matched}
 

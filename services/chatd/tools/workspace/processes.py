@@ -183,7 +183,7 @@ async def process_list(call: Call, given: ProcessListInput) -> Outcome:
             states=running if given.only_running else (),
         ),
     )
-    listed = [_entry(process) for process in listing.processes]
+    listed = [process_entry(process) for process in listing.processes]
     left_out = max(0, listing.total - len(listed))
     return succeeded(
         {"processes": listed, "total": listing.total},
@@ -239,7 +239,8 @@ def _until(text: str) -> "tuple[process_pb2.WaitUntil.ValueType, str]":
             raise BadArguments(problem, 'write "exit", "output" or "match:" with an expression')
 
 
-def _entry(process: process_pb2.Process) -> dict[str, object]:
+def process_entry(process: process_pb2.Process) -> dict[str, object]:
+    """Return a process as an entry of a list."""
     fields = {"command": process.command, **process_fields(process)}
     fields |= without_empty({"workdir": process.workdir, "start_error": process.start_error})
     started_at = process.started_at.ToDatetime(tzinfo=UTC)

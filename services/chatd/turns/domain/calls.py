@@ -29,6 +29,8 @@ _TOO_MANY = (
 
 
 NOTHING_WITHHELD: Mapping[str, ChatMode] = {}
+#: The advisor helps to plan: where it is missing in plan mode, it is disabled.
+NEVER_WITHHELD_BY_PLANS = frozenset({"advisor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ def withheld_tools(
     if mode is ChatMode.ORDINARY:
         return NOTHING_WITHHELD
     names = BUILT_IN_TOOL_NAMES | {spec.name for spec in client}
+    if mode is ChatMode.PLAN:
+        names -= NEVER_WITHHELD_BY_PLANS
     return dict.fromkeys(names - {spec.name for spec in offered}, mode)
 
 

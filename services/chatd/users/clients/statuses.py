@@ -32,7 +32,7 @@ class GatewayUserStatuses:
         try:
             found = await stub.BatchGetUsers(api.BatchGetUsersRequest(user_ids=user_ids))
         except grpc.aio.AioRpcError as error:
-            logger.warning("no gateway tells how users stand: %s", problem_of(error).message)
+            logger.info("no gateway tells the status of users: %s", problem_of(error).message)
             return {}
         statuses = {
             OwnerId(user.user_id): STATES.get(user.state, UserStatus.UNKNOWN)

@@ -29,5 +29,5 @@ class UserStatuses(Protocol):
     """Reads the status of users."""
 
     async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
-        """Return the status of each of at most 500 users."""
+        """Return the status of each of at most 500 users; empty while no gateway answers."""
         ...

@@ -1,6 +1,10 @@
 """Reports and strategies of merges as protos."""
 
+from collections.abc import Iterable
+from datetime import UTC
+
 from chatd.workspaces.domain.merges import (
+    AppliedMerge,
     MergeConflict,
     MergePatch,
     MergeReport,
@@ -37,8 +41,17 @@ def report_of(report: workspace_pb2.MergeReport) -> MergeReport:
             for each in report.conflicts
         ),
         omitted=report.omitted,
-        patches=tuple(MergePatch(each.path, each.patch) for each in report.patches),
+        patches=_patches_of(report.patches),
         left_out_paths=tuple(report.left_out_paths),
+        applied_merges=tuple(
+            AppliedMerge(
+                each.applied_at.ToDatetime(tzinfo=UTC),
+                tuple(each.paths),
+                each.omitted,
+                _patches_of(each.patches),
+            )
+            for each in report.applied_merges
+        ),
     )
 
 
@@ -56,8 +69,23 @@ def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
             for each in report.conflicts
         ],
         omitted=report.omitted,
-        patches=[
-            workspace_pb2.MergePatch(path=each.path, patch=each.patch) for each in report.patches
-        ],
+        patches=_patches_to_proto(report.patches),
         left_out_paths=report.left_out_paths,
+        applied_merges=map(_applied_to_proto, report.applied_merges),
     )
+
+
+def _applied_to_proto(merge: AppliedMerge) -> workspace_pb2.AppliedMerge:
+    told = workspace_pb2.AppliedMerge(
+        paths=merge.paths, omitted=merge.omitted, patches=_patches_to_proto(merge.patches)
+    )
+    told.applied_at.FromDatetime(merge.applied_at)
+    return told
+
+
+def _patches_of(patches: Iterable[workspace_pb2.MergePatch]) -> tuple[MergePatch, ...]:
+    return tuple(MergePatch(each.path, each.patch) for each in patches)
+
+
+def _patches_to_proto(patches: Iterable[MergePatch]) -> list[workspace_pb2.MergePatch]:
+    return [workspace_pb2.MergePatch(path=each.path, patch=each.patch) for each in patches]

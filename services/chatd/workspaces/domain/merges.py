@@ -1,6 +1,7 @@
 """The merge of a fork into the workspace that it was copied from."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -57,6 +58,20 @@ class MergePatch:
 
 
 @dataclass(frozen=True, slots=True)
+class AppliedMerge:
+    """A merge of a fork that was applied.
+
+    Attributes:
+        omitted: Paths beyond those that are listed.
+    """
+
+    applied_at: datetime
+    paths: tuple[str, ...]
+    omitted: int = 0
+    patches: tuple[MergePatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MergeReport:
     """The result of a merge.
 
@@ -64,6 +79,7 @@ class MergeReport:
         omitted: Paths and conflicts beyond those that are listed.
         patches: The changes of texts, for a merge that writes nothing.
         left_out_paths: Caches that differ and were not merged.
+        applied_merges: Merges that were applied before, for a merge that writes nothing.
     """
 
     is_applied: bool
@@ -72,3 +88,4 @@ class MergeReport:
     omitted: int = 0
     patches: tuple[MergePatch, ...] = ()
     left_out_paths: tuple[str, ...] = ()
+    applied_merges: tuple[AppliedMerge, ...] = ()

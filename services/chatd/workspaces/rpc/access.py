@@ -1,7 +1,8 @@
 """Access checks of workspaces: reading and changing."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -128,8 +129,14 @@ class WorkspaceAccess:
         """
         owner = caller_as_owner()
         self._check(owner.id)
-        try:
+        async with self.refusing_readers():
             return await self._authorize(workspace_id, Reader(owner.id), is_owner_only=True)
+
+    @asynccontextmanager
+    async def refusing_readers(self) -> AsyncIterator[None]:
+        """Raise ChatReadOnly in place of WorkspaceNotFound if the caller may read its chat."""
+        try:
+            yield
         except WorkspaceNotFound as missing:
             reader = await caller_as_reader(self._groups)
             if await self._is_shared_with(reader, ChatId(missing.workspace_id)):

@@ -20,6 +20,7 @@ from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.domain.workspace import LIVE, State, Workspace
 from chatd.workspaces.engine.control import Control, workspace_id_for
 from chatd.workspaces.engine.fork_merges import ForkMerges
+from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from chatd.workspaces.rpc.convert import (
     STATES,
@@ -58,6 +59,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     Args:
         control: Executes the operations.
         merges: Merges forks.
+        access: Tells readers of a chat from users who do not know it.
         watch: Streams changes of workspaces.
         tickets: Issues tickets for terminals.
         publish_policy: Called with a workspace whose policy changed.
@@ -68,6 +70,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self,
         control: Control,
         merges: ForkMerges,
+        access: WorkspaceAccess,
         watch: WorkspaceWatch,
         tickets: AttachTickets,
         publish_policy: Callable[[Workspace], Awaitable[None]],
@@ -76,6 +79,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self._references = references
         self._control = control
         self._merges = merges
+        self._access = access
         self._watch = watch
         self._tickets = tickets
         self._publish_policy = publish_policy
@@ -222,7 +226,8 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             is_dry=request.dry_run,
         )
         fork_id = fields.uuid_of(request.fork_workspace_id, "fork_workspace_id")
-        report = await self._merges.merge(fork_id, owner.id, asked)
+        async with self._access.refusing_readers():
+            report = await self._merges.merge(fork_id, owner.id, asked)
         return api.MergeForkResponse(report=report_to_proto(report))
 
     async def GetWorkspace(

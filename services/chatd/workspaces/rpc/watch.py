@@ -70,7 +70,8 @@ class WorkspaceWatch:
                 line = 0
             if sent is None or sent.version != workspace.version:
                 yield api.WatchWorkspaceResponse(workspace=workspace_to_proto(workspace))
-            for each in await self._workspaces.lines(workspace.id, workspace.epoch, line):
+            lines = await self._workspaces.lines(workspace.id, workspace.epoch, line)
+            for each in lines:
                 line = each.sequence
                 yield api.WatchWorkspaceResponse(log_line=line_to_proto(each))
             if _is_warned(workspace) and (sent is None or sent.warned_for != workspace.warned_for):
@@ -84,7 +85,9 @@ class WorkspaceWatch:
             if is_using and self._clock.monotonic() - used_s >= USE_EVERY_S:
                 used_s = self._clock.monotonic()
                 await self._workspaces.apply(workspace.id, Use())
-            await self._changes.next(workspace.id, LOOK_S)
+            # Lines come by the page: only the read that finds none shows that there are no more.
+            if not lines:
+                await self._changes.next(workspace.id, LOOK_S)
             with suppress(WorkspaceNotFound):
                 workspace = await self._workspaces.get(workspace.id)
         yield _end(workspace_pb2.STREAM_END_REASON_GOING_AWAY)

@@ -6,6 +6,7 @@ row of a workspace with a lease; rows that another transaction has locked are sk
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import asyncpg
 
@@ -15,7 +16,7 @@ from chatd.primitives.domain.errors import NameTaken, RequestIdReused, Workspace
 from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId, WorkerId
 from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.constraints import Constraint
-from chatd.workspaces.domain.commands import Command, SetPolicy, Start
+from chatd.workspaces.domain.commands import Command, Grant, SetPolicy, Start
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.ports import LogLine, Seen
 from chatd.workspaces.domain.quota import QuotaLimits, exhausted
@@ -190,6 +191,8 @@ class PostgresWorkspaces(WorkspaceReads):
                 if violation.constraint_name != Constraint.WORKSPACES_BY_NAME:
                     raise
                 raise NameTaken("workspace", workspace.name) from violation
+            if workspace.spec.secret_names:
+                await record_event(connection, _granted(workspace))
         assert row is not None  # The owner is locked, and the row did not exist.
         return self._notify(workspace_of(row)), True
 
@@ -210,12 +213,17 @@ class PostgresWorkspaces(WorkspaceReads):
                 deleted.
         """
         inserted = (*workspace_arguments(workspace), b"", driver_id, lease_s)
-        if claim is None:
+        has_secrets = bool(workspace.spec.secret_names)
+        if claim is None and not has_secrets:
             row = await self._pool.fetchrow(INSERT, *inserted)
         else:
             async with self._pool.acquire() as connection, connection.transaction():
-                await hold_claim(connection, claim)
+                await _hold(connection, claim)
                 row = await connection.fetchrow(INSERT, *inserted)
+                if row is not None and has_secrets:
+                    # A turn that runs for the owner makes it, so no call says who did it.
+                    granted = replace(_granted(workspace), actor_user_id=workspace.owner_id)
+                    await record_event(connection, granted)
         if row is None:
             return await self.own(workspace.id, workspace.owner_id)
         return self._notify(workspace_of(row))
@@ -275,13 +283,10 @@ class PostgresWorkspaces(WorkspaceReads):
         return before, after if after is before else self._notify(after)
 
     async def _write(self, before: Workspace, after: Workspace, command: Command) -> bool:
-        """Write a change and, of a policy, that it was set; False if another change came first."""
-        if not isinstance(command, SetPolicy):
+        """Write a change, and what the audit log has of it; False if another change came first."""
+        event = _event_of(command, after)
+        if event is None:
             return await self._pool.fetchrow(UPDATE, *_guarded(before, after)) is not None
-        details = {"policy": str(after.policy)}
-        event = AuditEvent(
-            AuditAction.WORKSPACE_POLICY_SET, after.id, after.owner_id, details=details
-        )
         async with self._pool.acquire() as connection, connection.transaction():
             if await connection.fetchrow(UPDATE, *_guarded(before, after)) is None:
                 return False
@@ -442,6 +447,26 @@ async def _count(
     use = exhausted(map(workspace_of, rows), limits, is_new=is_new)
     if use is not None:
         raise QuotaExhausted(use)
+
+
+def _event_of(command: Command, after: Workspace) -> AuditEvent | None:
+    """Return what the audit log has of a command: policies and granted secrets."""
+    match command:
+        case SetPolicy():
+            details = {"policy": str(after.policy)}
+            action = AuditAction.WORKSPACE_POLICY_SET
+            return AuditEvent(action, after.id, after.owner_id, details=details)
+        case Grant():
+            return _granted(after)
+        case _:
+            return None
+
+
+def _granted(workspace: Workspace) -> AuditEvent:
+    # What a user called a secret is deleted with the user, which the audit log is not.
+    details = {"secrets": str(len(workspace.spec.secret_names))}
+    action = AuditAction.WORKSPACE_SECRETS_GRANTED
+    return AuditEvent(action, workspace.id, workspace.owner_id, details=details)
 
 
 def _guarded(before: Workspace, after: Workspace) -> list[object]:

@@ -1,6 +1,7 @@
 """Administrators read chats of others only by an access that its owner and the audit log see."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -73,10 +74,20 @@ async def test_g15_an_administrator_reads_chats_of_others_only_by_an_access(
     assert first.HasField("event")
     assert (access.is_open, over.is_open) == (True, False)
     assert await recorded(served) == [
-        ("break_glass.opened", BOB_ID, ANN_ID, access.access_id, {"reason", "expires_at"}),
+        ("break_glass.opened", BOB_ID, ANN_ID, access.access_id, {"reason_sha256", "expires_at"}),
         ("break_glass.read", BOB_ID, ANN_ID, access.access_id, {"chat_id"}),
         ("break_glass.ended", BOB_ID, ANN_ID, access.access_id, frozenset()),
     ]
+
+
+async def test_the_log_proves_the_reason_and_does_not_contain_it(served: ServedChats) -> None:
+    access = await opened(administrator(served))
+    (details,) = await served.pool.fetch("SELECT details::text FROM chat.audit_outbox")
+    proof = hashlib.sha256(f"{access.access_id}\n{access.reason}".encode()).hexdigest()
+
+    assert access.reason == REASON
+    assert json.loads(details[0])["reason_sha256"] == proof
+    assert REASON not in details[0]
 
 
 async def test_following_a_chat_is_recorded_like_reading_it(served: ServedChats) -> None:

@@ -19,21 +19,26 @@ from parley.api.chat.v1 import (
     schedule_service_pb2,
 )
 from parley.api.chat.v1 import chat_service_pb2 as api
-from parley.api.workspace.v1 import workspace_server_service_pb2
+from parley.api.workspace.v1 import workspace_server_service_pb2, workspace_service_pb2
 from support.chatd.chats.chat_people import BOB_ID
 from support.chatd.chats.served_chats import ServedChats
 
 ABSENT = "00000000-0000-0000-0000-00000000dead"
 #: It has its own test, beside those of the reading methods.
 WITH_OWN_TEST = {"ChatService"}
+#: They change nothing, and are for the owner as well.
+POSTED = {"PreviewRevert", "ReadWorkspaceServerResource", "GetWorkspaceServerPrompt"}
 GIVEN: dict[str, dict[str, Any]] = {
     "AnswerAction": {"action_id": ABSENT},
     "RevertChat": {"message_id": 1},
+    "PreviewRevert": {"message_id": 1},
     "UndoRevert": {"revert_id": ABSENT},
     "SetGoal": {"goal": goal_pb2.Goal(text="Mend it.", check_command="true")},
     "CancelMonitor": {"monitor_id": ABSENT},
     "TrustWorkspaceServer": {"name": "n", "digest": "d"},
     "UntrustWorkspaceServer": {"name": "n"},
+    "ReadWorkspaceServerResource": {"name": "n", "uri": "u:1"},
+    "GetWorkspaceServerPrompt": {"name": "n", "prompt": "p"},
     "CreateApprovalRule": {
         "scope": approval_pb2.APPROVAL_SCOPE_CHAT,
         "rule": approval_pb2.ApprovalRule(effect=approval_pb2.APPROVAL_EFFECT_ASK),
@@ -67,7 +72,7 @@ CHANGES: list[MethodDescriptor] = [
     method
     for service in services()
     for method in service.methods
-    if {"chat_id", "request_id"} <= set(method.input_type.fields_by_name)
+    if {"chat_id", "request_id"} <= set(method.input_type.fields_by_name) or method.name in POSTED
 ]
 
 
@@ -87,7 +92,8 @@ async def refusal(served: ServedChats, request: Any) -> tuple[grpc.StatusCode, s
 
 def request_of(method: MethodDescriptor, chat_id: str) -> Any:
     kind: Any = GetMessageClass(method.input_type)
-    return kind(request_id="r", chat_id=chat_id, **GIVEN.get(method.name, {}))
+    key = {} if method.name in POSTED else {"request_id": "r"}
+    return kind(chat_id=chat_id, **key, **GIVEN.get(method.name, {}))
 
 
 async def test_a_reader_is_told_that_a_chat_is_read_only_and_others_that_there_is_none(
@@ -105,6 +111,18 @@ async def test_a_reader_is_told_that_a_chat_is_read_only_and_others_that_there_i
     missing = (grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND")
     assert told == {method.name: (read_only, missing) for method in CHANGES}
     assert {"SetGoal", "CancelMonitor", "RefreshInstructions", "RevertChat"} <= set(told)
+
+
+async def test_a_reader_of_a_chat_does_not_apply_the_changes_of_its_agents(
+    served: ServedChats, shared_chat_id: str
+) -> None:
+    hidden = (await served.ann.create()).id
+    for chat_id, told in (
+        (shared_chat_id, (grpc.StatusCode.PERMISSION_DENIED, "CHAT_READ_ONLY")),
+        (hidden, (grpc.StatusCode.NOT_FOUND, "WORKSPACE_NOT_FOUND")),
+    ):
+        merge = workspace_service_pb2.MergeForkRequest(request_id="r", fork_workspace_id=chat_id)
+        assert await refusal(served, merge) == told
 
 
 async def test_a_schedule_sends_to_no_chat_that_its_owner_may_only_read(

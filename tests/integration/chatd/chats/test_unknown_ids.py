@@ -1,10 +1,14 @@
-"""Requests with several ids that do not exist: one answer has all of them, at their fields."""
+"""Requests with several ids that do not exist, or with invalid values beside them.
+
+One answer has all of the problems, at their fields.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from chatd.chats.rpc.defaults import ConfiguredDefaults
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -96,3 +100,46 @@ async def test_unknown_ids_of_schedules_and_goals_are_named_at_their_fields(
     refused = await ann.refusal(goal_api.SetGoalRequest(request_id="g", chat_id=chat.id, goal=goal))
     assert refused.reason == "MODEL_NOT_FOUND"
     assert [each.field for each in refused.violations] == ["goal.judge_model_id"]
+
+
+async def test_the_unknown_chat_of_a_schedule_is_named_beside_its_other_problems(
+    with_models: ServedChats,
+) -> None:
+    ann = with_models.ann
+
+    def creating(**given: Any) -> schedule_api.CreateScheduleRequest:
+        whole = {"text": "Look.", "cron": "0 0 1 1 *", "chat_id": ABSENT, **given}
+        schedule = schedule_pb2.Schedule(**whole)
+        return schedule_api.CreateScheduleRequest(request_id="s", schedule=schedule)
+
+    assert (await ann.refusal(creating())).reason == "CHAT_NOT_FOUND"
+    refused = await ann.refusal(creating(model_id="absent"))
+    assert (refused.reason, refused.metadata["resource"]) == ("UNKNOWN_ID", "chat or model")
+    fields = ["schedule.chat_id", "schedule.model_id"]
+    assert [each.field for each in refused.violations] == fields
+    wrong = {"text": " ", "cron": "every day", "time_zone": "Mars/Base", "unattended": True}
+    refused = await ann.refusal(creating(model_id="absent", workspace_id=ABSENT, **wrong))
+    assert refused.reason == "INVALID_REQUEST"
+    values = ["text", "workspace_id", "unattended", "cron", "time_zone"]
+    assert [each.field for each in refused.violations] == [
+        *(f"schedule.{name}" for name in values),
+        *fields,
+    ]
+    made = await ann.ask(creating(chat_id=""))
+    edited = schedule_pb2.Schedule(id=made.schedule.id, text=" ", model_id="absent")
+    mask = FieldMask(paths=["text", "model_id"])
+    refused = await ann.refusal(
+        schedule_api.UpdateScheduleRequest(request_id="u", schedule=edited, update_mask=mask)
+    )
+    assert [each.field for each in refused.violations] == ["schedule.text", "schedule.model_id"]
+
+
+async def test_a_goal_without_text_is_refused_with_its_unknown_model(
+    with_models: ServedChats,
+) -> None:
+    ann = with_models.ann
+    chat = await ann.create()
+    goal = goal_pb2.Goal(text=" ", judge_model_id="absent")
+    refused = await ann.refusal(goal_api.SetGoalRequest(request_id="g", chat_id=chat.id, goal=goal))
+    assert refused.reason == "INVALID_REQUEST"
+    assert [each.field for each in refused.violations] == ["goal.text", "goal.judge_model_id"]

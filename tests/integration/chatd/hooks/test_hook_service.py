@@ -100,6 +100,22 @@ async def test_a_hook_that_cannot_work_is_refused(
     )
 
 
+async def test_all_that_is_wrong_with_a_hook_is_told_at_once(admin: Person) -> None:
+    given: dict[str, Any] = {
+        "name": " ",
+        "events": [98, PROMPT, 99],
+        "tools": ["a b", "execute", "c d"],
+    }
+    refused = await admin.refusal(creating(**given))
+    assert [each.field for each in refused.violations] == [
+        "hook.name",
+        "hook.events[0]",
+        "hook.events[2]",
+        "hook.tools[0]",
+        "hook.tools[2]",
+    ]
+
+
 async def test_a_test_is_delivered_and_in_the_log(admin: Person) -> None:
     async with model_server(whole(b'{"decision": "deny"}'), whole(b"?")) as consumer:
         hook = (await admin.ask(creating(url=consumer.url, disabled=True))).hook

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chatd.models.domain.catalogue import DEMO
+from chatd.models.rpc.fields import TOKENS_MAX
 from parley.api.chat.v1 import model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.postgres import Pool
@@ -76,6 +77,26 @@ async def test_a_wrong_field_of_a_model_is_named(
     given: dict[str, Any] = {"provider_id": provider.id, "name": "m", **wrong}
     refused = await served.ada.refusal(api.CreateModelRequest(model=model_pb2.Model(**given)))
     assert (refused.reason, refused.metadata["field"]) == ("INVALID_REQUEST", field)
+
+
+async def test_all_that_is_wrong_with_a_provider_or_a_model_is_told_at_once(
+    served: ServedModels,
+) -> None:
+    wrong = model_pb2.Provider(name="", base_url="ftp://x", options_json="[]")
+    refused = await served.ada.refusal(api.CreateProviderRequest(provider=wrong))
+    fields = ["name", "type", "base_url", "options_json"]
+    assert [each.field for each in refused.violations] == [f"provider.{each}" for each in fields]
+    provider = await served.ada.provider()
+    model = model_pb2.Model(
+        provider_id=provider.id,
+        name="a\nb",
+        options_json="[]",
+        prices=model_pb2.Prices(input="-1", output="2", cache_write="cheap"),
+        output_limit_tokens=2 * TOKENS_MAX,
+    )
+    refused = await served.ada.refusal(api.CreateModelRequest(model=model))
+    fields = ["name", "options_json", "prices.input", "prices.cache_write", "output_limit_tokens"]
+    assert [each.field for each in refused.violations] == [f"model.{each}" for each in fields]
 
 
 @pytest.mark.parametrize("key", ["", "  ", "a b", "a\nb", "a\0b", "x" * 9000])

@@ -1,16 +1,18 @@
 """Users who are locked out or deleted: what becomes of their turns and their chats."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from chatd.chats.domain.chat import Status
 from chatd.offboarding.engine.suspended_users import CHECK_S, SETTLE_S
 from chatd.offboarding.store.suspended_users import BATCH_MAX
+from chatd.primitives.domain.ids import OwnerId
 from chatd.users.domain.status import UserStatus, UserSuspended
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
-from parley.postgres import Pool
+from parley.postgres import DatabaseUnavailable, Pool
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID
 from support.chatd.chats.served_chats import ServedChats
 from support.chatd.users.fixed_users import FixedUserStatuses
@@ -121,5 +123,91 @@ async def test_a_change_that_nobody_told_is_found_at_the_start_and_every_hour(
         for _ in range(int(CHECK_S / SETTLE_S)):
             clock.advance(SETTLE_S)
             await clock.until_sleeping()
+        assert (await served.state(chat.id)).status is Status.INTERRUPTING
+        running.cancel()
+
+
+async def test_without_a_gateway_users_are_checked_again_soon_and_it_is_a_warning_if_it_lasts(
+    served: ServedChats, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat, clock = await served.ann.create(), FakeClock()
+    statuses = FixedUserStatuses({ANN_ID: UserStatus.DEACTIVATED})
+    statuses.is_available = False
+    suspension = suspension_of(served, statuses, clock)
+    warnings = []
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(suspension.run())
+        await clock.until_sleeping()
+        warnings.append(len(caplog.records))
+        clock.advance(SETTLE_S)
+        await clock.until_sleeping()
+        warnings.append(len(caplog.records))
+        statuses.is_available = True
+        clock.advance(SETTLE_S)
+        await clock.until_sleeping()
+        running.cancel()
+    assert warnings == [0, 1]
+    assert "no gateway has answered with the status of users for 60 s" in caplog.text
+    assert (await served.state(chat.id)).status is Status.INTERRUPTING
+
+
+class UnreliableStatuses(FixedUserStatuses):
+    """Statuses that may be held back after they were read, or fail."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.asked = asyncio.Event()
+        self.released = asyncio.Event()
+        self.released.set()
+        self.is_failing = False
+
+    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
+        if self.is_failing:
+            raise DatabaseUnavailable("away")
+        found = await super().of(user_ids)
+        if found:
+            self.asked.set()
+            await self.released.wait()
+        return found
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+async def test_a_notice_that_fails_while_all_users_are_checked_is_made_up_for_a_minute_later(
+    served: ServedChats, is_failing: bool
+) -> None:
+    chat, clock = await served.ann.create(), FakeClock()
+    statuses = UnreliableStatuses()
+    statuses.released.clear()
+    suspension = suspension_of(served, statuses, clock)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(suspension.run())
+        await statuses.asked.wait()
+        statuses.statuses[ANN_ID] = UserStatus.DEACTIVATED
+        statuses.is_failing, statuses.is_available = is_failing, is_failing
+        await suspension.on_notice(ANN_ID)
+        statuses.is_failing, statuses.is_available = False, True
+        statuses.released.set()
+        await clock.until_sleeping()
+        assert (await served.state(chat.id)).status is Status.RUNNING
+        clock.advance(SETTLE_S)
+        await clock.until_sleeping()
+        assert (await served.state(chat.id)).status is Status.INTERRUPTING
+        running.cancel()
+
+
+async def test_a_check_of_all_users_that_fails_is_repeated_a_minute_later(
+    served: ServedChats,
+) -> None:
+    chat, clock = await served.ann.create(), FakeClock()
+    statuses = UnreliableStatuses()
+    statuses.is_failing = True
+    suspension = suspension_of(served, statuses, clock)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(suspension.run())
+        await clock.until_sleeping()
+        statuses.statuses[ANN_ID] = UserStatus.DEACTIVATED
+        statuses.is_failing = False
+        clock.advance(SETTLE_S)
+        await clock.until_sleeping()
         assert (await served.state(chat.id)).status is Status.INTERRUPTING
         running.cancel()

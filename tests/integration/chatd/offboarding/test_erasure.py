@@ -11,6 +11,7 @@ from chatd.users.domain.status import UserStatus
 from chatd.workspaces.domain.quota import QuotaLimits
 from chatd.workspaces.domain.workspace import State, WorkspaceId
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
+from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID
@@ -55,6 +56,20 @@ FILL = """
             pause_reason, next_run_at, runs_count, failures_count, request_hash, created_at)
         VALUES (gen_random_uuid(), $1, 'member', $2, $2, '', '', '', false, '0 0 1 1 *', '',
             'skip', 0, 'active', '', now(), 0, 0, '', now())),
+    skills AS (
+        INSERT INTO chat.skills (owner_id, name, description, body, updated_at)
+        VALUES ($1, $2, $2, $2, now())),
+    rules AS (
+        INSERT INTO chat.approval_rules (id, scope, user_id, effect, tool, modes, command,
+            arguments, reason, is_rememberable, is_for_tainted, digest, version, request_hash,
+            created_at)
+        VALUES (gen_random_uuid(), 'user', $1, 'ask', 'execute', '{}', $2, '{}', $2, true, false,
+            '', 1, '', now())),
+    accesses AS (
+        INSERT INTO chat.break_glass (id, administrator_id, owner_id, reason, request_hash,
+            opened_at, expires_at, changed_xid)
+        VALUES (gen_random_uuid(), $3, $1, $2, '', now(), now() + interval '1 hour',
+            pg_current_xact_id())),
     limits AS (
         INSERT INTO chat.spend_limits (subject_kind, subject_id, limit_micros, period)
         VALUES ('user', $1, 5, 'day'))
@@ -73,7 +88,7 @@ async def fill(served: ServedChats) -> None:
     chat = await served.ann.create(CANARY)
     await served.finish(chat.id, f"you said {CANARY}")
     await served.pool.execute(ADD_CALL, CALL, chat.id)
-    await served.pool.execute(FILL, ANN_ID, CANARY)
+    await served.pool.execute(FILL, ANN_ID, CANARY, BOB_ID)
     await served.pool.execute(
         "UPDATE chat.chats SET title = $2, summary = $2 WHERE id = $1", chat.id, CANARY
     )
@@ -107,7 +122,20 @@ def deleting(served: ServedChats) -> UserSuspension:
 async def test_no_table_has_anything_of_a_deleted_user(served: ServedChats) -> None:
     await fill(served)
     found = await tables_with(served.pool, CANARY)
-    kept = {"chats", "chat_messages", "files", "schedules", "secrets", "settings", "workspaces"}
+    kept = {
+        "approval_rules",
+        "break_glass",
+        "chat_messages",
+        "chats",
+        "files",
+        "provider_keys",
+        "schedules",
+        "secret_uses",
+        "secrets",
+        "settings",
+        "skills",
+        "workspaces",
+    }
     assert kept <= set(found)
     dropped: list[tuple[str, tuple[ExecutionId, ...]]] = []
 
@@ -152,14 +180,53 @@ async def test_a_chat_waits_until_the_journal_of_its_calls_answers(served: Serve
     assert await tables_with(served.pool, CANARY) == []
 
 
-@pytest.mark.parametrize("table", ["files", "settings", "secrets", "provider_keys"])
+#: What a user may have without a chat; a row in any of them finds a user who was deleted.
+WITHOUT_CHATS = (
+    "approval_rules",
+    "break_glass",
+    "files",
+    "provider_keys",
+    "schedules",
+    "secrets",
+    "settings",
+    "skills",
+    "spend_limits",
+)
+
+
+@pytest.mark.parametrize("table", WITHOUT_CHATS)
 async def test_a_deleted_user_without_chats_is_found_without_a_notice(
     served: ServedChats, table: str
 ) -> None:
-    await served.pool.execute(FILL, ANN_ID, CANARY)
-    for other in {"files", "settings", "secrets", "provider_keys"} - {table}:
-        await served.pool.execute(f"DELETE FROM chat.{other}")
+    await served.pool.execute(FILL, ANN_ID, CANARY, BOB_ID)
+    for other in (*WITHOUT_CHATS, "secret_uses"):
+        if other != table:
+            await served.pool.execute(f"DELETE FROM chat.{other}")
     suspension = deleting(served)
-    await suspension._check_all_users()
+    await suspension._check_all_users(0.0)
     await suspension._settle()
     assert await served.pool.fetchval(f"SELECT count(*) FROM chat.{table}") == 0
+
+
+async def test_a_deleted_user_with_whom_a_chat_is_shared_is_found_without_a_notice(
+    served: ServedChats,
+) -> None:
+    chat = await served.bob.create()
+    share = api.Share(user_id=ANN_ID)
+    await served.bob.ask(api.SetSharesRequest(request_id="s", chat_id=chat.id, shares=(share,)))
+    suspension = deleting(served)
+    await suspension._check_all_users(0.0)
+    await suspension._settle()
+    assert await served.pool.fetchval("SELECT count(*) FROM chat.chat_shares") == 0
+
+
+async def test_accesses_of_a_deleted_administrator_end_and_stay_for_the_users(
+    served: ServedChats,
+) -> None:
+    await served.pool.execute(FILL, BOB_ID, "about Bob", ANN_ID)
+    suspension = deleting(served)
+    await suspension._check_all_users(0.0)
+    await suspension._settle()
+    (access,) = await served.pool.fetch("SELECT * FROM chat.break_glass")
+    assert (str(access["administrator_id"]), str(access["owner_id"])) == (ANN_ID, BOB_ID)
+    assert (access["reason"], access["ended_at"] is None) == ("about Bob", False)

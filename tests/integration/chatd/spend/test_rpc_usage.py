@@ -250,6 +250,15 @@ async def test_a_limit_that_cannot_be_is_refused(
     assert (refused.reason, refused.metadata["field"]) == ("INVALID_REQUEST", field)
 
 
+async def test_all_that_is_wrong_with_a_limit_is_told_at_once(admin: Person) -> None:
+    limit = usage_pb2.SpendLimit(limit_micros=1)
+    refused = await admin.refusal(api.SetSpendLimitRequest(request_id="r", limit=limit))
+    assert [(each.field, each.description) for each in refused.violations] == [
+        ("limit.subject", "is missing; give user_id, group_id or everyone"),
+        ("limit.period", "is not known; there are day, week, month"),
+    ]
+
+
 async def test_users_are_told_where_they_stand(served: ServedChats, admin: Person) -> None:
     chat = await served.ann.create()
     await bill(served, chat.id, ANN_ID)

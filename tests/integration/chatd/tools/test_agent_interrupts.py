@@ -56,6 +56,7 @@ from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
+from support.chatd.tools.agent_processes import StoredProcesses
 
 ANN = Owner(ANN_ID, "member")
 LIMITS = AgentLimits(depth_max=2)
@@ -196,6 +197,7 @@ async def called(
         limits=LIMITS,
         forks=nothing,
         types=AgentTypes(nothing, nothing, nothing),
+        processes=StoredProcesses(),
     )
     call = ToolCall("i", name, json.dumps(given))
     execution_id = ExecutionId(str(uuid.uuid5(uuid.UUID(root_id), name)))

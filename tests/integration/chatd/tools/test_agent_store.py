@@ -7,19 +7,32 @@ import pytest
 
 from chatd.chats.agent_ids import agent_id_of
 from chatd.chats.domain.agents import AgentLimits, AgentsRefused, SpawnRequest
-from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.chat import ChatState, NewMessage, Status
+from chatd.chats.domain.commands import SendMessage
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.store.agents import Agents
+from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.codec import error_to_json
+from chatd.chats.store.idempotency_keys import Keys
 from chatd.chats.store.metadata import ChatChanges, Metadata
-from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, TurnError
+from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
+from chatd.content.domain.parts import Text
 from chatd.models.domain.catalogue import Catalogue
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
 from chatd.models.store.catalogue import KeyValues, StoredCatalogue
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    Owner,
+    OwnerClaim,
+    OwnerId,
+    QueuedMessageId,
+)
+from chatd.primitives.domain.requests import ClientKey
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.store.ledger import PostgresLedger
 from parley.clock import FakeClock
@@ -43,6 +56,8 @@ REQUEST = SpawnRequest(
     fallback_model_id="other",
 )
 OTHER = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000b"))
+MESSAGE_CALL = "00000000-0000-0000-0000-0000000000e1"
+QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000e2")
 DEEP = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000c"), depth=2)
 
 ADD_MESSAGE = """
@@ -57,6 +72,19 @@ PUT_AWAY = """
     UPDATE chat.chat_exec SET status = 'waiting', archived = true WHERE chat_id = $1
 """
 REST = "UPDATE chat.chat_exec SET status = 'waiting' WHERE chat_id = $1"
+INTERRUPT = "UPDATE chat.chat_exec SET status = 'interrupting' WHERE chat_id = $1"
+NEXT_TURN = "UPDATE chat.chat_exec SET turn_id = turn_id + 1 WHERE chat_id = $1"
+ADD_CALL = """
+    INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, tool_name,
+        executor, owner_epoch, journal_generation, mode, dispatched_at)
+    VALUES ($1, $2, $3, $4, $5, 'chatd', 3, '', 'ordinary', now())
+"""
+AGE_KEYS = """
+    UPDATE chat.client_keys SET created_at = created_at - interval '61 s' WHERE chat_id = $1
+"""
+AGE_MESSAGES = """
+    UPDATE chat.chat_messages SET created_at = created_at - interval '61 s' WHERE chat_id = $1
+"""
 
 
 @pytest.fixture
@@ -203,7 +231,7 @@ async def test_what_any_agent_of_a_tree_spent_counts_for_starts_and_messages(
     child = OwnerClaim(REQUEST.chat_id, row["owner_epoch"], row["turn_id"])
     await agents.spawn(child, DEEP, deep)
     assert await agents.below(ROOT) == (REQUEST.chat_id, DEEP.chat_id)
-    await agents.require_money(ROOT, deep)
+    await agents.require_budget(ROOT, deep)
     for attempt, chat_id in enumerate((REQUEST.chat_id, DEEP.chat_id)):
         bill = Bill(CallPurpose.TURN, CallOutcome.DONE, ModelUse("m", 1, cost_micros=50))
         await PostgresLedger(pool).enter(LedgerEntry(chat_id, 1, attempt, bill), ANN.id)
@@ -213,10 +241,101 @@ async def test_what_any_agent_of_a_tree_spent_counts_for_starts_and_messages(
             await agents.spawn(claim, request, deep)
         assert refused.value.reason == "AGENTS_TOO_EXPENSIVE"
     with pytest.raises(AgentsRefused) as unsent:
-        await agents.require_money(ROOT, deep)
+        await agents.require_budget(ROOT, deep)
     assert unsent.value.reason == "AGENTS_TOO_EXPENSIVE"
-    await agents.require_money(ROOT, replace(deep, cost_micros_max=101))
-    await agents.require_money(ROOT, AgentLimits())
+    await agents.require_budget(ROOT, replace(deep, cost_micros_max=101))
+    await agents.require_budget(ROOT, AgentLimits())
+
+
+async def test_tokens_of_a_tree_count_for_starts_and_messages_also_cached_ones(
+    agents: Agents, pool: Pool
+) -> None:
+    limits = AgentLimits(tokens_max=100)
+    await agents.spawn(CLAIM, REQUEST, limits)
+    use = ModelUse(
+        "m", input_tokens=10, output_tokens=20, cache_read_tokens=30, cache_write_tokens=40
+    )
+    bill = Bill(CallPurpose.TURN, CallOutcome.DONE, use)
+    await PostgresLedger(pool).enter(LedgerEntry(REQUEST.chat_id, 1, 1, bill), ANN.id)
+
+    with pytest.raises(AgentsRefused) as refused:
+        await agents.spawn(CLAIM, OTHER, limits)
+    with pytest.raises(AgentsRefused) as unsent:
+        await agents.require_budget(ROOT, limits)
+
+    assert refused.value.reason == unsent.value.reason == "AGENTS_TOO_MANY_TOKENS"
+    await agents.require_budget(ROOT, AgentLimits(tokens_max=101))
+
+
+async def test_the_time_of_a_tree_begins_with_the_message_that_began_the_turn_of_its_root(
+    agents: Agents, pool: Pool
+) -> None:
+    limits = AgentLimits(duration_s_max=60)
+    await pool.execute(ADD_MESSAGE, ROOT, TURN, "user", None)
+    await agents.spawn(CLAIM, REQUEST, limits)
+    await pool.execute(AGE_MESSAGES, ROOT)
+
+    with pytest.raises(AgentsRefused) as refused:
+        await agents.spawn(CLAIM, OTHER, limits)
+    with pytest.raises(AgentsRefused) as unsent:
+        await agents.require_budget(ROOT, limits)
+    await pool.execute(ADD_MESSAGE, ROOT, TURN + 1, "user", None)
+    await pool.execute(NEXT_TURN, ROOT)
+
+    assert refused.value.reason == unsent.value.reason == "AGENTS_TOO_LATE"
+    await agents.require_budget(ROOT, limits)
+
+
+@pytest.mark.parametrize("is_at_rest", [True, False])
+@pytest.mark.parametrize(
+    ("key", "is_person"),
+    [("from the page", True), (QUEUED, True), (MESSAGE_CALL, False)],
+)
+async def test_a_message_of_a_person_begins_the_time_of_one_agent_anew(
+    agents: Agents, pool: Pool, is_at_rest: bool, key: str, is_person: bool
+) -> None:
+    limits = AgentLimits(duration_s_max=60)
+    await pool.execute(ADD_MESSAGE, ROOT, TURN, "user", None)
+    await pool.execute(ADD_CALL, MESSAGE_CALL, ROOT, TURN, "call", "message_agent")
+    for request in (REQUEST, OTHER):
+        await agents.spawn(CLAIM, request, limits)
+    for each in (ROOT, REQUEST.chat_id, OTHER.chat_id):
+        await pool.execute(AGE_MESSAGES, each)
+    if is_at_rest:
+        await pool.execute(REST, REQUEST.chat_id)
+
+    async def is_late(agent_id: ChatId | None) -> bool:
+        try:
+            await agents.require_budget(ROOT, limits, agent_id)
+        except AgentsRefused as refused:
+            return refused.reason == "AGENTS_TOO_LATE"
+        return False
+
+    message = NewMessage(Role.USER, (Text("Go on."),), created_by=ANN.id)
+    assert await is_late(REQUEST.chat_id)
+    async with PostgresChats(pool, lambda state: None, FakeClock()) as chats:
+        command = SendMessage(message, QUEUED, None)
+        await Keys(pool, chats).once(REQUEST.chat_id, command, ClientKey(key, b"body"))
+
+    assert await is_late(REQUEST.chat_id) is not is_person
+    assert [await is_late(each) for each in (OTHER.chat_id, None)] == [True, True]
+    await pool.execute(AGE_MESSAGES, REQUEST.chat_id)
+    await pool.execute(AGE_KEYS, REQUEST.chat_id)
+    assert await is_late(REQUEST.chat_id)
+
+
+async def test_a_claim_holds_while_its_turn_runs_and_not_after_it(
+    agents: Agents, pool: Pool
+) -> None:
+    await agents.require_running(CLAIM)
+    await pool.execute(INTERRUPT, ROOT)
+    with pytest.raises(AgentsRefused) as refused:
+        await agents.require_running(CLAIM)
+    await pool.execute(NEXT_TURN, ROOT)
+
+    with pytest.raises(FenceLost):
+        await agents.require_running(CLAIM)
+    assert refused.value.reason == "AGENTS_INTERRUPTED"
 
 
 async def test_agents_two_levels_below_a_root_start_only_if_that_is_allowed(
@@ -247,14 +366,7 @@ async def test_the_agents_that_turns_started_are_found_with_those_below_them(
             message_id,
         )
         await pool.execute(
-            "INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, "
-            "tool_name, executor, owner_epoch, journal_generation, mode, dispatched_at) "
-            "VALUES ($1, $2, $3, $4, $5, 'chatd', 3, '', 'ordinary', now())",
-            execution_id,
-            ROOT,
-            message_id,
-            f"call of {execution_id}",
-            tool,
+            ADD_CALL, execution_id, ROOT, message_id, f"call of {execution_id}", tool
         )
     child = replace(REQUEST, chat_id=agent_id_of(late))
     limits = AgentLimits(depth_max=2)

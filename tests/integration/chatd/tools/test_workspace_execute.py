@@ -1,13 +1,19 @@
 """Tools for processes with a real toolrunner: what exists of it today."""
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
-from chatd.content.domain.parts import ToolOutcome
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import NeverSeen, StillRunning
+from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.loops import repetitions
 from parley.rpc import Channels
 from support.chatd.workspaces.workspace_calls import Calls
 from support.toolrunner.node import House, connected, node
@@ -52,6 +58,20 @@ async def test_much_output_keeps_its_head_and_its_very_last_line(calls: Calls) -
     truncation = told["truncation"]
     assert truncation["omitted_bytes"] + truncation["retained_bytes"] == 1_288_895
     assert told["next_step"]
+
+
+async def test_equal_runs_of_a_command_are_repetitions_of_one_call(calls: Calls) -> None:
+    history, now = list[Message](), datetime(2026, 1, 1, tzinfo=UTC)
+    async with asyncio.timeout(60):
+        for place in range(1, 4):
+            outcome, told = await calls.call("execute", command="seq 200000; exit 2", timeout="15s")
+            call = ToolCall(f"call_{place}", "execute", "{}")
+            result = ToolResult(call.tool_call_id, call.tool_name, json.dumps(told), outcome)
+            history += (
+                Message(MessageId(2 * place), place, Role.ASSISTANT, (call,), "", now),
+                Message(MessageId(2 * place + 1), place, Role.TOOL, (result,), "", now),
+            )
+    assert repetitions(history, MessageId(1), ToolCall("next", "execute", "{}"))[0] == 3
 
 
 async def test_a_server_is_started_followed_and_ended(calls: Calls) -> None:

@@ -186,6 +186,41 @@ async def test_a_copy_beyond_the_disk_space_of_its_owner_is_refused(pool: Pool) 
         await store.get(other)
 
 
+@pytest.mark.parametrize("is_claimed", [False, True])
+async def test_secrets_of_a_copy_are_recorded_once_as_granted_by_its_owner(
+    pool: Pool, agent: SpawnRequest, is_claimed: bool
+) -> None:
+    store = PostgresWorkspaces(pool)
+    plain, source = (fresh(name, is_scratch_of_chat=True) for name in ("plain", "source"))
+    source = replace(source, spec=replace(source.spec, secret_names=("deploy", "sign")))
+    claim = OwnerClaim(agent.root_chat_id, 1, NO_MESSAGE) if is_claimed else None
+    outcome = {"state": State.READY, "has_files": True}
+    for each in (plain, source):
+        await store.add(each, b"", LIMITS)
+    await pool.execute("TRUNCATE chat.audit_outbox")
+
+    await (
+        Ready(store, plain.id, outcome)
+        .forks()
+        .fork(agent.root_chat_id, ChatId(next(IDS)), OWNER, claim)
+    )
+    for _ in range(2):
+        await (
+            Ready(store, source.id, outcome)
+            .forks()
+            .fork(agent.root_chat_id, agent.chat_id, OWNER, claim)
+        )
+
+    rows = await pool.fetch(
+        "SELECT action, object_id, actor_user_id::text, subject_user_id::text, details::text "
+        "FROM chat.audit_outbox"
+    )
+    details = '{"secrets": "2"}'
+    assert [tuple(row) for row in rows] == [
+        ("workspace.secrets_granted", agent.chat_id, ANN, ANN, details)
+    ]
+
+
 async def test_a_copy_that_was_removed_is_made_again_by_a_repeated_request(pool: Pool) -> None:
     store = PostgresWorkspaces(pool)
     source = fresh("source", is_scratch_of_chat=True)

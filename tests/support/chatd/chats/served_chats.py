@@ -334,7 +334,7 @@ async def served_chats(
         tickets = AttachTickets(
             workspace_access, nodes, TicketIssuer(SigningKey.generate(), telling.clock)
         )
-        catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
+        catalogue = Catalogue.over(pool, groups, stopping, tickets, workspace_access, grantees)
         tunnelled = TunnelledMethods()
         tools, changed = JournalingTools(SHELL), list[ChatId]()
         stored_rules = PostgresRules(pool, lambda scope: rules.on_notice(notice_key(scope)))

@@ -70,7 +70,10 @@ class FixedUserStatuses:
 
     def __init__(self, statuses: dict[OwnerId, UserStatus]) -> None:
         self.statuses = statuses
+        self.is_available = True
 
     async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
-        """Return the fixed statuses."""
+        """Return the fixed statuses; empty if `is_available` is False, as without a gateway."""
+        if not self.is_available:
+            return {}
         return {user_id: self.statuses.get(user_id, UserStatus.ACTIVE) for user_id in user_ids}

@@ -143,7 +143,8 @@ class InMemoryWorkspaces:
         self, workspace_id: str, epoch: int, after: int, lines_max: int = 500
     ) -> tuple[LogLine, ...]:
         known = self.logs.get((workspace_id, epoch), {})
-        return tuple(line for number, line in sorted(known.items()) if number > after)
+        later = [line for number, line in sorted(known.items()) if number > after]
+        return tuple(later[:lines_max])
 
     async def due(self, rows_max: int) -> tuple[Seen, ...]:
         now = self.clock.now()

@@ -18,6 +18,7 @@ from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.registry import Registry
 from chatd.workspaces.engine.watchers import Changes
+from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from chatd.workspaces.rpc.node_servicer import NodeServicer
 from chatd.workspaces.rpc.references import WorkspaceReferences
@@ -73,6 +74,7 @@ class Catalogue:
         groups: Groups,
         stopping: asyncio.Event,
         tickets: AttachTickets,
+        access: WorkspaceAccess,
         grantees: Grantees,
     ) -> "Catalogue":
         clock, host, ttl = SystemClock(), InMemoryHost(), Ttl()
@@ -115,6 +117,7 @@ class Catalogue:
             WorkspaceServicer(
                 control,
                 ForkMerges(control.workspaces, known, NOTHING),
+                access,
                 watch,
                 tickets,
                 note_grant,

@@ -81,6 +81,10 @@ def typed(text: str) -> tuple[Part, ...]:
         (typed("make\n"), OPEN, set()),
         ((ToolCall("1", "process_write", "curl {"), result("process_write")), OPEN, {FETCHED}),
         ((result("my_tool"),), OPEN, set()),
+        ((result("agent_processes"),), OPEN, {FETCHED}),
+        ((result("agent_processes"),), Workspace(has_outside_files=True), {REPOSITORY}),
+        ((result("agent_processes"),), Workspace(True, True), {FETCHED, REPOSITORY}),
+        ((result("agent_processes"),), CONFINED, set()),
     ],
 )
 def test_the_origins_of_content_from_outside(

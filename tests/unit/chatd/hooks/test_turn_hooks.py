@@ -24,7 +24,7 @@ from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.hooks import FailPolicy, HookEvent, HookNotice
 from chatd.hooks.engine.dispatch import CONCURRENT_MAX, EVENT_MS_MAX
-from chatd.hooks.rpc.problems import HOOK_ERRORS
+from chatd.hooks.rpc.errors import HOOK_ERRORS
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,

@@ -92,3 +92,18 @@ def test_an_empty_option_removes_what_may_be_absent() -> None:
         "at": "2026-12-24T18:00:00Z",
         "runs_max": 0,
     }
+
+
+def test_all_that_is_wrong_with_a_schedule_is_told_at_once() -> None:
+    wrong: dict[str, object] = {"text": "", "cron": "99 * * * *", "time_zone": "Mars/Base"}
+    with pytest.raises(InvalidRequest) as refused:
+        edit(HOURLY, **wrong, chat_id=HOURLY.id, unattended=True)
+    assert [field for field, _ in refused.value.faults] == [
+        "schedule.text",
+        "schedule.unattended",
+        "schedule.cron",
+        "schedule.time_zone",
+    ]
+    with pytest.raises(InvalidRequest) as refused:
+        edit(HOURLY, at=NOON - HOUR, time_zone="Europe/Berlin")
+    assert [field for field, _ in refused.value.faults] == ["schedule.time_zone", "schedule.at"]

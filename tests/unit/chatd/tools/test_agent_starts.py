@@ -21,6 +21,7 @@ from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.turns.domain.turn import TurnSetup
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
+from support.chatd.tools.agent_processes import StoredProcesses
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("ann"), "member")
@@ -54,7 +55,10 @@ class Children:
         self.started[request.chat_id] = request
         return ChatState(request.chat_id, Status.RUNNING, 1, 1, 0, MessageId(1))
 
-    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+    async def require_running(self, claim: OwnerClaim) -> None:
+        return None
+
+    async def require_budget(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
         if self.is_full:
             raise POOR
 
@@ -146,6 +150,7 @@ class Stage:
             limits=AgentLimits(),
             forks=self.copies,
             types=AgentTypes(NoFiles(), self.models, self.models),
+            processes=StoredProcesses(),
         )
 
     async def spawn(self, context: TurnContext) -> dict[str, object]:

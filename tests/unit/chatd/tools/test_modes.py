@@ -163,3 +163,8 @@ async def test_a_call_that_was_not_started_does_not_run_in_a_stricter_mode() -> 
     stage.setups = FixedSetups(replace(SETUP, mode=ChatMode.PLAN))
     await stage.take_over()
     assert stage.tools.order == []
+
+
+def test_a_disabled_advisor_is_not_told_as_withheld_by_plan_mode() -> None:
+    assert "advisor" not in withheld_tools(ChatMode.PLAN, (), ())
+    assert withheld_tools(ChatMode.EXPLORE, (), ())["advisor"] is ChatMode.EXPLORE

@@ -1,6 +1,7 @@
 """What a model may ask a person, and calls that are repeated without effect."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -177,3 +178,86 @@ def test_another_result_or_another_call_has_no_hint() -> None:
     other = ToolCall("next", "look", '{"at": 1}')
     assert with_loop_hint(seen, MessageId(1), other, SAME) == SAME
     assert with_loop_hint(seen, MessageId(7), CALL, SAME) == SAME
+
+
+def command(number: int, **fields: object) -> str:
+    """Return the result of a command, each of a process of its own that took a time of its own."""
+    process_id = f"0198-{number}"
+    told = {
+        "ok": False,
+        "error": "It ended with exit code 2.",
+        "hint": f"All of the output is in ../logs/{process_id}.log: grep finds more.",
+        "log_path": f"../logs/{process_id}.log",
+        "process_id": process_id,
+        "running": False,
+        "exit_code": 2,
+        "wall_duration_ms": 100 + number,
+        "output": "no such file",
+    }
+    return json.dumps(told | fields)
+
+
+MAKE = ToolCall("next", "execute", '{"command": "make"}')
+
+
+def commands(*results: str, between: Sequence[ToolCall] = ()) -> list[Message]:
+    """Return a turn that ran the same command with these results, and other calls between them."""
+    made = [row(1, Role.USER, Text("go"))]
+    for place, result in enumerate(results):
+        number = 10 * place
+        for other in between if place else ():
+            made.append(row(number + 1, Role.ASSISTANT, other))
+            told = ToolResult(other.tool_call_id, other.tool_name, SAME, ToolOutcome.DONE)
+            made.append(row(number + 2, Role.TOOL, told))
+        call = ToolCall(f"call_{place}", MAKE.tool_name, MAKE.args_json)
+        made.append(row(number + 3, Role.ASSISTANT, call))
+        told = ToolResult(call.tool_call_id, call.tool_name, result, ToolOutcome.FAILED)
+        made.append(row(number + 4, Role.TOOL, told))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("results", "count"),
+    [
+        ([command(number) for number in range(6)], 6),
+        ([command(0), command(1), command(2, output="another")], 1),
+        ([command(0), command(1, exit_code=1), command(2)], 1),
+        # A process that runs may have another result the next time.
+        ([command(number, running=True) for number in range(6)], 1),
+        # A longer one waits for something, or works.
+        ([command(number, wall_duration_ms=9_999) for number in range(6)], 6),
+        ([command(number, wall_duration_ms=10_000) for number in range(6)], 1),
+        # Its result is read again and again, which is a repetition.
+        ([command(0, wall_duration_ms=10_000)] * 6, 6),
+    ],
+)
+def test_runs_of_a_command_are_equal_whatever_process_they_are(
+    results: list[str], count: int
+) -> None:
+    assert repetitions(commands(*results), MessageId(1), MAKE)[0] == count
+
+
+@pytest.mark.parametrize(
+    ("tool", "args_json", "count"),
+    [
+        ("read_file", '{"path": "Makefile"}', 6),
+        ("process_list", "{}", 6),
+        ("edit_files", '{"files": []}', 1),
+        ("execute", '{"command": "touch a"}', 1),
+        ("github__push", "{}", 1),
+    ],
+)
+def test_a_command_after_a_call_that_may_have_changed_something_is_no_repetition(
+    tool: str, args_json: str, count: int
+) -> None:
+    between = (ToolCall("other", tool, args_json),)
+    made = commands(*(command(number) for number in range(6)), between=between)
+    assert repetitions(made, MessageId(1), MAKE)[0] == count
+
+
+def test_the_third_equal_run_of_a_command_carries_a_hint() -> None:
+    told = [command(0), command(1)]
+    for number in range(2, 6):
+        told.append(with_loop_hint(commands(*told), MessageId(1), MAKE, command(number)))
+    assert [HINT in each for each in told] == [False, False, True, True, True, True]
+    assert repetitions(commands(*told), MessageId(1), MAKE)[0] == 6

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/error/v1/options.proto\x12\x13parley.api.error.v1\x1a google/protobuf/descriptor.proto\"\xf7\x01\n\x05\x45rror\x12\x34\n\x0bgrpc_status\x18\x01 \x01(\x0e\x32\x1f.parley.api.error.v1.GrpcStatus\x12\x13\n\x0bhttp_status\x18\x02 \x01(\x05\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12\x0f\n\x07meaning\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\x12\x17\n\x0fpublic_metadata\x18\x06 \x03(\t\x12\x14\n\x0cgeneric_text\x18\x07 \x01(\x08\x12\x12\n\nbody_field\x18\x08 \x01(\t\x12\x1c\n\x14if_match_http_status\x18\t \x01(\x05\x12\x0e\n\x06\x64\x65tail\x18\n \x01(\t*\x92\x04\n\nGrpcStatus\x12\x1b\n\x17GRPC_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15GRPC_STATUS_CANCELLED\x10\x01\x12\x17\n\x13GRPC_STATUS_UNKNOWN\x10\x02\x12 \n\x1cGRPC_STATUS_INVALID_ARGUMENT\x10\x03\x12!\n\x1dGRPC_STATUS_DEADLINE_EXCEEDED\x10\x04\x12\x19\n\x15GRPC_STATUS_NOT_FOUND\x10\x05\x12\x1e\n\x1aGRPC_STATUS_ALREADY_EXISTS\x10\x06\x12!\n\x1dGRPC_STATUS_PERMISSION_DENIED\x10\x07\x12\"\n\x1eGRPC_STATUS_RESOURCE_EXHAUSTED\x10\x08\x12#\n\x1fGRPC_STATUS_FAILED_PRECONDITION\x10\t\x12\x17\n\x13GRPC_STATUS_ABORTED\x10\n\x12\x1c\n\x18GRPC_STATUS_OUT_OF_RANGE\x10\x0b\x12\x1d\n\x19GRPC_STATUS_UNIMPLEMENTED\x10\x0c\x12\x18\n\x14GRPC_STATUS_INTERNAL\x10\r\x12\x1b\n\x17GRPC_STATUS_UNAVAILABLE\x10\x0e\x12\x19\n\x15GRPC_STATUS_DATA_LOSS\x10\x0f\x12\x1f\n\x1bGRPC_STATUS_UNAUTHENTICATED\x10\x10:N\n\x05\x65rror\x12!.google.protobuf.EnumValueOptions\x18\x9b\x88\x03 \x01(\x0b\x32\x1a.parley.api.error.v1.Errorb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/error/v1/options.proto\x12\x13parley.api.error.v1\x1a google/protobuf/descriptor.proto\"\x88\x02\n\x05\x45rror\x12\x34\n\x0bgrpc_status\x18\x01 \x01(\x0e\x32\x1f.parley.api.error.v1.GrpcStatus\x12\x13\n\x0bhttp_status\x18\x02 \x01(\x05\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12\x0f\n\x07meaning\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\x12\x17\n\x0fpublic_metadata\x18\x06 \x03(\t\x12\x14\n\x0cgeneric_text\x18\x07 \x01(\x08\x12\x12\n\nbody_field\x18\x08 \x01(\t\x12\x1c\n\x14if_match_http_status\x18\t \x01(\x05\x12\x0e\n\x06\x64\x65tail\x18\n \x01(\t\x12\x0f\n\x07\x63ommand\x18\x0b \x01(\t*\x92\x04\n\nGrpcStatus\x12\x1b\n\x17GRPC_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15GRPC_STATUS_CANCELLED\x10\x01\x12\x17\n\x13GRPC_STATUS_UNKNOWN\x10\x02\x12 \n\x1cGRPC_STATUS_INVALID_ARGUMENT\x10\x03\x12!\n\x1dGRPC_STATUS_DEADLINE_EXCEEDED\x10\x04\x12\x19\n\x15GRPC_STATUS_NOT_FOUND\x10\x05\x12\x1e\n\x1aGRPC_STATUS_ALREADY_EXISTS\x10\x06\x12!\n\x1dGRPC_STATUS_PERMISSION_DENIED\x10\x07\x12\"\n\x1eGRPC_STATUS_RESOURCE_EXHAUSTED\x10\x08\x12#\n\x1fGRPC_STATUS_FAILED_PRECONDITION\x10\t\x12\x17\n\x13GRPC_STATUS_ABORTED\x10\n\x12\x1c\n\x18GRPC_STATUS_OUT_OF_RANGE\x10\x0b\x12\x1d\n\x19GRPC_STATUS_UNIMPLEMENTED\x10\x0c\x12\x18\n\x14GRPC_STATUS_INTERNAL\x10\r\x12\x1b\n\x17GRPC_STATUS_UNAVAILABLE\x10\x0e\x12\x19\n\x15GRPC_STATUS_DATA_LOSS\x10\x0f\x12\x1f\n\x1bGRPC_STATUS_UNAUTHENTICATED\x10\x10:N\n\x05\x65rror\x12!.google.protobuf.EnumValueOptions\x18\x9b\x88\x03 \x01(\x0b\x32\x1a.parley.api.error.v1.Errorb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.error.v1.options_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GRPCSTATUS']._serialized_start=343
-  _globals['_GRPCSTATUS']._serialized_end=873
+  _globals['_GRPCSTATUS']._serialized_start=360
+  _globals['_GRPCSTATUS']._serialized_end=890
   _globals['_ERROR']._serialized_start=93
-  _globals['_ERROR']._serialized_end=340
+  _globals['_ERROR']._serialized_end=357
 # @@protoc_insertion_point(module_scope)

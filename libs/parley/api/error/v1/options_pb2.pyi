@@ -117,6 +117,7 @@ class Error(_message.Message):
     BODY_FIELD_FIELD_NUMBER: _builtins.int
     IF_MATCH_HTTP_STATUS_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
     grpc_status: Global___GrpcStatus.ValueType
     """The gRPC status."""
     http_status: _builtins.int
@@ -135,6 +136,8 @@ class Error(_message.Message):
     """The HTTP status if the request had If-Match; 0 for `http_status`."""
     detail: _builtins.str
     """The text for HTTP clients in place of the error's own; empty for `meaning` and `remedy`."""
+    command: _builtins.str
+    """The `parley` command that helps, with upper case for what to fill in; empty for none."""
     @_builtins.property
     def public_metadata(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of the metadata that HTTP clients get."""
@@ -152,10 +155,11 @@ class Error(_message.Message):
         body_field: _builtins.str = ...,
         if_match_http_status: _builtins.int = ...,
         detail: _builtins.str = ...,
+        command: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_field", b"body_field", "detail", b"detail", "generic_text", b"generic_text", "grpc_status", b"grpc_status", "http_status", b"http_status", "if_match_http_status", b"if_match_http_status", "meaning", b"meaning", "public_metadata", b"public_metadata", "remedy", b"remedy", "retryable", b"retryable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_field", b"body_field", "command", b"command", "detail", b"detail", "generic_text", b"generic_text", "grpc_status", b"grpc_status", "http_status", b"http_status", "if_match_http_status", b"if_match_http_status", "meaning", b"meaning", "public_metadata", b"public_metadata", "remedy", b"remedy", "retryable", b"retryable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

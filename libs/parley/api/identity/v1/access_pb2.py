@@ -25,17 +25,17 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#parley/api/identity/v1/access.proto\x12\x16parley.api.identity.v1\x1a google/protobuf/descriptor.proto\"\xaf\x01\n\nCallerRule\x12\x31\n\x08services\x18\x01 \x03(\x0e\x32\x1f.parley.api.identity.v1.Service\x12\x32\n\tfor_users\x18\x02 \x03(\x0e\x32\x1f.parley.api.identity.v1.Service\x12+\n\x05roles\x18\x03 \x03(\x0e\x32\x1c.parley.api.identity.v1.Role\x12\r\n\x05scope\x18\x04 \x01(\t*z\n\x07Service\x12\x17\n\x13SERVICE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSERVICE_GATEWAY\x10\x01\x12\x11\n\rSERVICE_CHATD\x10\x02\x12\x16\n\x12SERVICE_TOOLRUNNER\x10\x03\x12\x16\n\x12SERVICE_MCPGATEWAY\x10\x04*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0e\n\nROLE_OWNER\x10\x01\x12\x0e\n\nROLE_ADMIN\x10\x02\x12\x0f\n\x0bROLE_MEMBER\x10\x03\x12\x10\n\x0cROLE_AUDITOR\x10\x04:U\n\x07\x63\x61llers\x12\x1e.google.protobuf.MethodOptions\x18\xb4\x87\x03 \x01(\x0b\x32\".parley.api.identity.v1.CallerRuleb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#parley/api/identity/v1/access.proto\x12\x16parley.api.identity.v1\x1a google/protobuf/descriptor.proto\"\xc2\x01\n\nCallerRule\x12\x31\n\x08services\x18\x01 \x03(\x0e\x32\x1f.parley.api.identity.v1.Service\x12\x32\n\tfor_users\x18\x02 \x03(\x0e\x32\x1f.parley.api.identity.v1.Service\x12+\n\x05roles\x18\x03 \x03(\x0e\x32\x1c.parley.api.identity.v1.Role\x12\r\n\x05scope\x18\x04 \x01(\t\x12\x11\n\tany_scope\x18\x05 \x01(\x08*z\n\x07Service\x12\x17\n\x13SERVICE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSERVICE_GATEWAY\x10\x01\x12\x11\n\rSERVICE_CHATD\x10\x02\x12\x16\n\x12SERVICE_TOOLRUNNER\x10\x03\x12\x16\n\x12SERVICE_MCPGATEWAY\x10\x04*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0e\n\nROLE_OWNER\x10\x01\x12\x0e\n\nROLE_ADMIN\x10\x02\x12\x0f\n\x0bROLE_MEMBER\x10\x03\x12\x10\n\x0cROLE_AUDITOR\x10\x04:U\n\x07\x63\x61llers\x12\x1e.google.protobuf.MethodOptions\x18\xb4\x87\x03 \x01(\x0b\x32\".parley.api.identity.v1.CallerRuleb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.identity.v1.access_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SERVICE']._serialized_start=275
-  _globals['_SERVICE']._serialized_end=397
-  _globals['_ROLE']._serialized_start=399
-  _globals['_ROLE']._serialized_end=494
+  _globals['_SERVICE']._serialized_start=294
+  _globals['_SERVICE']._serialized_end=416
+  _globals['_ROLE']._serialized_start=418
+  _globals['_ROLE']._serialized_end=513
   _globals['_CALLERRULE']._serialized_start=98
-  _globals['_CALLERRULE']._serialized_end=273
+  _globals['_CALLERRULE']._serialized_end=292
 # @@protoc_insertion_point(module_scope)

@@ -95,8 +95,11 @@ class CallerRule(_message.Message):
     FOR_USERS_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
+    ANY_SCOPE_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Scope that a service token of an internal caller must hold; empty refuses service tokens."""
+    any_scope: _builtins.bool
+    """Whether a token or API key with any other scope is accepted as well: for what every caller may read."""
     @_builtins.property
     def services(self) -> _containers.RepeatedScalarFieldContainer[Global___Service.ValueType]:
         """Services that may call on their own behalf, without a user."""
@@ -116,10 +119,11 @@ class CallerRule(_message.Message):
         for_users: _abc.Iterable[Global___Service.ValueType] | None = ...,
         roles: _abc.Iterable[Global___Role.ValueType] | None = ...,
         scope: _builtins.str = ...,
+        any_scope: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["for_users", b"for_users", "roles", b"roles", "scope", b"scope", "services", b"services"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_scope", b"any_scope", "for_users", b"for_users", "roles", b"roles", "scope", b"scope", "services", b"services"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -450,7 +450,7 @@ class MergeWorkspaceRequest(_message.Message):
     chat_id: _builtins.str
     """Chat whose turn merges, for which the merged files are kept; empty for a person."""
     turn_id: _builtins.int
-    """Message that started that turn; 0 outside of turns."""
+    """Message that started that turn; 0 outside of turns. If a later turn of the chat has worked in the parent, the merge is refused with STALE_OWNER: a turn that was interrupted merges nothing."""
     owner_epoch: _builtins.int
     """Epoch of the chat's owner, at least 1 with a chat. It is stored, and a lower one is refused with STALE_OWNER: an owner that was replaced merges nothing."""
     @_builtins.property

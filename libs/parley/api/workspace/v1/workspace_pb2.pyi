@@ -753,6 +753,46 @@ class MergePatch(_message.Message):
 Global___MergePatch: _TypeAlias = MergePatch  # noqa: Y015
 
 @_typing.final
+class AppliedMerge(_message.Message):
+    """A merge of a fork that was applied."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPLIED_AT_FIELD_NUMBER: _builtins.int
+    PATHS_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
+    PATCHES_FIELD_NUMBER: _builtins.int
+    omitted: _builtins.int
+    """Paths beyond what is listed."""
+    @_builtins.property
+    def applied_at(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Paths written or deleted, at most 500."""
+
+    @_builtins.property
+    def patches(self) -> _containers.RepeatedCompositeFieldContainer[Global___MergePatch]:
+        """The changes of texts as they were applied, at most 512 KiB in one report; older merges may have none."""
+
+    def __init__(
+        self,
+        *,
+        applied_at: _timestamp_pb2.Timestamp | None = ...,
+        paths: _abc.Iterable[_builtins.str] | None = ...,
+        omitted: _builtins.int = ...,
+        patches: _abc.Iterable[Global___MergePatch] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["applied_at", b"applied_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_at", b"applied_at", "omitted", b"omitted", "patches", b"patches", "paths", b"paths"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AppliedMerge: _TypeAlias = AppliedMerge  # noqa: Y015
+
+@_typing.final
 class MergeReport(_message.Message):
     """What a merge did."""
 
@@ -764,6 +804,7 @@ class MergeReport(_message.Message):
     OMITTED_FIELD_NUMBER: _builtins.int
     PATCHES_FIELD_NUMBER: _builtins.int
     LEFT_OUT_PATHS_FIELD_NUMBER: _builtins.int
+    APPLIED_MERGES_FIELD_NUMBER: _builtins.int
     applied: _builtins.bool
     """Whether anything was written to the parent."""
     omitted: _builtins.int
@@ -784,6 +825,10 @@ class MergeReport(_message.Message):
     def left_out_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Caches that differ and are not merged unless they are named, at most 100."""
 
+    @_builtins.property
+    def applied_merges(self) -> _containers.RepeatedCompositeFieldContainer[Global___AppliedMerge]:
+        """If nothing was to be written: the merges of the fork that were applied before, the newest first, at most 20."""
+
     def __init__(
         self,
         *,
@@ -793,10 +838,11 @@ class MergeReport(_message.Message):
         omitted: _builtins.int = ...,
         patches: _abc.Iterable[Global___MergePatch] | None = ...,
         left_out_paths: _abc.Iterable[_builtins.str] | None = ...,
+        applied_merges: _abc.Iterable[Global___AppliedMerge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "conflicts", b"conflicts", "left_out_paths", b"left_out_paths", "merged_paths", b"merged_paths", "omitted", b"omitted", "patches", b"patches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "applied_merges", b"applied_merges", "conflicts", b"conflicts", "left_out_paths", b"left_out_paths", "merged_paths", b"merged_paths", "omitted", b"omitted", "patches", b"patches"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

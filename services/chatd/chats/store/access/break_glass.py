@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import asyncpg
 
-from chatd.chats.domain.break_glass import AccessPlace, BreakGlassAccess
+from chatd.chats.domain.break_glass import AccessPlace, BreakGlassAccess, reason_digest
 from chatd.primitives.domain.errors import RequestIdReused, ResourceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
@@ -88,7 +88,10 @@ class BreakGlass:
                 INSERT, access_id, administrator_id, owner_id, reason, request_hash, duration
             )
             if row is not None:
-                details = {"reason": reason, "expires_at": row["expires_at"].isoformat()}
+                details = {
+                    "reason_sha256": reason_digest(access_id, reason),
+                    "expires_at": row["expires_at"].isoformat(),
+                }
                 event = AuditEvent(
                     AuditAction.BREAK_GLASS_OPENED, access_id, owner_id, details=details
                 )

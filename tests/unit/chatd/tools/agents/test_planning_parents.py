@@ -19,6 +19,7 @@ from chatd.primitives.domain.requests import ClientKey
 from chatd.tools.agents.tools import AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
+from support.chatd.tools.agent_processes import StoredProcesses
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import ANN, CHAT, SETUP, Stage, calling, tool
 
@@ -31,6 +32,7 @@ ALL = {
     "wait_agents",
     "message_agent",
     "interrupt_agent",
+    "agent_processes",
     "apply_child_changes",
     "list_agents",
 }
@@ -52,7 +54,10 @@ class OneAgent:
     ) -> ChatState | None:
         raise AssertionError(request)
 
-    async def require_money(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
+    async def require_running(self, claim: OwnerClaim) -> None:
+        return None
+
+    async def require_budget(self, root_chat_id: ChatId, limits: AgentLimits) -> None:
         return None
 
     async def children(self, root_chat_id: ChatId, chat_id: ChatId) -> tuple[Agent, ...]:
@@ -116,6 +121,7 @@ def tools_of(one: OneAgent) -> AgentTools:
         limits=AgentLimits(),
         forks=one,
         types=AgentTypes(one, one, one),
+        processes=StoredProcesses(),
     )
 
 

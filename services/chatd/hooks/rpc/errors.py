@@ -1,4 +1,4 @@
-"""The problems of hooks."""
+"""Maps errors of hooks to gRPC problems."""
 
 from typing import Final
 
