@@ -1,6 +1,6 @@
 """A program that offers a model a tool of its own: the program runs it, not the server.
 
-    parley token issue shop --scope chat:read --scope chat:write > shop.token
+    parley token issue shop --scope chat:read --scope chat:write --output shop.token
     python examples/client_tools.py --token-file shop.token unix:/path/chatd.sock "how many pens?"
 
 The demo model calls the tool only if it is told to; without a provider key use the prompt

@@ -1,6 +1,6 @@
 """An internal caller: asks chatd one thing over gRPC and prints the answer as it is written.
 
-    parley token issue nightly --scope chat:read --scope chat:write > nightly.token
+    parley token issue nightly --scope chat:read --scope chat:write --output nightly.token
     python examples/internal_caller.py --token-file nightly.token unix:/path/chatd.sock "hello"
 
 Name every chatd process. A tls: address also needs --tls with the directory of a certificate.

@@ -73,6 +73,7 @@ class AuditAction(StrEnum):
     TEMPLATE_UPDATED = "template.updated"
     TEMPLATE_DELETED = "template.deleted"
     WORKSPACE_POLICY_SET = "workspace.policy_set"
+    WORKSPACE_SECRETS_GRANTED = "workspace.secrets_granted"
     WORKSPACE_SERVER_TRUSTED = "workspace.server_trusted"
     WORKSPACE_SERVER_UNTRUSTED = "workspace.server_untrusted"
     NODE_DRAINED = "node.drained"

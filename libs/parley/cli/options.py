@@ -18,6 +18,7 @@ def _home_option() -> click.Option:
         ["--home"],
         metavar="DIR",
         expose_value=False,
+        is_eager=True,
         callback=_use_home,
         help="Where Parley keeps its data (default: PARLEY_HOME or ~/.parley).",
     )

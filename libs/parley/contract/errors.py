@@ -37,6 +37,7 @@ class ErrorSpec:
         has_generic_text: Whether HTTP clients get `text` in place of the error's own text.
         body_field: Path of the body field that may have named the missing resource; may be empty.
         text: The text for HTTP clients of an error without a text for them.
+        command: The `parley` command that helps; empty for none.
     """
 
     reason: str
@@ -50,6 +51,7 @@ class ErrorSpec:
     has_generic_text: bool
     body_field: str
     text: str
+    command: str = ""
 
 
 _GRPC_STATUSES: Final[Mapping[int, grpc.StatusCode]] = {
@@ -72,6 +74,7 @@ def specs_of(reasons: EnumDescriptor) -> Iterator[ErrorSpec]:
             has_generic_text=declared.generic_text,
             body_field=declared.body_field,
             text=declared.detail or f"{declared.meaning} {declared.remedy}",
+            command=declared.command,
         )
 
 

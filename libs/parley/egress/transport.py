@@ -36,6 +36,8 @@ CONNECTIONS_MAX: Final = 100
 KEEPALIVE_S: Final = 4.0
 HEADERS_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 64 * 1024
+#: Of the body of an error response that is kept.
+ERROR_BODY_BYTES_MAX: Final = 1024 * 1024
 #: Ends a server-sent event; a line ends with CR, LF or both.
 EMPTY_LINE: Final = re.compile(rb"(?>\r\n|\r|\n){2}")
 EMPTY_LINE_BYTES_MAX: Final = 4
@@ -75,6 +77,7 @@ class Exchange:
         status: The HTTP status, if there was a response.
         retry_after: The header of that name.
         challenge: The header WWW-Authenticate.
+        error_body: The beginning of the body, as far as it was read, if the status is an error.
         error: The error that ended the request without a response.
         broken: Set together with `error`.
         depth_max: How deep the JSON of further responses may be; deeper values become null. None
@@ -85,6 +88,7 @@ class Exchange:
     status: int | None = None
     retry_after: str | None = None
     challenge: str = ""
+    error_body: bytearray = field(default_factory=bytearray)
     error: Exception | None = None
     broken: asyncio.Event = field(default_factory=asyncio.Event)
     depth_max: int | None = None
@@ -189,6 +193,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             if exchange is not None:
                 # Assumed until the opposite is proven: a cancelled request may have arrived.
                 exchange.is_sent = True
+                exchange.status, exchange.error_body = None, bytearray()
             response = await self._send(request, exchange)
         except httpx2.TransportError as error:
             if exchange is not None:
@@ -313,6 +318,9 @@ class _BoundedStream(httpx2.AsyncByteStream):
                     if self._exchange is not None:
                         self._exchange.fail(error)
                     raise error
+                if self._exchange is not None and self._response.status >= 400:
+                    kept = self._exchange.error_body
+                    kept += piece[: ERROR_BODY_BYTES_MAX - len(kept)]
                 yield piece if shallow is None else shallow.add(piece)
 
     @property

@@ -2,22 +2,17 @@
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection, text
+import asyncpg
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from parley.clock import Clock, SystemClock
 from parley.postgres.database import STARTUP_PATIENCE_S
-from parley.postgres.errors import MigrationFailed, SchemaTooNew
+from parley.postgres.errors import MigrationFailed
 from parley.postgres.session import Session, SessionLimits, first_line, quoted, typed_outages
 
-ENVIRONMENT = Path(__file__).with_name("environment")
 # A data migration may take long, and a process that waits for another's needs the same timeout.
 LIMITS = SessionLimits(
     statement_timeout_s=900.0, lock_timeout_s=0, idle_in_transaction_timeout_s=60
@@ -39,6 +34,8 @@ async def migrate(
     patience_s: float = STARTUP_PATIENCE_S,
 ) -> str | None:
     """Upgrade `schema` to the newest revision under `scripts/versions`, in one transaction.
+
+    A script's name begins with its revision, and the last name is that of the newest one.
 
     Any number of processes may call this concurrently: one migrates, the others wait for it and
     then find nothing to do. There are no downgrades; a failed upgrade leaves the schema unchanged.
@@ -62,8 +59,18 @@ async def migrate(
     if not (scripts / "versions").is_dir():
         raise MigrationFailed(schema, f"there is no directory {scripts / 'versions'}")
     session = Session(url, f"migrate {schema}", LIMITS, search_path=quoted(schema))
+    newest = _newest_revision(scripts)
     first = await session.open_patiently(clock=clock or SystemClock(), patience_s=patience_s)
-    await first.close()
+    try:
+        with typed_outages():
+            is_newest = newest is not None and await _revisions(first, schema) == [newest]
+    finally:
+        await first.close()
+    if is_newest:
+        return newest
+    # Here, because it loads Alembic, and nearly every start of a process finds nothing to do.
+    from parley.postgres.schema_upgrade import upgrade
+
     engine = _engine(session)
     try:
         with typed_outages():
@@ -73,52 +80,38 @@ async def migrate(
                     {"name": f"parley migrate {schema}"},
                 )
                 await connection.execute(text(f"SET LOCAL lock_timeout = '{TABLE_LOCK_TIMEOUT}'"))
-                return await connection.run_sync(_upgrade, schema, scripts)
+                return await connection.run_sync(upgrade, schema, scripts)
     except DBAPIError as error:
         reason = first_line(error)
         if getattr(error.orig, "sqlstate", None) == INSUFFICIENT_PRIVILEGE:
             reason += RESTORED
         raise MigrationFailed(schema, reason) from error
-    except CommandError as error:
-        raise MigrationFailed(schema, str(error)) from error
     finally:
         await engine.dispose()
 
 
-def _upgrade(connection: Connection, schema: str, scripts: Path) -> str | None:
-    config = Config()
-    config.set_main_option("script_location", _escaped(ENVIRONMENT))
-    config.set_main_option("path_separator", "newline")
-    config.set_main_option("version_locations", _escaped(scripts / "versions"))
-    config.attributes.update(connection=connection, schema=schema)
-    directory = ScriptDirectory.from_config(config)
-    _create_schema(connection, schema)
-    known = {script.revision for script in directory.walk_revisions()}
-    for revision in _revisions(connection, schema):
-        if revision not in known:
-            raise SchemaTooNew(schema, revision)
-    command.upgrade(config, "head")
-    return next(iter(_revisions(connection, schema)), None)
+def _newest_revision(scripts: Path) -> str | None:
+    """Return the newest revision by the names of the scripts; None when there are none."""
+    names = [path.stem for path in (scripts / "versions").glob("*.py")]
+    return max((name.partition("_")[0] for name in names), default=None)
 
 
-def _create_schema(connection: Connection, schema: str) -> None:
-    """Create the schema if it does not exist; checked first for roles that may not create one."""
-    found = connection.scalar(text("SELECT to_regnamespace(:name)::text"), {"name": quoted(schema)})
-    if found is None:
-        connection.execute(text(f"CREATE SCHEMA {quoted(schema)}"))
-
-
-def _revisions(connection: Connection, schema: str) -> tuple[str, ...]:
-    context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
-    return context.get_current_heads()
+async def _revisions(
+    connection: "asyncpg.Connection[asyncpg.Record]", schema: str
+) -> list[str] | None:
+    """Return the revisions that a schema is at; None if they cannot be read."""
+    table = f"{quoted(schema)}.alembic_version"
+    try:
+        if await connection.fetchval("SELECT to_regclass($1)::text", table) is None:
+            return None
+        rows = await connection.fetch(f"SELECT version_num FROM {table}")
+    except asyncpg.InsufficientPrivilegeError:
+        # The upgrade fails likewise, and says what to do.
+        return None
+    return [row["version_num"] for row in rows]
 
 
 def _engine(session: Session) -> AsyncEngine:
     return create_async_engine(
         "postgresql+asyncpg://", async_creator=session.open_untyped, poolclass=NullPool
     )
-
-
-def _escaped(path: Path) -> str:
-    """Return `path` for the config parser, with percent signs escaped."""
-    return str(path).replace("%", "%%")

@@ -8,12 +8,15 @@ database needs another key, the process reports the first key as the only one th
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from parley.clock import Clock
-from parley.postgres import Pool
 from parley.process.stored_keys import StoredKeys
 from parley.secrets import Keyring, KeyringFile
+
+if TYPE_CHECKING:
+    # A toolrunner has no database: loading its drivers would be a third of its start.
+    from parley.postgres import Pool
 
 LOOK_S: Final = 1.0
 #: A process that could not read the new file yet may still write with an old key.
@@ -53,7 +56,7 @@ class KeyRotation:
     def __init__(
         self,
         stored: StoredKeys,
-        pool: Pool,
+        pool: "Pool",
         file: KeyringFile,
         clock: Clock,
         settled: Callable[[], None] = lambda: None,

@@ -10,10 +10,14 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from parley.postgres import Pool
 from parley.secrets import CiphertextDamaged, Key, Keyring, Sealed, SecretBox, WrongKey
 from parley.telemetry import audit
+
+if TYPE_CHECKING:
+    # A toolrunner has no database: loading its drivers would be a third of its start.
+    from parley.postgres import Pool
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +66,7 @@ class StoredKeys:
     columns: Sequence[SealedColumn]
 
     # May run: process.
-    async def adopt(self, pool: Pool, keyring: Keyring) -> Adoption:
+    async def adopt(self, pool: "Pool", keyring: Keyring) -> Adoption:
         """Check the keyring against the database and encrypt all values for its first key.
 
         Afterwards the database needs no other key, except for values that are damaged or that were
@@ -85,7 +89,7 @@ class StoredKeys:
         )
 
     # May run: process.
-    async def count(self, pool: Pool) -> Mapping[str, int]:
+    async def count(self, pool: "Pool") -> Mapping[str, int]:
         """Return how many values are encrypted with each key, by its id."""
         counts = Counter[str]()
         for each in self.columns:
@@ -96,14 +100,14 @@ class StoredKeys:
             counts.update({row["key_id"]: row["count"] for row in rows})
         return counts
 
-    async def _require(self, pool: Pool, keyring: Keyring) -> None:
+    async def _require(self, pool: "Pool", keyring: Keyring) -> None:
         known = {key.id for key in keyring.keys}
         missing = set(await self.count(pool)) - known
         if missing:
             raise WrongKey(tuple(sorted(missing)))
 
     # May run: process.
-    async def _record(self, pool: Pool, key: Key) -> None:
+    async def _record(self, pool: "Pool", key: Key) -> None:
         await pool.execute(
             f"INSERT INTO {self.fingerprints} (key_id, fingerprint) VALUES ($1, $2) "
             "ON CONFLICT DO NOTHING",
@@ -112,7 +116,7 @@ class StoredKeys:
         )
 
     # May run: process.
-    async def _forget(self, pool: Pool, keyring: Keyring) -> None:
+    async def _forget(self, pool: "Pool", keyring: Keyring) -> None:
         needed = {*await self.count(pool), keyring.writing_key.id}
         gone = await pool.fetch(
             f"DELETE FROM {self.fingerprints} WHERE key_id <> ALL($1::text[]) RETURNING key_id",
@@ -124,7 +128,7 @@ class StoredKeys:
 
 # May run: process.
 async def _rewrap_column(
-    pool: Pool, keyring: Keyring, box: SecretBox, column: SealedColumn
+    pool: "Pool", keyring: Keyring, box: SecretBox, column: SealedColumn
 ) -> Adoption:
     changed, after_id, damaged = 0, FIRST_ID, list[str]()
     while True:

@@ -1,23 +1,27 @@
 """`parley api-keys`: one's own API keys, over the API of a running stack."""
 
-import json
-from typing import Any
+from pathlib import Path
 from urllib.parse import quote
 
 import click
 
+from parley.cli.accounts.new_credentials import (
+    SECONDS_PER_DAY,
+    NewCredential,
+    force_option,
+    output_option,
+    show_credentials,
+)
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.api.sign_in import KEYS
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
 
 COLUMNS = ("id", "name", "scopes", "expires_at", "last_used_at", "revoked_at")
 DAYS_DEFAULT = 90
 DAYS_MAX = 366
-SECONDS_PER_DAY = 24 * 60 * 60
 
 
 @click.group(cls=HomeGroup)
@@ -35,16 +39,18 @@ def api_keys() -> None:
     "--days", type=click.IntRange(min=1, max=DAYS_MAX), default=DAYS_DEFAULT, show_default=True,
     help="How long the key is good.",
 )  # fmt: skip
+@output_option
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def create(name: str, scopes: tuple[str, ...], days: int, as_json: bool) -> None:
+def create(
+    name: str, scopes: tuple[str, ...], days: int, output: Path | None, force: bool, as_json: bool
+) -> None:
     """Make an API key called NAME and print it; it cannot be shown again."""
+    new = NewCredential("key", output, force, as_json)
+    new.check()
     body = {"name": name, "scopes": list(scopes), "lifetime_s": days * SECONDS_PER_DAY}
     made = _api().call("POST", KEYS, body, new_key(), needs="key")
-    if as_json:
-        click.echo(json.dumps(made, indent=2))
-        return
-    click.echo(made["key"])
-    click.echo(f"id {made['id']}, expires {made['expires_at']}", err=True)
+    new.tell(made, current().hint(f"api-keys revoke {made['id']}"))
 
 
 @api_keys.command()
@@ -53,12 +59,7 @@ def create(name: str, scopes: tuple[str, ...], days: int, as_json: bool) -> None
 def ls(include_ended: bool, as_json: bool) -> None:
     """List your API keys, without their values."""
     path = f"{KEYS}?include_ended=true" if include_ended else KEYS
-    listed = _api().call("GET", path, needs="items")
-    if as_json:
-        click.echo(json.dumps(listed, indent=2))
-        return
-    rows = [[_cell(item.get(column)) for column in COLUMNS] for item in listed["items"]]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    show_credentials(_api().call("GET", path, needs="items"), COLUMNS, as_json=as_json)
 
 
 @api_keys.command()
@@ -71,8 +72,3 @@ def revoke(key_id: str) -> None:
 
 def _api() -> Api:
     return Api(find_server(current()))
-
-
-def _cell(value: Any) -> str:
-    text = ",".join(value) if isinstance(value, list) else str(value or "")
-    return text or "-"

@@ -6,11 +6,12 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
+from parley.cli.accounts.people import list_users
 from parley.cli.api.client import Api
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
@@ -20,7 +21,6 @@ from parley.cli.text_table import text_table
 NDJSON = "application/x-ndjson"
 PATH = "/api/v1/audit-log"
 COLUMNS = ("seq", "at", "action", "outcome", "actor", "subject", "object", "address", "details")
-PAGE_MAX = 200
 VERIFY_S_MAX = 660.0
 KEY_DIGITS = 64
 HEX_KEY = re.compile(rf"[0-9a-fA-F]{{{KEY_DIGITS}}}")
@@ -112,7 +112,7 @@ def log(
     filters = {"action": action, "object_id": object_id, "start": since, "end": until}
     if login is not None:
         filters["user_id"] = _user_id(logins, login)
-    entries = _entries(api, {name: text for name, text in filters.items() if text}, limit)
+    entries = list(listed(api, PATH, filters, count=limit))
     if as_json:
         click.echo(json.dumps({"items": entries}, indent=2))
         return INTACT
@@ -120,30 +120,9 @@ def log(
     return INTACT
 
 
-def _entries(api: Api, filters: dict[str, str], limit: int) -> list[Any]:
-    found: list[Any] = []
-    cursor = ""
-    while len(found) < limit:
-        wanted = filters | {"limit": str(min(PAGE_MAX, limit - len(found)))}
-        query = urlencode(wanted | ({"cursor": cursor} if cursor else {}))
-        page = api.call("GET", f"{PATH}?{query}", needs="items")
-        found += page["items"]
-        cursor = page.get("next_cursor") or ""
-        if not cursor:
-            break
-    return found
-
-
 def _logins(api: Api) -> dict[str, str]:
     """Return the logins of all users by their ids."""
-    found: dict[str, str] = {}
-    cursor = ""
-    while True:
-        page = api.call("GET", f"/api/v1/users?{urlencode({'limit': 200, 'cursor': cursor})}")
-        found |= {each["id"]: each["login"] for each in page["items"]}
-        cursor = page.get("next_cursor") or ""
-        if not cursor:
-            return found
+    return {each["id"]: each["login"] for each in list_users(api)}
 
 
 def _user_id(logins: dict[str, str], login: str) -> str:

@@ -2,13 +2,13 @@
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -52,16 +52,7 @@ def open_access(login: str, reason: str, minutes: int, as_json: bool) -> None:
 def ls(include_ended: bool, as_json: bool) -> None:
     """List accesses: administrators see all, others those to their own chats."""
     api = _api()
-    found: list[Any] = []
-    cursor = ""
-    while True:
-        filters = {"limit": 200, "include_ended": str(include_ended).lower()}
-        query = urlencode(filters | ({"cursor": cursor} if cursor else {}))
-        page = api.call("GET", f"{PATH}?{query}", needs="items")
-        found += page["items"]
-        cursor = page.get("next_cursor") or ""
-        if not cursor:
-            break
+    found = list(listed(api, PATH, {"include_ended": str(include_ended).lower()}))
     if as_json:
         click.echo(json.dumps({"items": found}, indent=2))
         return

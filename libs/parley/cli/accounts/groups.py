@@ -2,13 +2,13 @@
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
 from parley.cli.accounts.people import list_users, user_with_login
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
@@ -19,7 +19,6 @@ PATH = "/api/v1/groups"
 OWN = "/api/v1/me/groups"
 COLUMNS = ("name", "member_count", "updated_at", "id")
 MEMBER_COLUMNS = ("login", "role", "state", "kind", "display_name")
-PAGE_MAX = 200
 
 group_argument = click.argument("name", metavar="GROUP")
 login_argument = click.argument("login")
@@ -48,7 +47,7 @@ def create(name: str, as_json: bool) -> None:
 def ls(mine: bool, as_json: bool) -> None:
     """List groups."""
     api = _api()
-    found = api.call("GET", OWN, needs="items")["items"] if mine else _listed(api)
+    found = api.call("GET", OWN, needs="items")["items"] if mine else list(listed(api, PATH))
     if as_json:
         click.echo(json.dumps({"items": found}, indent=2))
         return
@@ -86,10 +85,8 @@ def rm(name: str) -> None:
 @login_argument
 def add_member(name: str, login: str) -> None:
     """Let the user LOGIN belong to GROUP."""
-    api = _api()
-    group, path = _membership(api, name, login)
-    api.call("PUT", path, None, new_key())
-    click.echo(f"{login} belongs to {group['name']}.")
+    group = _change_member("PUT", name, login)
+    click.echo(f"{login} belongs to {group}.")
 
 
 @groups.command("remove-member")
@@ -97,16 +94,16 @@ def add_member(name: str, login: str) -> None:
 @login_argument
 def remove_member(name: str, login: str) -> None:
     """Let the user LOGIN no longer belong to GROUP."""
+    group = _change_member("DELETE", name, login)
+    click.echo(f"{login} does not belong to {group} any more.")
+
+
+def _change_member(method: str, name: str, login: str) -> str:
+    """Add a user to a group or remove one; return the name of the group as it is written there."""
     api = _api()
-    group, path = _membership(api, name, login)
-    api.call("DELETE", path, None, new_key())
-    click.echo(f"{login} does not belong to {group['name']} any more.")
-
-
-def _membership(api: Api, name: str, login: str) -> tuple[Any, str]:
-    """Return a group, and the path of a user in it."""
     group, user = _known(api, name), user_with_login(api, login)
-    return group, f"{PATH}/{group['id']}/members/{user['id']}"
+    api.call(method, f"{PATH}/{group['id']}/members/{user['id']}", None, new_key())
+    return str(group["name"])
 
 
 def _known(api: Api, name: str) -> Any:
@@ -115,23 +112,10 @@ def _known(api: Api, name: str) -> Any:
     Raises:
         CliError: There is none.
     """
-    for each in _listed(api, name):
+    for each in listed(api, PATH, {"q": name}):
         if each["name"].casefold() == name.casefold():
             return each
     raise CliError(f"there is no group {name}: see `{current().hint('groups ls')}`")
-
-
-def _listed(api: Api, query: str = "") -> list[Any]:
-    found: list[Any] = []
-    cursor = ""
-    while True:
-        filters = {"limit": PAGE_MAX, "q": query, "cursor": cursor}
-        shown = urlencode({key: value for key, value in filters.items() if value})
-        page = api.call("GET", f"{PATH}?{shown}", needs="items")
-        found += page["items"]
-        cursor = page.get("next_cursor") or ""
-        if not cursor:
-            return found
 
 
 def _api() -> Api:

@@ -5,13 +5,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from parley.cli.api.client import Api
+from parley.cli.api.pages import listed
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 
 PATH = "/api/v1/people"
 USERS = "/api/v1/users"
 IDS_MAX = 100
-PAGE_MAX = 200
 
 
 def person_with_login(api: Api, login: str) -> Any:
@@ -45,16 +45,7 @@ def list_users(api: Api, query: str = "", *, path: str = USERS) -> list[Any]:
 
     Only administrators and auditors may; service accounts and deactivated users are included.
     """
-    found: list[Any] = []
-    cursor = ""
-    while True:
-        filters = {"limit": PAGE_MAX, "q": query, "cursor": cursor}
-        shown = urlencode({name: value for name, value in filters.items() if value})
-        page = api.call("GET", f"{path}?{shown}", needs="items")
-        found += page["items"]
-        cursor = page.get("next_cursor") or ""
-        if not cursor:
-            return found
+    return list(listed(api, path, {"q": query}))
 
 
 def find_user(api: Api, login: str) -> Any | None:

@@ -1,24 +1,30 @@
 """`parley share`: lets others read a chat."""
 
 import json
-import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
 from parley.cli.api.client import Api
+from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 @click.argument("logins", nargs=-1, metavar="[LOGIN]...")
 @click.option("--remove", "removed", multiple=True, metavar="LOGIN", help="No longer with them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def share(chat_id: str, logins: tuple[str, ...], removed: tuple[str, ...], as_json: bool) -> None:
-    """Let the users LOGIN read a chat; without any, print who may read it."""
+    """Let the users LOGIN read a chat; without any, print who may read it.
+
+    After a change it tells what was changed, and who may read the chat now.
+    """
     api = Api(find_server(current()))
     path = f"/api/v1/chats/{chat_id}/shares"
     shares = api.call("GET", path, needs="shares")["shares"]
@@ -30,14 +36,31 @@ def share(chat_id: str, logins: tuple[str, ...], removed: tuple[str, ...], as_js
         ]
         wanted = [{"user_id": each} for each in dict.fromkeys((*users, *added))]
         wanted += [{"group_id": each["group_id"]} for each in shares if each["group_id"]]
-        key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-        headers = {"Idempotency-Key": f'"{key}"'}
-        shares = api.call("PUT", path, {"shares": wanted}, headers, needs="shares")["shares"]
+        shares = api.call("PUT", path, {"shares": wanted}, new_key(), needs="shares")["shares"]
     if as_json:
         click.echo(json.dumps({"shares": shares}, indent=2))
         return
     known = logins_of(api, (each["user_id"] for each in shares if each["user_id"]))
-    for each in shares:
-        user_id = each["user_id"]
-        name = known.get(user_id, user_id) if user_id else f"group {each['group_id']}"
-        click.echo(name)
+    readers = [_name(each, known) for each in shares]
+    if logins or removed:
+        click.echo(_change_line(logins, removed))
+        click.echo(f"Besides its owner it can be read by {', '.join(readers) or 'no other user'}.")
+        return
+    for reader in readers:
+        click.echo(reader)
+    if not readers:
+        click.echo("The chat is not shared.", err=True)
+
+
+def _change_line(logins: Sequence[str], removed: Sequence[str]) -> str:
+    """Return what a change of shares did."""
+    words = [
+        *([f"shared with {', '.join(logins)}"] if logins else []),
+        *([f"no longer shared with {', '.join(removed)}"] if removed else []),
+    ]
+    return f"The chat is {' and '.join(words)}."
+
+
+def _name(share: Mapping[str, Any], logins: Mapping[str, str]) -> str:
+    user_id = share["user_id"]
+    return logins.get(user_id, user_id) if user_id else f"group {share['group_id']}"

@@ -1,15 +1,17 @@
 """`parley approvals`: rules that let tool calls run, ask a person first, or refuse them."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import click
 
 from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -23,7 +25,7 @@ NOT_FOUND = "RESOURCE_NOT_FOUND"
 everyone_option = click.option(
     "--everyone", is_flag=True, help="Rules of the installation; administrators change them."
 )
-chat_option = click.option("--chat", metavar="CHAT_ID", help="Rules of this chat.")
+chat_option = click.option("--chat", type=CHAT_ID, metavar="CHAT_ID", help="Rules of this chat.")
 
 
 @click.group(cls=HomeGroup)
@@ -37,7 +39,7 @@ def approvals() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(everyone: bool, chat: str | None, as_json: bool) -> None:
     """List rules: one's own, or those of the installation or a chat."""
-    items = list(_items(_api(), _path(everyone, chat)))
+    items = list(listed(_api(), _path(everyone, chat)))
     if as_json:
         click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
         return
@@ -130,7 +132,7 @@ def _path(everyone: bool, chat: str | None) -> str:
 
 def _is_of_installation(api: Api, rule_id: str) -> bool:
     try:
-        found = list(_items(api, _path(everyone=True, chat=None)))
+        found = list(listed(api, _path(everyone=True, chat=None)))
     except ApiRefused:
         return False
     return any(item["id"] == rule_id for item in found)
@@ -146,17 +148,6 @@ def _patterns(arguments: Iterable[str]) -> dict[str, str]:
             raise click.UsageError(f"--argument {name} is given twice: make a rule for each.")
         patterns[name] = pattern
     return patterns
-
-
-def _items(api: Api, path: str) -> Iterator[Any]:
-    cursor = None
-    while True:
-        query = "" if cursor is None else f"?{urlencode({'cursor': cursor})}"
-        page = api.call("GET", f"{path}{query}", needs="items")
-        yield from page["items"]
-        cursor = page.get("next_cursor")
-        if cursor is None:
-            return
 
 
 def _cell(item: dict[str, Any], column: str) -> str:

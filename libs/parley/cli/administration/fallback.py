@@ -5,6 +5,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -14,8 +15,9 @@ FIELD = "fallback_model_id"
 NO_MODEL = "none"
 
 of_chat = click.option(
-    "--chat", "chat_id", metavar="CHAT", help="Of this chat, instead of all that name none."
-)
+    "--chat", "chat_id", type=CHAT_ID, metavar="CHAT",
+    help="Of this chat, instead of all that name none.",
+)  # fmt: skip
 
 
 @click.group(cls=HomeGroup)

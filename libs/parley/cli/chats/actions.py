@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from parley.cli.api.client import Api
-from parley.cli.chats.listing import PAGE_MAX, chat_path, one_line
+from parley.cli.api.pages import listed
+from parley.cli.chats.listing import chat_path, one_line
 
 ACTIONS = "/api/v1/actions"
 CLIENT_TOOL = "client_tool"
@@ -17,14 +18,7 @@ Action = Mapping[str, Any]
 
 def list_actions(api: Api) -> list[dict[str, Any]]:
     """Return what all chats of the caller wait for, the longest first."""
-    found: list[dict[str, Any]] = []
-    query = {"limit": str(PAGE_MAX)}
-    while True:
-        page = api.call("GET", f"{ACTIONS}?{urlencode(query)}", needs="items")
-        found += page["items"]
-        if page.get("next_cursor") is None:
-            return found
-        query["cursor"] = page["next_cursor"]
+    return list(listed(api, ACTIONS))
 
 
 def open_actions(chat: Mapping[str, Any]) -> list[dict[str, Any]]:

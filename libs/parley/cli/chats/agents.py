@@ -9,7 +9,8 @@ import click
 
 from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.server import find_server
-from parley.cli.chats.listing import chat_path
+from parley.cli.chats.id_prefixes import AGENT_ID, CHAT_ID
+from parley.cli.chats.listing import chat_path, children_of, status_word
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -38,7 +39,7 @@ def agents() -> None:
 
 
 @agents.command()
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(chat_id: str, as_json: bool) -> None:
     """Show the agents that the chat CHAT and those below it have started."""
@@ -59,37 +60,44 @@ def show(chat_id: str, as_json: bool) -> None:
     click.echo(text_table(COLUMNS, table), nl=False)
 
 
-def children_of(api: Api, root: Any) -> list[Any]:
-    """Return all chats below a root, of which an answer has some."""
-    children = list(root.get("children") or ())
-    while root.get("has_more_children"):
-        path = f"{chat_path(str(root['id']))}?children_after={children[-1]['id']}"
-        root = api.call("GET", path, needs="id")
-        children += root.get("children") or ()
-    return children
-
-
 @agents.command()
-@click.argument("agent_id", metavar="AGENT")
+@click.argument("agent_id", metavar="AGENT", type=AGENT_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diff(agent_id: str, as_json: bool) -> None:
-    """Show what the agent AGENT, which works in a fork, changed since it was started."""
+    """Show what the agent AGENT, which works in a fork, changed, and what of it was applied."""
     report = merge(Api(find_server(current())), agent_id, dry_run=True)
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
         return
-    patched = {each["path"] for each in report["patches"]}
-    for each in report["patches"]:
-        click.echo(sanitized(each["patch"]), nl=False)
-    for path in report["merged_paths"]:
-        if path not in patched:
-            click.echo(f"changed without a text to show: {sanitized(path)}")
+    _show_patches(report["merged_paths"], report["patches"])
     for line in _conflict_lines(report):
         click.echo(line)
+    applied = report.get("applied_merges", ())
+    for each in applied:
+        click.echo(applied_line(each))
+        _show_patches(each["paths"], each["patches"])
+    if not report["merged_paths"] and not report["conflicts"] and not applied:
+        click.echo("The agent changed nothing.", err=True)
+
+
+def applied_line(applied: Mapping[str, Any]) -> str:
+    """Return when a merge was applied, and how many files it wrote or deleted."""
+    count = len(applied["paths"]) + applied["omitted"]
+    at = sanitized(str(applied["applied_at"]))
+    return f"applied at {at}, {count} {'file' if count == 1 else 'files'}"
+
+
+def _show_patches(paths: Sequence[str], patches: Sequence[Mapping[str, Any]]) -> None:
+    patched = {each["path"] for each in patches}
+    for each in patches:
+        click.echo(sanitized(each["patch"]), nl=False)
+    for path in paths:
+        if path not in patched:
+            click.echo(f"changed without a text to show: {sanitized(path)}")
 
 
 @agents.command()
-@click.argument("agent_id", metavar="AGENT")
+@click.argument("agent_id", metavar="AGENT", type=AGENT_ID)
 @click.option("--keep-parent", is_flag=True, help="Keep the version of the chat in conflicts.")
 @click.option("--take-fork", is_flag=True, help="Take the version of the agent in conflicts.")
 @click.option("--path", "paths", multiple=True, metavar="PATH", help="Apply only this path.")
@@ -111,7 +119,7 @@ def apply(
 
 
 @agents.command()
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def types(chat_id: str, as_json: bool) -> None:
     """Show the types of agents that the workspace of the chat CHAT describes."""
@@ -188,4 +196,4 @@ def row_of(depth: int, chat: Mapping[str, Any]) -> tuple[str, ...]:
     micros = chat.get("own_cost_micros")
     cost = "-" if micros is None else f"${micros / MICROS:.4f}"
     name = "  " * depth + str(chat.get("title") or "")
-    return (str(chat["id"]), str(chat["status"]), kind, cost, name)
+    return (str(chat["id"]), status_word(chat), kind, cost, name)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from parley.cli.api.client import Api
+from parley.cli.api.pages import listed
 from parley.cli.api.server import local_server
 from parley.cli.errors import CliError
 from parley.cli.home.layout import Home
@@ -14,7 +14,6 @@ from parley.cli.terminal_text import sanitized
 MODELS = "/api/v1/models"
 PROVIDERS = "/api/v1/providers"
 DEMO_ID = "scripted"
-PAGE_MAX = 200
 ASK_S = 2.0
 #: The end of the line if the default is a real model.
 BY_DEFAULT = " by default"
@@ -52,12 +51,4 @@ def list_models(api: Api) -> list[dict[str, Any]]:
     Raises:
         CliError: it does not answer, or the answer is not one of Parley's API.
     """
-    models: list[dict[str, Any]] = []
-    cursor: str | None = None
-    while True:
-        query = {"limit": str(PAGE_MAX), **({} if cursor is None else {"cursor": cursor})}
-        page = api.call("GET", f"{MODELS}?{urlencode(query)}", needs="items", within_s=ASK_S)
-        models += page["items"]
-        cursor = page.get("next_cursor")
-        if cursor is None:
-            return models
+    return list(listed(api, MODELS, within_s=ASK_S))

@@ -11,6 +11,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -19,7 +20,7 @@ WAIT_S = 60.0
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.argument("message_id", metavar="[MESSAGE]", type=click.IntRange(min=1), required=False)
 @click.option(
     "--workspace", type=click.Choice(("none", "same", "copy")), default="none", show_default=True,

@@ -9,6 +9,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
@@ -22,7 +23,7 @@ def goal() -> None:
 
 
 @goal.command(name="set")
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 @click.argument("text")
 @click.option("--check", default="", help="Command that ends with 0 when the goal is reached.")
 @click.option("--judge", help="Model that says whether it is reached, after the check if any.")
@@ -55,7 +56,7 @@ def set_goal(
 
 
 @goal.command()
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(chat_id: str, as_json: bool) -> None:
     """Print the goal of CHAT_ID and how far it is."""
@@ -63,21 +64,21 @@ def show(chat_id: str, as_json: bool) -> None:
 
 
 @goal.command()
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 def pause(chat_id: str) -> None:
     """Let CHAT_ID not go on until its goal is resumed."""
     _tell(_api().call("POST", f"{_path(chat_id)}/pause", {}, new_key(), needs="state"))
 
 
 @goal.command()
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 def resume(chat_id: str) -> None:
     """Let CHAT_ID go on, with the budget that is left."""
     _tell(_api().call("POST", f"{_path(chat_id)}/resume", {}, new_key(), needs="state"))
 
 
 @goal.command()
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 def end(chat_id: str) -> None:
     """Remove the goal of CHAT_ID; a turn that runs goes on."""
     _api().call("DELETE", _path(chat_id), None, new_key())

@@ -6,12 +6,13 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from parley.cli.api.client import Api
+from parley.cli.api.pages import PAGE_MAX, listed
 from parley.cli.chats.answer import cut_words, notice_lines
 from parley.cli.terminal_text import sanitized
 
 CHATS = "/api/v1/chats"
-PAGE_MAX = 200
 TITLE_CHARACTERS_MAX = 60
+WAITING, IDLE = "waiting", "idle"
 
 
 def chat_path(chat_id: str) -> str:
@@ -21,17 +22,17 @@ def chat_path(chat_id: str) -> str:
 
 def list_chats(api: Api, filters: Mapping[str, str], *, count: int) -> Iterator[dict[str, Any]]:
     """Yield the first `count` chats, page by page."""
-    cursor: str | None = None
-    while count > 0:
-        query = {**filters, "limit": str(min(count, PAGE_MAX))}
-        if cursor is not None:
-            query["cursor"] = cursor
-        page = api.call("GET", f"{CHATS}?{urlencode(query)}", needs="items")
-        yield from page["items"]
-        count -= len(page["items"])
-        cursor = page.get("next_cursor")
-        if cursor is None:
-            return
+    return listed(api, CHATS, filters, count=count)
+
+
+def children_of(api: Api, root: Any) -> list[Any]:
+    """Return all chats below a root, of which an answer has some."""
+    children = list(root.get("children") or ())
+    while root.get("has_more_children"):
+        path = f"{chat_path(str(root['id']))}?children_after={children[-1]['id']}"
+        root = api.call("GET", path, needs="id")
+        children += root.get("children") or ()
+    return children
 
 
 def last_messages(api: Api, chat_id: str, *, count: int) -> dict[str, Any]:
@@ -51,9 +52,18 @@ def last_messages(api: Api, chat_id: str, *, count: int) -> dict[str, Any]:
     return {"messages": messages[::-1], "queued_messages": queued}
 
 
+def status_word(chat: Mapping[str, Any]) -> str:
+    """Return the status of a chat as people read it: one that rests is idle, it waits for nothing.
+
+    The API calls this status `waiting`.
+    """
+    status = str(chat.get("status"))
+    return IDLE if status == WAITING else status
+
+
 def row_of(chat: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a chat as a row: id, status, when it changed, title."""
-    status = str(chat.get("status"))
+    status = status_word(chat)
     marks = "".join(
         mark
         for mark, is_set in (("*", chat.get("has_unread")), ("^", chat.get("pin_order")))

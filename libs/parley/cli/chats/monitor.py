@@ -9,6 +9,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
@@ -23,7 +24,7 @@ def monitor() -> None:
 
 
 @monitor.command()
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(chat_id: str, as_json: bool) -> None:
     """List the monitors of CHAT_ID, the newest first."""
@@ -35,7 +36,7 @@ def ls(chat_id: str, as_json: bool) -> None:
 
 
 @monitor.command()
-@click.argument("chat_id")
+@click.argument("chat_id", type=CHAT_ID)
 @click.argument("monitor_id")
 def cancel(chat_id: str, monitor_id: str) -> None:
     """Let CHAT_ID not be woken by MONITOR_ID."""

@@ -13,14 +13,15 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import get, post
 from parley.cli.api.server import find_server
-from parley.cli.chats.agents import merge, show_merged
+from parley.cli.chats.agents import applied_line, merge, show_merged
+from parley.cli.chats.id_prefixes import RACE_ID, WORKSPACE_ID
+from parley.cli.chats.id_prefixes import RACES as PATH
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
 from parley.cli.text_table import text_table
 
-PATH: Final = "/api/v1/races"
 COLUMNS: Final = ("#", "model", "status", "check", "files", "lines", "time", "cost", "answer")
 LIST_COLUMNS: Final = ("id", "created", "title")
 ENDED: Final = frozenset({"done", "failed"})
@@ -48,7 +49,9 @@ def race() -> None:
 @click.argument("task", metavar="TASK")
 @click.option("--model", "models", multiple=True, required=True, help="A model; 2 to 6 of them.")
 @click.option("--check", default="", metavar="COMMAND", help="Succeeds if the work is good.")
-@click.option("--workspace", default="", metavar="ID", help="The workspace to copy.")
+@click.option(
+    "--workspace", default="", type=WORKSPACE_ID, metavar="ID", help="The workspace to copy."
+)
 @click.option("--timeout", "timeout_s", default=3600.0, help="Seconds to wait at most.")
 @click.option("--no-wait", is_flag=True, help="Print the id and do not wait.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -74,7 +77,7 @@ def start(
 
 
 @race.command()
-@click.argument("race_id", metavar="RACE")
+@click.argument("race_id", metavar="RACE", type=RACE_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(race_id: str, as_json: bool) -> None:
     """Compare the candidates of RACE: answers, changes, checks, times and costs."""
@@ -95,7 +98,7 @@ def ls(as_json: bool) -> None:
 
 
 @race.command()
-@click.argument("race_id", metavar="RACE")
+@click.argument("race_id", metavar="RACE", type=RACE_ID)
 def cancel(race_id: str) -> None:
     """Stop all candidates of RACE."""
     _post(Api(find_server(current())), f"{_path(race_id)}/cancel", {})
@@ -103,7 +106,7 @@ def cancel(race_id: str) -> None:
 
 
 @race.command()
-@click.argument("race_id", metavar="RACE")
+@click.argument("race_id", metavar="RACE", type=RACE_ID)
 @click.argument("candidate", metavar="CANDIDATE")
 @click.option("--keep-parent", is_flag=True, help="Keep the version of the workspace in conflicts.")
 @click.option("--take-fork", is_flag=True, help="Take the version of the candidate in conflicts.")
@@ -135,7 +138,7 @@ def position_of(candidates: Sequence[Mapping[str, Any]], named: str) -> int:
 
 
 def row_of(candidate: Mapping[str, Any], report: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the line of a candidate, with what it would change if that is known."""
+    """Return the line of a candidate, with what it changed if that is known."""
     check = candidate.get("check")
     answer = " ".join((candidate["answer"] or candidate["error"] or "").split())
     is_long = len(answer) > ANSWER_CHARACTERS
@@ -145,7 +148,7 @@ def row_of(candidate: Mapping[str, Any], report: Mapping[str, Any] | None) -> tu
         candidate["model"],
         candidate["status"],
         "" if not check else "passed" if check["passed"] else "failed",
-        "" if report is None else str(len(report["merged_paths"]) + len(report["conflicts"])),
+        "" if report is None else str(_files(report)),
         "" if report is None else _lines(report),
         f"{candidate['duration_ms'] / 1000:.1f} s",
         f"${candidate['cost_micros'] / 1_000_000:.4f}",
@@ -153,8 +156,17 @@ def row_of(candidate: Mapping[str, Any], report: Mapping[str, Any] | None) -> tu
     )
 
 
+def _files(report: Mapping[str, Any]) -> int:
+    """Return how many files a candidate changed, those that were applied included."""
+    applied = report.get("applied_merges", ())
+    paths = {*report["merged_paths"], *(each["path"] for each in report["conflicts"])}
+    return len(paths.union(*(each["paths"] for each in applied)))
+
+
 def _lines(report: Mapping[str, Any]) -> str:
-    lines = [line for each in report["patches"] for line in each["patch"].splitlines()]
+    merges = (report, *report.get("applied_merges", ()))
+    patches = [each["patch"] for merge in merges for each in merge["patches"]]
+    lines = [line for patch in patches for line in patch.splitlines()]
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
     return f"+{added} -{removed}"
@@ -164,14 +176,25 @@ def _show(api: Api, found: Json, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    rows = [
-        row_of(
-            each,
-            merge(api, each["chat_id"], dry_run=True) if each["status"] in ENDED else None,
-        )
+    reports = [
+        merge(api, each["chat_id"], dry_run=True) if each["status"] in ENDED else None
         for each in found["candidates"]
     ]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    compared = list(zip(found["candidates"], reports, strict=True))
+    click.echo(text_table(COLUMNS, [row_of(*each) for each in compared]), nl=False)
+    for line in applied_lines(compared):
+        click.echo(line)
+
+
+def applied_lines(
+    compared: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]],
+) -> list[str]:
+    """Return a line for each merge of a candidate that was applied."""
+    return [
+        f"candidate {candidate['position']} ({sanitized(candidate['model'])}): {applied_line(each)}"
+        for candidate, report in compared
+        for each in (report or {}).get("applied_merges", ())
+    ]
 
 
 def _ended(api: Api, race_id: str, deadline: float) -> Json:

@@ -10,6 +10,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID, WORKSPACE_ID
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
@@ -40,11 +41,17 @@ def schedule() -> None:
 @click.option("--cron", help='Repeatedly, such as "30 9 * * mon-fri".')
 @click.option("--zone", "time_zone", help="The time zone of --cron, such as Europe/Berlin; UTC.")
 @click.option("--at", help="Once, such as 2026-12-24T18:00; local time without an offset.")
-@click.option("--chat", "chat_id", help="Send into this chat; a new one for each run otherwise.")
+@click.option(
+    "--chat", "chat_id", type=CHAT_ID, metavar="CHAT",
+    help="Send into this chat; a new one for each run otherwise.",
+)  # fmt: skip
 @click.option("--name", help="What to call it; also the title of new chats.")
 @click.option("--model", "model_id", help="The model that answers.")
 @click.option("--plan", is_flag=True, help="New chats are in plan mode.")
-@click.option("--workspace", "workspace_id", help="The workspace of new chats.")
+@click.option(
+    "--workspace", "workspace_id", type=WORKSPACE_ID, metavar="ID",
+    help="The workspace of new chats.",
+)  # fmt: skip
 @click.option("--unattended", is_flag=True, help="New chats refuse what they would ask a person.")
 @click.option(
     "--missed",
@@ -121,10 +128,16 @@ def show(schedule_id: str, as_json: bool) -> None:
 @click.option("--cron", help='Repeatedly, such as "30 9 * * mon-fri"; in place of --at.')
 @click.option("--zone", "time_zone", help="The time zone of --cron; empty for UTC.")
 @click.option("--at", help="Once, such as 2026-12-24T18:00; in place of --cron.")
-@click.option("--chat", "chat_id", help="Send into this chat; empty for a new one for each run.")
+@click.option(
+    "--chat", "chat_id", type=CHAT_ID, metavar="CHAT",
+    help="Send into this chat; empty for a new one for each run.",
+)  # fmt: skip
 @click.option("--name", help="What to call it.")
 @click.option("--model", "model_id", help="The model that answers; empty for the default.")
-@click.option("--workspace", "workspace_id", help="The workspace of new chats; empty for none.")
+@click.option(
+    "--workspace", "workspace_id", type=WORKSPACE_ID, metavar="ID",
+    help="The workspace of new chats; empty for none.",
+)  # fmt: skip
 @click.option("--missed", "missed_runs", type=click.Choice(["skip", "run_once"]))
 @click.option("--until", "ends_at", help="No runs after this time; empty for no such time.")
 @click.option("--runs", "runs_max", type=click.IntRange(min=0), help="Runs at most; 0 for any.")

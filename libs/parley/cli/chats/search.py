@@ -1,14 +1,15 @@
 """`parley search`: finds words in chats."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import one_line
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -20,7 +21,7 @@ PAGE_MAX = 50
 
 @click.command(cls=HomeCommand)
 @click.argument("words", nargs=-1, required=True)
-@click.option("--chat", "chat_id", metavar="ID", help="Only in this chat.")
+@click.option("--chat", "chat_id", type=CHAT_ID, metavar="ID", help="Only in this chat.")
 @click.option(
     "-n", "--count", type=click.IntRange(min=1, max=1000), default=20, show_default=True,
     help="How many at most.",
@@ -32,8 +33,9 @@ def search(words: tuple[str, ...], chat_id: str | None, count: int, as_json: boo
     All words must occur. Write '"two words"' for a phrase, -- -word for a word that must not
     occur, and or between alternatives.
     """
-    query = {"q": " ".join(words)} | ({} if chat_id is None else {"chat_id": chat_id})
-    found = list(_hits(Api(find_server(current())), query, count=count))
+    query = {"q": " ".join(words), "chat_id": chat_id or ""}
+    api = Api(find_server(current()))
+    found = list(listed(api, SEARCH, query, count=count, page_max=PAGE_MAX))
     if as_json:
         click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
         return
@@ -41,20 +43,6 @@ def search(words: tuple[str, ...], chat_id: str | None, count: int, as_json: boo
         place = "title" if hit.get("message_id") is None else f"message {hit['message_id']}"
         click.echo(f"{hit.get('chat_id')} {place}  {one_line(str(hit.get('title') or ''))}")
         click.echo(f"    {_excerpt(hit)}")
-
-
-def _hits(api: Api, query: Mapping[str, str], *, count: int) -> Iterator[dict[str, Any]]:
-    cursor: str | None = None
-    while count > 0:
-        page_query = {**query, "limit": str(min(count, PAGE_MAX))}
-        if cursor is not None:
-            page_query["cursor"] = cursor
-        page = api.call("GET", f"{SEARCH}?{urlencode(page_query)}", needs="items")
-        yield from page["items"]
-        count -= len(page["items"])
-        cursor = page.get("next_cursor")
-        if cursor is None:
-            return
 
 
 def _excerpt(hit: Mapping[str, Any]) -> str:

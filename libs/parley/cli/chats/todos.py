@@ -8,6 +8,7 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -17,7 +18,7 @@ COLUMNS = ("id", "status", "to do")
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def todos(chat_id: str, as_json: bool) -> None:
     """Show the to-do list that the model of the chat CHAT keeps."""

@@ -20,7 +20,8 @@ from parley.cli.chats.actions import (
     row_of,
     summary_of,
 )
-from parley.cli.chats.listing import chat_path, one_line
+from parley.cli.chats.id_prefixes import CHAT_ID
+from parley.cli.chats.listing import chat_path, one_line, status_word
 from parley.cli.chats.turn_output import Patience
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
@@ -44,7 +45,7 @@ def actions(as_json: bool) -> None:
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="[CHAT]", required=False)
+@click.argument("chat_id", metavar="[CHAT]", type=CHAT_ID, required=False)
 @click.argument("action_id", metavar="[ACTION]", required=False)
 @click.option("--accept", is_flag=True, help="Accept the plan, allow it, or say it is done.")
 @click.option("--refuse", is_flag=True, help="Refuse the plan, the call, or what it asks.")
@@ -108,9 +109,8 @@ def answer(
     if as_json:
         click.echo(json.dumps(answered, indent=2, ensure_ascii=False))
         return
-    status = answered["chat"].get("status")
     follow = current().hint(f"tail {action['chat_id']}")
-    click.echo(f"Answered; the chat is {status}. `{follow}` follows it.")
+    click.echo(f"Answered; the chat is {status_word(answered['chat'])}. `{follow}` follows it.")
 
 
 def _chosen(api: Api, chat_id: str | None, action_id: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -20,7 +21,7 @@ WAIT_S = 30.0
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.option("--refresh", is_flag=True, help="Read the instruction files again first.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def context(chat_id: str, refresh: bool, as_json: bool) -> None:

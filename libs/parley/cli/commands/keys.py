@@ -16,6 +16,7 @@ from parley.cli.keys.plan import Rotation, Stage
 from parley.cli.keys.processes import Processes, ProcessKeys, RpcProcesses, Target
 from parley.cli.keys.rotation import KeyKind, KeyRotator, Overlap, begin
 from parley.cli.keys.signing import signing_key_ids
+from parley.cli.keys.summary import summary_of
 from parley.cli.options import HomeGroup
 from parley.cli.supervision.process_table import load
 from parley.cli.supervision.stale_processes import running
@@ -151,13 +152,16 @@ async def _rotate(
 ) -> None:
     clock = SystemClock()
     rotator = KeyRotator(home, processes, clock, overlap, click.echo)
-    rotation: Rotation | None = begin(home, kinds, clock.now())
-    while rotation is not None:
-        rotation = await rotator.advance(rotation)
-        if rotation is not None and processes is None:
+    rotation = begin(home, kinds, clock.now())
+    while (advanced := await rotator.advance(rotation)) is not None:
+        rotation = advanced
+        if processes is None:
             click.echo(_next_step(rotation))
             return
-    click.echo("Done: the old keys are refused.")
+    master_key_id = _keyring(home).writing_key.id
+    issue = current().hint("token issue")
+    for line in summary_of(rotation, overlap, master_key_id=master_key_id, issue=issue):
+        click.echo(line)
 
 
 def _next_step(rotation: Rotation) -> str:

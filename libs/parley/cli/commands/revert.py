@@ -5,14 +5,16 @@ import threading
 import uuid
 from time import monotonic
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import click
 
 from parley.cli.api.client import Api, ApiRefused
+from parley.cli.api.pages import listed
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
-from parley.cli.chats.listing import PAGE_MAX, chat_path
+from parley.cli.chats.id_prefixes import CHAT_ID
+from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -29,7 +31,7 @@ SUPERSEDED = "REVERT_SUPERSEDED"
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.argument("message_id", metavar="[MESSAGE]", type=click.IntRange(min=1), required=False)
 @click.option("--files", is_flag=True, help="Also restore the files that the chat changed since.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be deleted and restored.")
@@ -106,14 +108,7 @@ def _is_undone(api: Api, chat_id: str, revert_id: str | None) -> bool:
 
 
 def _listed(api: Api, chat_id: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    query = {"limit": str(PAGE_MAX)}
-    while True:
-        page = api.call("GET", f"{chat_path(chat_id)}/reverts?{urlencode(query)}", needs="items")
-        found += page["items"]
-        if page.get("next_cursor") is None:
-            return found
-        query["cursor"] = page["next_cursor"]
+    return list(listed(api, f"{chat_path(chat_id)}/reverts"))
 
 
 def _show_list(found: list[dict[str, Any]], *, as_json: bool) -> None:

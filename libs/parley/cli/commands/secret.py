@@ -9,26 +9,17 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
-from parley.cli.errors import CliError
+from parley.cli.chats.id_prefixes import WORKSPACES, item_named
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
 
 PATH = "/api/v1/secrets"
-WORKSPACES = "/api/v1/workspaces"
 COLUMNS = ("name", "delivery", "hosts", "hint", "owner_id", "last_used_at")
 
 USE_COLUMNS = ("used_at", "secret_name", "host", "purpose", "outcome", "workspace_id")
-
-
-class NoSuchSecret(CliError):
-    """No secret or workspace has that name."""
-
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"there is no {what} {name}; `parley {what} ls` shows what there is")
-        self.what = what
-        self.name = name
 
 
 @click.group(cls=HomeGroup)
@@ -40,7 +31,7 @@ def secret() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(as_json: bool) -> None:
     """List secrets; values are never shown."""
-    items = list(_items(_api(), PATH))
+    items = list(listed(_api(), PATH))
     if as_json:
         click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
         return
@@ -91,7 +82,7 @@ def put(
 def rm(name: str) -> None:
     """Forget the secret NAME; no workspace can use it any more."""
     api = _api()
-    found = _found(api, PATH, "secret", name)
+    found = item_named(api, PATH, "secret", name)
     api.call("DELETE", f"{PATH}/{found['id']}", None, new_key())
     click.echo(f"Forgot {name}.")
 
@@ -103,7 +94,7 @@ def rm(name: str) -> None:
 def uses(workspace: str | None, count: int, as_json: bool) -> None:
     """Show when secrets were used last, by WORKSPACE or by all of yours, and what for."""
     api = _api()
-    found = None if workspace is None else _found(api, WORKSPACES, "workspace", workspace)
+    found = None if workspace is None else item_named(api, WORKSPACES, "workspace", workspace)
     wanted = {"limit": str(count), **({} if found is None else {"workspace_id": found["id"]})}
     items = api.call("GET", f"{PATH}/uses?{urlencode(wanted)}", needs="items")["items"]
     if as_json:
@@ -119,7 +110,7 @@ def uses(workspace: str | None, count: int, as_json: bool) -> None:
 def grant(workspace: str, names: tuple[str, ...]) -> None:
     """Let WORKSPACE, by its name or id, use the secrets NAMES and no others."""
     api = _api()
-    found = _found(api, WORKSPACES, "workspace", workspace)
+    found = item_named(api, WORKSPACES, "workspace", workspace)
     path = f"{WORKSPACES}/{found['id']}/grants"
     given = api.call("PUT", path, {"secret_names": list(names)}, new_key(), needs="items")
     granted = ", ".join(item["name"] for item in given["items"]) or "no secrets"
@@ -128,24 +119,6 @@ def grant(workspace: str, names: tuple[str, ...]) -> None:
 
 def _api() -> Api:
     return Api(find_server(current()))
-
-
-def _found(api: Api, path: str, what: str, name: str) -> Any:
-    for item in _items(api, path):
-        if name in (item["id"], item["name"]):
-            return item
-    raise NoSuchSecret(what, name)
-
-
-def _items(api: Api, path: str) -> Any:
-    cursor = None
-    while True:
-        query = "" if cursor is None else f"?{urlencode({'cursor': cursor})}"
-        page = api.call("GET", f"{path}{query}", needs="items")
-        yield from page["items"]
-        cursor = page.get("next_cursor")
-        if cursor is None:
-            return
 
 
 def _cell(value: Any) -> str:

@@ -11,11 +11,13 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.hints import model_hint
+from parley.cli.api.pages import PAGE_MAX
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
 from parley.cli.chats.action_answers import Person
 from parley.cli.chats.actions import action_path
-from parley.cli.chats.listing import PAGE_MAX, chat_path, last_messages
+from parley.cli.chats.id_prefixes import CHAT_ID
+from parley.cli.chats.listing import chat_path, last_messages, status_word
 from parley.cli.chats.turn_output import Patience, show_turn
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -24,7 +26,7 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.argument("prompt")
 @click.option("--interrupt", is_flag=True, help="Stop what runs and go next, instead of waiting.")
 @click.option("--model", "model_id", metavar="ID", help="The model to use from here on.")
@@ -93,7 +95,7 @@ def send(
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print the chat as JSON.")
 def interrupt(chat_id: str, as_json: bool) -> None:
     """Stop the turn of the chat CHAT and keep what it said; one that is over is no error."""
@@ -108,7 +110,7 @@ def interrupt(chat_id: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(chat, indent=2, ensure_ascii=False))
     else:
-        click.echo(f"The chat is {chat['status']}.")
+        click.echo(f"The chat is {status_word(chat)}.")
 
 
 def _last_id(api: Api, chat_id: str, sent: dict[str, Any]) -> int:

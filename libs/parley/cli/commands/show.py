@@ -7,12 +7,14 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.chats.actions import summary_of
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import (
     chat_path,
     last_messages,
     message_lines,
     one_line,
     queued_lines,
+    status_word,
 )
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -20,7 +22,7 @@ from parley.cli.terminal_text import sanitized
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.option(
     "-n", "--count", type=click.IntRange(min=1, max=10_000), default=50, show_default=True,
     help="How many messages at most, counted from the end.",
@@ -34,7 +36,7 @@ def show(chat_id: str, count: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"chat": chat, **said}, indent=2, ensure_ascii=False))
         return
-    click.echo(f"{one_line(str(chat.get('title') or ''))} ({chat.get('status')})")
+    click.echo(f"{one_line(str(chat.get('title') or ''))} ({status_word(chat)})")
     problem = chat.get("last_error")
     if problem:
         click.echo(sanitized(f"error: {problem.get('message')}"))

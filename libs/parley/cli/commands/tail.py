@@ -9,6 +9,7 @@ from parley.cli.api.client import Api
 from parley.cli.api.events import ServerEvent, follow
 from parley.cli.api.server import find_server
 from parley.cli.chats.answer import Answer
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.chats.turn_output import show
 from parley.cli.errors import CliError, TimedOut
@@ -18,7 +19,7 @@ from parley.cli.terminal_text import sanitized
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat")
+@click.argument("chat", type=CHAT_ID)
 @click.option("--from", "cursor", metavar="CURSOR", help="Go on behind the event with this cursor.")
 @click.option("--json", "as_json", is_flag=True, help="Print every event as one line of JSON.")
 @click.option(

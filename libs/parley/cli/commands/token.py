@@ -1,23 +1,28 @@
 """`parley token`: service tokens for internal callers, over the API of a running stack."""
 
-import json
 import uuid
+from pathlib import Path
 from typing import Any
 
 import click
 
+from parley.cli.accounts.new_credentials import (
+    SECONDS_PER_DAY,
+    NewCredential,
+    force_option,
+    output_option,
+    show_credentials,
+)
 from parley.cli.accounts.people import user_with_login
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
 
 PATH = "/api/v1/service-tokens"
 COLUMNS = ("id", "name", "scopes", "expires_at", "revoked_at")
 DAYS_DEFAULT = 90
-SECONDS_PER_DAY = 24 * 60 * 60
 
 
 @click.group(cls=HomeGroup)
@@ -32,9 +37,21 @@ def token() -> None:
 @click.option(
     "--user", "user", default="", metavar="LOGIN|ID", help="A service account; default: yourself."
 )
+@output_option
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def issue(name: str, scopes: tuple[str, ...], days: int, user: str, as_json: bool) -> None:
+def issue(
+    name: str,
+    scopes: tuple[str, ...],
+    days: int,
+    user: str,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Issue a token called NAME and print it; it cannot be shown again."""
+    new = NewCredential("token", output, force, as_json)
+    new.check()
     api = _api()
     body: dict[str, Any] = {
         "name": name,
@@ -43,23 +60,14 @@ def issue(name: str, scopes: tuple[str, ...], days: int, user: str, as_json: boo
         **({"user_id": _user_id(api, user)} if user else {}),
     }
     issued = api.call("POST", PATH, body, new_key(), needs="token")
-    if as_json:
-        click.echo(json.dumps(issued, indent=2))
-        return
-    click.echo(issued["token"])
-    click.echo(f"id {issued['id']}, expires {issued['expires_at']}", err=True)
+    new.tell(issued, current().hint(f"token revoke {issued['id']}"))
 
 
 @token.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(as_json: bool) -> None:
     """List the tokens."""
-    listed = _api().call("GET", PATH, needs="items")
-    if as_json:
-        click.echo(json.dumps(listed, indent=2))
-        return
-    rows = [[_cell(item.get(column)) for column in COLUMNS] for item in listed["items"]]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    show_credentials(_api().call("GET", PATH, needs="items"), COLUMNS, as_json=as_json)
 
 
 @token.command()
@@ -80,9 +88,3 @@ def _user_id(api: Api, user: str) -> str:
         return str(uuid.UUID(user))
     except ValueError:
         return str(user_with_login(api, user)["id"])
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return ",".join(value) if isinstance(value, list) else str(value)

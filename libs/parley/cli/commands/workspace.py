@@ -11,7 +11,10 @@ import click
 
 from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.events import follow
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID, item_named
+from parley.cli.chats.id_prefixes import WORKSPACES as PATH
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
@@ -19,7 +22,6 @@ from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
 from parley.cli.workspaces.terminal import Detached, Exited, RemoteShell
 
-PATH = "/api/v1/workspaces"
 TEMPLATES = "/api/v1/templates"
 COLUMNS = ("id", "name", "kind", "state", "deadline", "last_used_at")
 TEMPLATE_COLUMNS = ("id", "name", "kind", "description")
@@ -40,15 +42,6 @@ class WorkspaceFailed(CliError):
         self.state = workspace["state"]
 
 
-class NoSuchName(CliError):
-    """No workspace or template has that name."""
-
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"there is no {what} {name}; `parley workspace ls` shows what there is")
-        self.what = what
-        self.name = name
-
-
 @click.group(cls=HomeGroup)
 def workspace() -> None:
     """Make, list, stop and remove workspaces."""
@@ -59,15 +52,14 @@ def workspace() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(is_all: bool, as_json: bool) -> None:
     """List workspaces: live ones first, then by their last use."""
-    query = "" if is_all else "?" + "&".join(f"state={state}" for state in LIVE)
-    _show(list(_items(_api(), f"{PATH}{query}")), COLUMNS, as_json=as_json)
+    _show(list(listed(_api(), PATH, {"state": () if is_all else LIVE})), COLUMNS, as_json=as_json)
 
 
 @workspace.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def templates(as_json: bool) -> None:
     """List what workspaces can be made from, best first."""
-    _show(list(_items(_api(), TEMPLATES)), TEMPLATE_COLUMNS, as_json=as_json)
+    _show(list(listed(_api(), TEMPLATES)), TEMPLATE_COLUMNS, as_json=as_json)
 
 
 @workspace.command()
@@ -77,7 +69,9 @@ def templates(as_json: bool) -> None:
     "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
     help="A value of a parameter of the template; may be given several times.",
 )  # fmt: skip
-@click.option("--chat", default="", metavar="CHAT", help="A chat that shall work in it.")
+@click.option(
+    "--chat", default="", type=CHAT_ID, metavar="CHAT", help="A chat that shall work in it."
+)
 @click.option("--ttl", "ttl_minutes", type=click.IntRange(min=0), help="Minutes; 0 for no end.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -93,7 +87,7 @@ def create(
     """Make a workspace of TEMPLATE, by its name or id, and wait until it is ready."""
     api = _api()
     body: dict[str, Any] = {
-        "template_id": _found(api, TEMPLATES, "template", template)["id"],
+        "template_id": item_named(api, TEMPLATES, "template", template)["id"],
         "name": name,
         "parameters": dict(map(_pair, parameters)),
         "chat_id": chat,
@@ -126,14 +120,16 @@ def stop(name: str, as_json: bool) -> None:
 
 @workspace.command()
 @click.argument("name", required=False)
-@click.option("--chat", required=True, metavar="CHAT", help="The chat that shall work in it.")
+@click.option(
+    "--chat", required=True, type=CHAT_ID, metavar="CHAT", help="The chat that works in it."
+)
 @click.option("--own-files", is_flag=True, help="Instead of NAME: the directory of the chat.")
 def use(name: str | None, chat: str, own_files: bool) -> None:
     """Let a chat work in the workspace NAME from its next turn on; no files are copied."""
     if (name is None) == (not own_files):
         raise click.UsageError("Give NAME or --own-files.")
     api = _api()
-    workspace_id = None if name is None else _found(api, PATH, "workspace", name)["id"]
+    workspace_id = None if name is None else item_named(api, PATH, "workspace", name)["id"]
     api.call("PATCH", chat_path(chat), {"workspace_id": workspace_id}, _key(), needs="id")
     click.echo(f"The chat works in {name or 'its own files'}.")
 
@@ -176,7 +172,7 @@ def shell(name: str, workdir: str, attach: str) -> int:
     invocation = current()
     server = find_server(invocation)
     api = Api(server)
-    found = _found(api, PATH, "workspace", name)
+    found = item_named(api, PATH, "workspace", name)
     if found["state"] == "stopped":
         click.echo(f"Starting {found['name']}.", err=True)
         found = api.call("POST", f"{PATH}/{found['id']}/start", {}, _key(), needs="state")
@@ -202,27 +198,8 @@ def _key() -> dict[str, str]:
     return {"Idempotency-Key": f'"{key}"'}
 
 
-def _items(api: Api, path: str) -> Any:
-    cursor = None
-    while True:
-        joint = "&" if "?" in path else "?"
-        page = api.call("GET", path if cursor is None else f"{path}{joint}cursor={cursor}")
-        yield from page["items"]
-        cursor = page.get("next_cursor")
-        if cursor is None:
-            return
-
-
-def _found(api: Api, path: str, what: str, name: str) -> Any:
-    """Return the item with this name or id."""
-    for item in _items(api, path):
-        if name in (item["name"], item["id"]):
-            return item
-    raise NoSuchName(what, name)
-
-
 def _path(api: Api, name: str) -> str:
-    return f"{PATH}/{_found(api, PATH, 'workspace', name)['id']}"
+    return f"{PATH}/{item_named(api, PATH, 'workspace', name)['id']}"
 
 
 def _settled(api: Api, workspace: Any) -> Any:

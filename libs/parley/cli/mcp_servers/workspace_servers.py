@@ -11,6 +11,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
@@ -21,7 +22,7 @@ from parley.cli.text_table import text_table
 
 COLUMNS = ("name", "state", "command", "tools", "reason")
 
-chat_argument = click.argument("chat_id", metavar="CHAT")
+chat_argument = click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 name_argument = click.argument("name")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -9,6 +9,8 @@ from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.layout import Home
 from parley.cli.stack.metrics import choose_metrics
 from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
+from parley.cli.stack.restart_pause import VARIABLE as RESTART_PAUSE
+from parley.cli.stack.restart_pause import restart_pause_max_s
 from parley.cli.stack.service_settings import SHARED
 from parley.cli.stack.spec import Ports, Sizes
 
@@ -20,6 +22,7 @@ KNOWN_VARIABLES = (
     "PARLEY_HOME",
     "PARLEY_METRICS_LISTEN",
     "PARLEY_MODEL",
+    RESTART_PAUSE,
     "PARLEY_URL",
     *SHARED,
 )
@@ -57,6 +60,10 @@ def check_request(request: UpRequest) -> None:
 def problems_of_request(request: UpRequest) -> tuple[str, ...]:
     """Return the problems of the settings and the database of a request."""
     problems = _unknown_variables(request.environment)
+    try:
+        restart_pause_max_s(request.environment)
+    except ConfigurationProblem as error:
+        problems += error.problems
     url = request.database_url
     if url and not url.startswith(DATABASE_SCHEMES):
         problems.append(

@@ -102,7 +102,12 @@ def embedded_server(home: Home, clock: Clock) -> EmbeddedServer:
 
 
 async def keep(
-    found: StackDatabase, *, clock: Clock, progress: Progress, changed: Callable[[], None]
+    found: StackDatabase,
+    *,
+    clock: Clock,
+    progress: Progress,
+    changed: Callable[[], None],
+    restart_pause_max_s: float,
 ) -> None:
     """Restart the embedded server whenever it ends, until this is cancelled."""
     if found.server is None:
@@ -114,7 +119,7 @@ async def keep(
         failures = failures_in_a_row(failures, clock.monotonic() - ready_at)
         progress.say(f"  {SERVICE} ended with {ending(status)}; starts again")
         while True:
-            await clock.sleep(restart_delay_s(failures))
+            await clock.sleep(restart_delay_s(failures, restart_pause_max_s))
             try:
                 await found.server.start()
             except (DatabaseError, OSError) as error:

@@ -20,6 +20,7 @@ from parley.cli.progress import Progress
 from parley.cli.stack.plan import PROGRAMS, ProcessSpec, plan
 from parley.cli.stack.ports import HostPort
 from parley.cli.stack.request import UpRequest, choose_ports, problems_of_request
+from parley.cli.stack.restart_pause import restart_pause_max_s
 from parley.cli.stack.service_settings import problems_of
 from parley.cli.stack.spec import Caller, Ports, Stack, write_endpoints
 from parley.cli.supervision import process_table
@@ -134,6 +135,7 @@ async def _run_services(
     on_ready: Callable[[], None],
 ) -> None:
     launcher = LocalLauncher(records.stack.home)
+    pause_max_s = restart_pause_max_s(records.stack.caller.environment)
     supervisor = Supervisor(
         specs,
         launcher=launcher,
@@ -143,6 +145,7 @@ async def _run_services(
         changed=records.save,
         starting_max=cores() + 1,
         restarting_max=cores(),
+        restart_pause_max_s=pause_max_s,
         stop_time=stop_time,
         death_reports=RpcDeathReports(records.stack.home, clock, progress),
     )
@@ -150,7 +153,11 @@ async def _run_services(
     watching: dict[str, Callable[[], Awaitable[object]]] = {
         "orphans.reap": lambda: reap_orphans(clock),
         "database.restart": lambda: keep(
-            records.database, clock=clock, progress=progress, changed=records.repeat
+            records.database,
+            clock=clock,
+            progress=progress,
+            changed=records.repeat,
+            restart_pause_max_s=pause_max_s,
         ),
         "records.save": lambda: records.repair(clock),
         "logs.bound": lambda: bound_logs(records.stack.home, clock),

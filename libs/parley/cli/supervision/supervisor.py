@@ -39,16 +39,15 @@ REFUSING_S_MAX = 30.0
 #: The exit code of a process whose configuration is wrong.
 CONFIGURATION_EXIT_CODE = 2
 RESTART_FIRST_S = 0.2
-RESTART_LAST_S = 10.0
 #: After this time of health the count of failures is reset.
 HEALTHY_AFTER_S = 30.0
 
 logger = logging.getLogger(__name__)
 
 
-def restart_delay_s(failures: int) -> float:
+def restart_delay_s(failures: int, pause_max_s: float) -> float:
     """Return the delay after `failures` crashes in a row, including the last one."""
-    return backoff_s(failures, RESTART_FIRST_S, RESTART_LAST_S)
+    return backoff_s(failures, RESTART_FIRST_S, pause_max_s)
 
 
 def failures_in_a_row(before: int, healthy_s: float) -> int:
@@ -104,6 +103,7 @@ class Supervisor:
         changed: Callable[[tuple[ProcessRecord, ...]], None],
         starting_max: int,
         restarting_max: int,
+        restart_pause_max_s: float,
         stop_time: StopDeadline,
         death_reports: DeathReports,
     ) -> None:
@@ -112,6 +112,7 @@ class Supervisor:
         # Waiters are served in the order in which they came, which is that of the waves.
         self._starting = asyncio.Semaphore(starting_max)
         self._restarts = RestartQueue(restarting_max, clock)
+        self._restart_pause_max_s = restart_pause_max_s
         self._launcher = launcher
         self._probe = probe
         self._clock = clock
@@ -227,7 +228,7 @@ class Supervisor:
         if kept.slot is not None:
             kept.slot.release()
         kept.failures = failures_in_a_row(kept.failures, life.healthy_s)
-        wait_s = restart_delay_s(kept.failures)
+        wait_s = restart_delay_s(kept.failures, self._restart_pause_max_s)
         self._progress.say(
             f"  {kept.spec.name} {_exit_reason(life.exit_code)}; starts again in {wait_s:g} s"
         )

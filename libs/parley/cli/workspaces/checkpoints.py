@@ -9,6 +9,7 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
@@ -18,7 +19,7 @@ from parley.cli.text_table import text_table
 
 COLUMNS = ("path", "change", "lines")
 
-chat_argument = click.argument("chat_id", metavar="CHAT")
+chat_argument = click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 message_argument = click.argument("message_id", metavar="MESSAGE", type=click.IntRange(min=1))
 
 

@@ -12,6 +12,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.events import follow
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
@@ -27,7 +28,7 @@ _BEGUN: Final = re.compile(r"\x1b[^\x1b]{0,200}\Z")
 
 
 @click.command(cls=HomeCommand)
-@click.argument("chat")
+@click.argument("chat", type=CHAT_ID)
 @click.argument("process")
 @click.option(
     "--from", "cursor", type=click.IntRange(min=0), default=0, metavar="CURSOR",

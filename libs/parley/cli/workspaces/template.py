@@ -7,8 +7,9 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import listed
 from parley.cli.api.server import find_server
-from parley.cli.errors import CliError
+from parley.cli.chats.id_prefixes import item_named
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
@@ -16,7 +17,6 @@ from parley.cli.text_table import text_table
 PATH = "/api/v1/templates"
 COLUMNS = ("id", "name", "kind", "lifetime", "description")
 MINUTE_MS = 60_000
-PAGE_MAX = 200
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 minutes = click.IntRange(min=0)
@@ -31,7 +31,7 @@ def template() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """List templates with the lifetime of their workspaces."""
-    found = _items(_api())
+    found = list(listed(_api(), PATH))
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
@@ -47,7 +47,7 @@ def ls(as_json: bool) -> None:
 def show(name: str) -> None:
     """Print the template NAME, by its name or id, as JSON."""
     api = _api()
-    found = api.call("GET", f"{PATH}/{_id_of(api, name)}", needs="id")
+    found = api.call("GET", _path(api, name), needs="id")
     click.echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
@@ -71,23 +71,12 @@ def lifetime(name: str, ttl: int | None, most: int | None, is_fixed: bool | None
     if not body:
         raise click.UsageError("Nothing to change: give --ttl, --most, --fixed or --not-fixed.")
     api = _api()
-    changed = api.call("PATCH", f"{PATH}/{_id_of(api, name)}", body, new_key(), needs="ttl_ms")
+    changed = api.call("PATCH", _path(api, name), body, new_key(), needs="ttl_ms")
     click.echo(f"{changed['name']}: {_lifetime(changed)}")
 
 
-def _items(api: Api) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = api.call("GET", f"{PATH}?limit={PAGE_MAX}", needs="items")[
-        "items"
-    ]
-    return found
-
-
-def _id_of(api: Api, reference: str) -> str:
-    for each in _items(api):
-        if reference in (each["id"], each["name"]):
-            return str(each["id"])
-    hint = current().hint("template ls")
-    raise CliError(f"There is no template {reference}; `{hint}` lists them.")
+def _path(api: Api, name: str) -> str:
+    return f"{PATH}/{item_named(api, PATH, 'template', name)['id']}"
 
 
 def _lifetime(found: dict[str, Any]) -> str:

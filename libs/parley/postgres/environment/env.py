@@ -1,4 +1,4 @@
-"""The only Alembic environment: it runs what `parley.postgres.migration` put into the config."""
+"""The only Alembic environment: it runs what `schema_upgrade` put into the config."""
 
 from alembic import context
 

@@ -58,8 +58,8 @@ def test_rules_of_each_scope_are_listed_made_and_deleted(
         assert parley(api, "rm", "id-1", *options) == 0
     assert capsys.readouterr().out == "id-1\nDeleted id-1.\n"
     assert [(request.method, request.path) for request in api.requests] == [
-        ("GET", path),
-        ("GET", f"{path}?cursor=more"),
+        ("GET", f"{path}?limit=200"),
+        ("GET", f"{path}?limit=200&cursor=more"),
         ("POST", path),
         ("DELETE", f"{path}/id-1"),
     ]

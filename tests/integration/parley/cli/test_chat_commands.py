@@ -46,9 +46,9 @@ def test_chats_are_listed_page_by_page(capsys: pytest.CaptureFixture[str]) -> No
     with fake_api(Answer(200, first), Answer(200, second)) as api:
         assert parley(api, "ls", "-q", 'title:"a b"', "--archived", "--shared", "-n", "3") == 0
     assert capsys.readouterr().out == (
-        "id      status     changed              title\n"
-        "chat-1  waiting*^  2026-01-02 03:04:05  Chat 1\n"
-        f"chat-2  waiting    2026-01-02 03:04:05  [2Jlong {'x' * 51}…\n"
+        "id      status  changed              title\n"
+        "chat-1  idle*^  2026-01-02 03:04:05  Chat 1\n"
+        f"chat-2  idle    2026-01-02 03:04:05  [2Jlong {'x' * 51}…\n"
     )
     filters = "q=title%3A%22a+b%22&archived=true&shared_with_me=true"
     assert [request.path for request in api.requests] == [

@@ -72,7 +72,7 @@ def test_secrets_are_listed_page_by_page(capsys: pytest.CaptureFixture[str]) -> 
         ["key", "environment", "-", "-", "-", "-"],
     ]
     paths = [request.path for request in api.requests]
-    assert paths == ["/api/v1/secrets", "/api/v1/secrets?cursor=a%2Bb"]
+    assert paths == ["/api/v1/secrets?limit=200", "/api/v1/secrets?limit=200&cursor=a%2Bb"]
 
 
 def test_a_list_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:

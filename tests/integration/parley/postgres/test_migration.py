@@ -94,6 +94,22 @@ async def test_a_schema_moves_forward_revision_by_revision(
     assert await columns_of_books(empty_database) == ["id", "title", "shelf", "pages"]
 
 
+async def test_a_schema_at_its_newest_revision_is_left_alone_without_a_lock(
+    empty_database: str, tmp_path: Path
+) -> None:
+    scripts = scripts_in(tmp_path, FIRST)
+    await migrate(empty_database, schema="library", scripts=scripts)
+    connection = await asyncpg.connect(empty_database)
+    try:
+        await connection.execute(
+            "SELECT pg_advisory_lock(hashtextextended('parley migrate library', 0))"
+        )
+        async with asyncio.timeout(20):
+            assert await migrate(empty_database, schema="library", scripts=scripts) == "0001"
+    finally:
+        await connection.close()
+
+
 async def test_processes_that_start_together_migrate_once(
     empty_database: str, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.cli.chats.agents import below, row_of, show_merged
+from parley.cli.chats.agents import applied_line, below, row_of, show_merged
 
 
 def chat(chat_id: str, parent_id: str) -> dict[str, str]:
@@ -20,7 +20,7 @@ def test_an_agent_is_shown_with_what_it_cost_alone() -> None:
     agent = {**chat("a", "root"), "status": "waiting", "title": "First"}
     assert row_of(1, {**agent, "own_cost_micros": 12_300}) == (
         "a",
-        "waiting",
+        "idle",
         "general",
         "$0.0123",
         "  First",
@@ -48,3 +48,11 @@ def test_a_merge_with_nothing_left_says_so(
 ) -> None:
     show_merged({"merged_paths": merged, "conflicts": conflicts})
     assert capsys.readouterr() == said
+
+
+@pytest.mark.parametrize(("omitted", "files"), [(0, "1 file"), (2, "3 files")])
+def test_an_applied_merge_is_a_line_with_its_time_and_number_of_files(
+    omitted: int, files: str
+) -> None:
+    applied = {"applied_at": "2026-01-02T03:04:05Z", "paths": ["a"], "omitted": omitted}
+    assert applied_line(applied) == f"applied at 2026-01-02T03:04:05Z, {files}"

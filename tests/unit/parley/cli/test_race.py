@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.cli.chats.race import position_of, row_of
+from parley.cli.chats.race import applied_lines, position_of, row_of
 from parley.cli.errors import CliError
 
 CANDIDATE = {
@@ -30,6 +30,15 @@ def test_a_candidate_is_a_line_with_check_changes_time_cost_and_answer() -> None
     assert row[8].startswith("All done. xxx")
     assert len(row[8]) == 61
     assert row_of({**CANDIDATE, "check": None}, None)[3:6] == ("", "", "")
+
+
+def test_changes_of_a_candidate_that_were_applied_are_still_compared() -> None:
+    applied = {**REPORT, "applied_at": "2026-01-02T03:04:05Z", "paths": ["a", "b"], "omitted": 0}
+    report = {"merged_paths": [], "conflicts": [], "patches": [], "applied_merges": [applied]}
+    assert row_of(CANDIDATE, report)[4:6] == ("2", "+2 -1")
+    assert applied_lines([({**CANDIDATE, "position": 1}, None), (CANDIDATE, report)]) == [
+        "candidate 2 (fast): applied at 2026-01-02T03:04:05Z, 2 files"
+    ]
 
 
 def test_an_answer_that_is_not_complete_is_marked() -> None:

@@ -8,6 +8,7 @@ from parley.cli.home.credentials import prepare_secrets
 from parley.cli.home.layout import Home
 from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
 from parley.cli.stack.request import UpRequest, check_request, choose_ports
+from parley.cli.stack.restart_pause import restart_pause_max_s
 from parley.cli.stack.spec import Sizes
 from parley.cli.supervision.startup import prepare
 
@@ -46,6 +47,21 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 def test_an_address_that_means_all_is_opened_on_loopback() -> None:
     assert HostPort("0.0.0.0", 80).url == "http://127.0.0.1:80"
     assert HostPort("::", 80).url == "http://[::1]:80"
+
+
+@pytest.mark.parametrize(("given", "expected_s"), [("", 10.0), ("0.5", 0.5), (" 600 ", 600.0)])
+def test_the_longest_pause_before_a_restart_is_read(given: str, expected_s: float) -> None:
+    assert restart_pause_max_s({"PARLEY_RESTART_PAUSE_MAX_S": given}) == expected_s
+
+
+@pytest.mark.parametrize("given", ["soon", "0", "-1", "601", "nan", "inf", "1,5"])
+def test_a_pause_that_is_no_time_is_refused(tmp_path: Path, given: str) -> None:
+    environment = {"PARLEY_RESTART_PAUSE_MAX_S": given}
+    with pytest.raises(ConfigurationProblem) as caught:
+        check_request(request(tmp_path, http="nowhere", environment=environment))
+    assert caught.value.problems[0] == (
+        f"PARLEY_RESTART_PAUSE_MAX_S is {given}: write seconds from 0.2 to 600"
+    )
 
 
 def test_every_problem_of_a_request_is_reported_at_once(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
+from parley.cli.stack.restart_pause import DEFAULT_S
 from parley.cli.supervision.process_table import ProcessRecord
 from parley.cli.supervision.restart_queue import HELD_S_MAX
 from parley.cli.supervision.stop_deadline import StopDeadline
@@ -85,6 +86,7 @@ class Bench:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     starting_max: int = 1
     restarting_max: int = 2
+    restart_pause_max_s: float = DEFAULT_S
     reports: RecordedReports = field(default_factory=RecordedReports)
 
     def __post_init__(self) -> None:
@@ -97,6 +99,7 @@ class Bench:
             changed=self.told.append,
             starting_max=self.starting_max,
             restarting_max=self.restarting_max,
+            restart_pause_max_s=self.restart_pause_max_s,
             stop_time=StopDeadline(self.clock.monotonic),
             death_reports=self.reports,
         )
@@ -149,6 +152,21 @@ async def test_a_crashed_process_is_started_again_ever_more_slowly() -> None:
         bench.supervisor.stop()
     assert waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0])
     assert bench.told[-1][0].restarts == 8
+
+
+async def test_the_pause_grows_to_the_one_that_was_set() -> None:
+    bench = Bench((spec("only"),), restart_pause_max_s=0.5)
+    waits = []
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        for _ in range(4):
+            bench.launcher.children["only-0"].end(1)
+            waits.append(await bench.clock.until_sleeping())
+            bench.clock.advance(waits[-1])
+            await bench.launcher.journal.until("launch only-0", len(waits) + 1)
+        bench.supervisor.stop()
+    assert waits == pytest.approx([0.2, 0.4, 0.5, 0.5])
 
 
 async def test_thirty_seconds_of_health_forgive_earlier_crashes() -> None:

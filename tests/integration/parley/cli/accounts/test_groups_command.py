@@ -59,7 +59,7 @@ def test_a_group_is_made_listed_and_deleted(capsys: pytest.CaptureFixture[str]) 
         ("GET", f"{GROUPS}?limit=200"),
         ("GET", f"{GROUPS}?limit=200&cursor=more"),
         ("GET", "/api/v1/me/groups"),
-        ("GET", f"{GROUPS}?limit=200&q=engineers"),
+        ("GET", f"{GROUPS}?q=engineers&limit=200"),
         ("DELETE", f"{GROUPS}/g-1"),
     ]
 

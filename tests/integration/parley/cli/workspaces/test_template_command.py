@@ -49,4 +49,7 @@ def test_a_template_that_there_is_not_and_no_change_are_refused(
     with fake_api(LIST) as api:
         assert parley(api, "lifetime", "service") == 2
         assert parley(api, "show", "absent") == 1
-    assert "`parley template ls` lists them" in capsys.readouterr().err
+    assert (
+        "there is no template absent; `parley template ls` shows what there is"
+        in capsys.readouterr().err
+    )

@@ -1,0 +1,41 @@
+"""Lists that the API returns page by page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from parley.cli.api.client import REQUEST_S_MAX, Api
+
+#: The largest page of most lists.
+PAGE_MAX: Final = 200
+
+
+def listed(
+    api: Api,
+    path: str,
+    query: Mapping[str, str | Sequence[str]] | None = None,
+    *,
+    count: int | None = None,
+    page_max: int = PAGE_MAX,
+    within_s: float = REQUEST_S_MAX,
+) -> Iterator[dict[str, Any]]:
+    """Yield the items of a list in its order.
+
+    Args:
+        api: The server.
+        path: The path of the list.
+        query: Its filters; those without a value are left out.
+        count: How many items to yield at most; None for all of them.
+        page_max: How many items the list returns at once.
+        within_s: How long to wait for each page.
+    """
+    asked = {name: value for name, value in (query or {}).items() if value}
+    while count is None or count > 0:
+        asked["limit"] = str(page_max if count is None else min(count, page_max))
+        page = api.call("GET", f"{path}?{urlencode(asked, True)}", needs="items", within_s=within_s)
+        yield from page["items"]
+        count = None if count is None else count - len(page["items"])
+        cursor = page.get("next_cursor")
+        if not cursor:
+            return
+        asked["cursor"] = cursor
