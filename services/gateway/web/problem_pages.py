@@ -41,6 +41,8 @@ def index_body() -> str:
 def problem_body(spec: ErrorSpec) -> str:
     """Return the description of one problem code as HTML."""
     body = f"<p>{_html(spec.meaning)}</p><h2>What to do</h2><p>{_html(spec.remedy)}</p>"
+    if spec.command:
+        body += f"<p>On the command line: <code>{escape(spec.command)}</code></p>"
     if spec.reason == "INVALID_REQUEST":
         rows = "".join(
             f"<li><code>{each}</code>: {escape(text)}</li>" for each, text in FIELD_CODES.items()

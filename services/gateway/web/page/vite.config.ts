@@ -73,5 +73,15 @@ export default defineConfig({
     target: "es2023",
     reportCompressedSize: false,
   },
-  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node", isolate: false },
+  test: {
+    include: ["src/**/*.test.ts", "src/**/*.test.tsx"],
+    environment: "node",
+    // Files share a document. A link that is pressed, also one to a download, must not give it the
+    // address of another origin, with which the requests of later files have no valid address.
+    environmentOptions: { happyDOM: { settings: { navigation: { disableFallbackToSetURL: true } } } },
+    isolate: false,
+    // A test that is given up leaves what it began to those after it; busy machines are slow.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
 });

@@ -4,6 +4,7 @@
  */
 import { lazy, Suspense } from "react";
 import { Route, Switch } from "wouter";
+import { StateScreen } from "./shell/screen-head.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { Empty, Skeleton } from "./ui/states.tsx";
 
@@ -42,7 +43,9 @@ export function Routes() {
               </Route>
               <Route path="/admin/:section?">{({ section }) => <Admin section={section} />}</Route>
               <Route>
-                <Empty title="There is nothing here">Choose a chat, or begin a new one.</Empty>
+                <StateScreen>
+                  <Empty title="There is nothing here" level={1}>Choose a chat, or begin a new one.</Empty>
+                </StateScreen>
               </Route>
             </Switch>
           </Suspense>

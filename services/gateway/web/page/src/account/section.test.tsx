@@ -1,10 +1,8 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, type ReactNode, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
+import { act, type ReactNode } from "react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { queryClient } from "../api/queries.ts";
 import type { AccountExport } from "../api/types.ts";
+import { newCanvas } from "../testing/canvas.tsx";
 import { Exports } from "./exports.tsx";
 import AccountSection from "./section.tsx";
 import { exportsOf } from "./sources.ts";
@@ -22,18 +20,13 @@ const RUNNING: AccountExport = {
   failure: "",
 };
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 let items: AccountExport[];
 let posted: string[];
 let refusal: object | null;
 
 beforeEach(() => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
   items = [];
   posted = [];
   refusal = null;
@@ -46,12 +39,8 @@ beforeEach(() => {
   });
 });
 
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
+afterEach(() => {
   vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 async function pass(ms: number): Promise<void> {
@@ -59,13 +48,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 async function show(shown: ReactNode = <AccountSection />): Promise<void> {
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}>{shown}</QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
+  await canvas.show(<>{shown}</>);
   await pass(10);
 }
 
@@ -74,30 +57,30 @@ async function press(words: string): Promise<void> {
   await pass(10);
 }
 
-const button = (words: string): HTMLButtonElement => [...canvas.querySelectorAll("button")].find((each) => each.textContent === words)!;
-const status = (): string | null | undefined => canvas.querySelector("[role=status]")?.textContent;
-const link = (): string | null | undefined => canvas.querySelector("a[download]")?.getAttribute("href");
+const button = (words: string): HTMLButtonElement => [...canvas.element.querySelectorAll("button")].find((each) => each.textContent === words)!;
+const status = (): string | null | undefined => canvas.element.querySelector("[role=status]")?.textContent;
+const link = (): string | null | undefined => canvas.element.querySelector("a[download]")?.getAttribute("href");
 
 test("an export is begun, followed while it is made, and offered as a file", async () => {
   await show();
   await press("Export all that is mine");
   expect(posted).toEqual(["/api/v1/me/exports"]);
   expect(status()).toContain("3 files, 2 KiB before compression so far");
-  expect(canvas.querySelector("progress")).not.toBeNull();
+  expect(canvas.element.querySelector("progress")).not.toBeNull();
   expect(button("Begin a new export").disabled).toBe(true);
   expect(link()).toBeUndefined();
   items = [{ ...RUNNING, state: "complete", entries: 7, expires_at: "2026-11-24T18:00:00Z" }];
   await pass(2_000);
   expect(status()).toBe("The export is complete: 7 files, 2 KiB before compression.");
   expect(link()).toBe("/api/v1/me/exports/e1/archive");
-  expect(canvas.textContent).toContain("It is deleted on");
+  expect(canvas.element.textContent).toContain("It is deleted on");
   expect(button("Begin a new export").disabled).toBe(false);
 });
 
 test("a failed export says why, has what was collected, and can be begun again", async () => {
   items = [{ ...RUNNING, state: "failed", failure: "It failed three times.\u202e Begin a new one.", expires_at: "2026-11-24T18:00:00Z" }];
   await show();
-  const alert = canvas.querySelector("[role=alert]");
+  const alert = canvas.element.querySelector("[role=alert]");
   expect(alert?.textContent).toContain("The export failed");
   expect(alert?.textContent).toContain("It failed three times.U+202E Begin a new one.");
   expect(link()).toBe("/api/v1/me/exports/e1/archive");
@@ -109,8 +92,8 @@ test("a refusal is shown in words, and how an account is deleted", async () => {
   refusal = { title: "Forbidden", detail: "Keys with scopes make no exports.", code: "FORBIDDEN" };
   await show();
   await press("Export all that is mine");
-  expect(canvas.querySelector("[role=alert]")?.textContent).toContain("Keys with scopes make no exports.");
-  expect(canvas.textContent).toContain("An administrator deletes accounts.");
+  expect(canvas.element.querySelector("[role=alert]")?.textContent).toContain("Keys with scopes make no exports.");
+  expect(canvas.element.textContent).toContain("An administrator deletes accounts.");
 });
 
 test("an administrator exports what a user leaves behind", async () => {

@@ -4,6 +4,7 @@ import { act, StrictMode } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { queryClient } from "../api/queries.ts";
+import { settled } from "../testing/canvas.tsx";
 import AdvisorSection from "./advisor.tsx";
 
 const MODELS = [{ id: "m1", name: "large", display_name: "Large", provider_display_name: "Maker" }];
@@ -45,11 +46,6 @@ async function open(): Promise<void> {
     ),
   );
   await settled(() => expect(fields().options).toContain("Large · Maker"));
-}
-
-/** Wait until something holds, with all updates of React in between. */
-async function settled(check: () => void): Promise<void> {
-  await act(async () => vi.waitFor(check));
 }
 
 async function close(): Promise<void> {

@@ -7,7 +7,7 @@ import type { components } from "../api/schema.d.ts";
 import { CheckField, SelectField, TextField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
-import { modelOptions } from "../ui/model-label.ts";
+import { modelOptions } from "../models/model-label.ts";
 
 type Settings = components["schemas"]["AdvisorSettings"];
 

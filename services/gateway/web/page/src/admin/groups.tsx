@@ -121,7 +121,7 @@ function Members({ group, onClose }: { group: Group; onClose: () => void }) {
                 label="Members"
                 rows={data.items}
                 keyOf={(row) => row.id}
-                empty={{ title: "Nobody belongs to it", text: "Add somebody above." }}
+                empty={{ title: "It has no members", text: "Add somebody above." }}
                 columns={[
                   { title: "User", cell: (row) => row.display_name || row.login },
                   {

@@ -1,7 +1,7 @@
 /** Models: which are offered, which is the default, what they cost, and which serve a purpose. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { answered, api } from "../api/client.ts";
+import { answered, api, unchangedSince } from "../api/client.ts";
 import { models, queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
@@ -175,8 +175,7 @@ function EditModel({ model, onClose }: { model: Model; onClose: () => void }) {
         cache_write: number(prices.cache_write),
       },
     };
-    const headers = model.etag ? { "If-Match": `"${model.etag}"` } : {};
-    await answered(api.PATCH("/api/v1/models/{model_id}", { params, body, headers }));
+    await answered(api.PATCH("/api/v1/models/{model_id}", { params: { ...params, header: unchangedSince(model) }, body }));
     await refresh();
     onClose();
   }

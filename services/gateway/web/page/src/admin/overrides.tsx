@@ -7,7 +7,7 @@ import { CheckField, SelectField } from "../forms/fields.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { installation, overrides } from "./queries.ts";
-import { modelOptions } from "../ui/model-label.ts";
+import { modelOptions } from "../models/model-label.ts";
 
 type Purpose = components["schemas"]["ModelPurpose"];
 

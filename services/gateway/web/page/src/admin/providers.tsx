@@ -1,7 +1,7 @@
 /** Model providers: their keys in the order of use, and whether they work. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { answered, api } from "../api/client.ts";
+import { answered, api, unchangedSince } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
@@ -119,7 +119,8 @@ function ProviderCard({ provider }: { provider: Provider }) {
   }
 
   async function change(body: { enabled?: boolean; user_keys_allowed?: boolean }): Promise<void> {
-    await answered(api.PATCH("/api/v1/providers/{provider_id}", { params, body })).catch(complain);
+    const header = unchangedSince(provider);
+    await answered(api.PATCH("/api/v1/providers/{provider_id}", { params: { ...params, header }, body })).catch(complain);
     await refresh();
   }
 

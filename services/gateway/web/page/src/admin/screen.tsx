@@ -5,10 +5,11 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { me } from "../api/queries.ts";
 import type { Section } from "../settings/screen.tsx";
+import { StateScreen } from "../shell/screen-head.tsx";
 import { Sections } from "../shell/sections.tsx";
 import { Empty, Skeleton } from "../ui/states.tsx";
 
-const SECTIONS: readonly Section[] = [
+export const SECTIONS: readonly Section[] = [
   { name: "users", title: "Users", component: lazy(() => import("./users.tsx")) },
   { name: "groups", title: "Groups", component: lazy(() => import("./groups.tsx")) },
   { name: "issuers", title: "Identity providers", component: lazy(() => import("./issuers.tsx")) },
@@ -34,7 +35,11 @@ const SECTIONS: readonly Section[] = [
 export default function AdminScreen({ section }: { section: string | undefined }) {
   const role = useQuery(me).data?.role;
   if (role && role !== "owner" && role !== "admin") {
-    return <Empty title="This is not there">Administrators see this page.</Empty>;
+    return (
+      <StateScreen>
+        <Empty title="This is not there" level={1}>Administrators see this page.</Empty>
+      </StateScreen>
+    );
   }
   return (
     <Suspense fallback={<Skeleton />}>

@@ -4,7 +4,8 @@ import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { Button } from "../ui/button.tsx";
-import { PERIODS, type Period, PeriodField, startOf } from "../usage/period.tsx";
+import { PeriodField } from "../usage/period.tsx";
+import { type Period, spanOf, USUAL } from "../usage/span.ts";
 import { UsageRows, UsageTotals } from "../usage/totals.tsx";
 import { users } from "./queries.ts";
 
@@ -13,7 +14,7 @@ function everyone(period: Period) {
     queryKey: ["admin", "usage", period],
     queryFn: ({ signal }) =>
       answered(
-        api.GET("/api/v1/usage", { params: { query: { start: startOf(period), limit: 200 } }, signal }),
+        api.GET("/api/v1/usage", { params: { query: { ...spanOf(period), limit: 200 } }, signal }),
       ),
   });
 }
@@ -24,7 +25,7 @@ function ofUser(userId: string, period: Period) {
     queryFn: ({ signal }) =>
       answered(
         api.GET("/api/v1/users/{user_id}/usage", {
-          params: { path: { user_id: userId }, query: { start: startOf(period) } },
+          params: { path: { user_id: userId }, query: { ...spanOf(period) } },
           signal,
         }),
       ),
@@ -32,7 +33,7 @@ function ofUser(userId: string, period: Period) {
 }
 
 export default function UsageSection() {
-  const [period, setPeriod] = useState<Period>(PERIODS[1][0]);
+  const [period, setPeriod] = useState<Period>(USUAL);
   const [userId, setUserId] = useState("");
   const names = new Map((useQuery(users).data?.items ?? []).map((each) => [each.id, each.login]));
   return (
@@ -41,26 +42,30 @@ export default function UsageSection() {
       {userId ? (
         <OneUser userId={userId} name={names.get(userId) ?? userId} period={period} onBack={() => setUserId("")} />
       ) : (
-        <Loaded query={useQuery(everyone(period))} what="usage">
-          {(data) => (
-            <>
-              <UsageRows
-                label="Usage by user"
-                first="User"
-                rows={data.items.map((each) => ({ ...each, name: each.name || (names.get(each.id) ?? null) }))}
-              />
-              <div className="table-actions">
-                {data.items.slice(0, 20).map((each) => (
-                  <Button key={each.id} small look="quiet" onClick={() => setUserId(each.id)}>
-                    {names.get(each.id) ?? each.name ?? each.id}
-                  </Button>
-                ))}
-              </div>
-            </>
-          )}
-        </Loaded>
+        <Everyone period={period} names={names} onChoose={setUserId} />
       )}
     </div>
+  );
+}
+
+interface EveryoneProps {
+  period: Period;
+  names: ReadonlyMap<string, string>;
+  onChoose: (userId: string) => void;
+}
+
+function Everyone({ period, names, onChoose }: EveryoneProps) {
+  return (
+    <Loaded query={useQuery(everyone(period))} what="usage">
+      {({ items }) => (
+        <UsageRows
+          label="Usage by user"
+          first="User"
+          rows={items.map((each) => ({ ...each, name: each.name || (names.get(each.id) ?? null) }))}
+          onChoose={onChoose}
+        />
+      )}
+    </Loaded>
   );
 }
 

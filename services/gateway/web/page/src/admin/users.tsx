@@ -138,7 +138,7 @@ function RoleCell({ user }: { user: User }) {
 
   async function change(wanted: Role): Promise<void> {
     try {
-      const params = { path: { user_id: user.id } };
+      const params = { path: { user_id: user.id }, header: { "If-Match": `"${user.version}"` } };
       await answered(api.PATCH("/api/v1/users/{user_id}", { params, body: { role: wanted } }));
     } catch (error) {
       complain(error);

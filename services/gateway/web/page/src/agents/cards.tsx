@@ -6,7 +6,7 @@ import type { Action } from "../api/types.ts";
 import { Card } from "../cards/card.tsx";
 import { Problem } from "../cards/execute.tsx";
 import { argsOf, type CardProps, cutWords, record, string } from "../cards/outcome.ts";
-import { Markdown } from "../timeline/markdown.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
 import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
@@ -44,6 +44,7 @@ const LABELS: Record<string, (args: Told, isOver: boolean) => string> = {
   interrupt_agent: () => "Stopped the agent",
   list_agents: () => "Looked at its agents",
   list_subagent_models: () => "Looked at the models of agents",
+  agent_processes: () => "Looked at processes of an agent",
 };
 
 export function AgentCard({ call, result, standing }: CardProps) {

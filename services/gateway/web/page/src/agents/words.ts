@@ -1,7 +1,7 @@
 /** What is said of an agent: its model with the effort, and why it failed. */
 import type { Chat, Model } from "../api/types.ts";
 import { record, string } from "../cards/outcome.ts";
-import { modelLabel } from "../ui/model-label.ts";
+import { modelLabel } from "../models/model-label.ts";
 
 type Choice = Pick<Chat, "model_id" | "reasoning_effort">;
 

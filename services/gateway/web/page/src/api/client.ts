@@ -28,3 +28,8 @@ export async function answered<T>(call: Promise<Outcome<T>>): Promise<NonNullabl
     status: response.status,
   });
 }
+
+/** Return the header with which a change is refused if the resource is no longer as it was read. */
+export function unchangedSince({ etag }: { etag: string | null }): { "If-Match"?: string } {
+  return etag ? { "If-Match": `"${etag}"` } : {};
+}

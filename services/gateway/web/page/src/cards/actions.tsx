@@ -5,7 +5,7 @@ import type { Action } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { countHidden, Visible } from "../ui/visible.tsx";
-import { Markdown } from "../timeline/markdown.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
 import { ElicitationCard } from "../elicitations/card.tsx";
 import { LoginCard } from "../mcp/login-card.tsx";
 import { useAnswer } from "./answering.ts";

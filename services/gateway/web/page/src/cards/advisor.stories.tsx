@@ -1,16 +1,10 @@
 /** The states of the advisor's card in the component story format, each with what must hold in it. */
-import type { ReactNode } from "react";
 import { expect } from "vitest";
 import type { ToolCallPart, ToolResultPart } from "../api/types.ts";
+import type { Story } from "../testing/stories.tsx";
 import { AdvisorCard } from "./advisor.tsx";
 import type { CardProps, Standing } from "./outcome.ts";
 import { ToolCard } from "./tool-card.tsx";
-
-export interface Story {
-  render: () => ReactNode;
-  /** Checks what is shown; `press` presses an element and waits until that is shown. */
-  play: (canvas: HTMLElement, press: (element: Element) => Promise<void>) => Promise<void>;
-}
 
 const QUESTION = "One table, or a broker?";
 const call = { type: "tool-call", tool_call_id: "call_1", tool_name: "advisor", args: { question: QUESTION } };

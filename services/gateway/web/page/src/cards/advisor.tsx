@@ -1,5 +1,5 @@
 /** A second opinion: asked for, given, refused because of the limit, or failed. */
-import { Markdown } from "../timeline/markdown.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
 import { count, money, plural } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { Card } from "./card.tsx";
@@ -21,6 +21,11 @@ export function advisorState({ result, standing }: Pick<CardProps, "result" | "s
   return result.outcome === "done" && (type === "advice" || type === "limit_reached") ? type : "error";
 }
 
+/** A text that ends as a sentence does, so that another one can follow. */
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
 export function AdvisorCard({ call, result, standing }: CardProps) {
   const told = record(result?.result);
   const usage = record(told.usage);
@@ -40,7 +45,7 @@ export function AdvisorCard({ call, result, standing }: CardProps) {
       {state === "limit_reached" && <p className="card-note">{string(told.message)}</p>}
       {state === "error" && (
         <p className="field-problem">
-          {string(told.error) || "There is no advice."} {string(told.hint)}
+          {sentence(string(told.error) || "There is no advice.")} {string(told.hint)}
         </p>
       )}
       {state === "advice" && (

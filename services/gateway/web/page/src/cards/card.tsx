@@ -9,7 +9,7 @@ interface CardFrameProps {
   standing: Standing;
   /** Short facts at the end of the head. */
   facts?: ReactNode;
-  /** Whether it is open as long as nobody opened or closed it. */
+  /** Whether it is open until a person opens or closes it. */
   isOpen?: boolean;
   children?: ReactNode;
 }

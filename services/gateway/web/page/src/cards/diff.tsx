@@ -10,17 +10,26 @@ interface Line {
   number: number | null;
 }
 
+/** What is said of a file before its first lines, and is worth reading. */
+const FACT = /^(Binary files|rename |copy |old mode|new mode)/;
+
+/** Return the lines of a difference. Lines that look like a header are such before the first place alone. */
 export function linesOf(diff: string): Line[] {
   const lines: Line[] = [];
   let number = 0;
   let old = 0;
+  let isHeader = /^@@ /m.test(diff) || /^Binary files/m.test(diff);
   for (const line of diff.replace(/\n$/, "").split("\n")) {
     const place = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line);
+    if (line.startsWith("diff ")) isHeader = true;
     if (place) {
+      isHeader = false;
       old = Number(place[1]);
       number = Number(place[2]);
       lines.push({ kind: "place", text: line, number: null });
-    } else if (/^(---|\+\+\+|diff |index |\\ )/.test(line)) {
+    } else if (isHeader) {
+      if (FACT.test(line)) lines.push({ kind: "place", text: line, number: null });
+    } else if (line.startsWith("\\ ")) {
       continue;
     } else if (line.startsWith("+")) {
       lines.push({ kind: "added", text: line.slice(1), number });

@@ -3,7 +3,7 @@ import { act, type ReactNode } from "react";
 import { expect } from "vitest";
 import type { ChatEvent, ToolCallPart, ToolResultPart } from "../api/types.ts";
 import { OutputsContext, ProcessOutputs } from "../stream/process-outputs.ts";
-import type { Story } from "./advisor.stories.tsx";
+import { button, type Story } from "../testing/stories.tsx";
 import { ExecuteCard } from "./execute.tsx";
 import type { Standing } from "./outcome.ts";
 
@@ -27,10 +27,6 @@ function ended(outcome: string, told: object): object {
 
 function output(canvas: HTMLElement): string {
   return canvas.querySelector(".terminal-output")?.textContent ?? "";
-}
-
-function button(canvas: HTMLElement, words: string): HTMLButtonElement | undefined {
-  return [...canvas.querySelectorAll("button")].find((each) => each.textContent === words);
 }
 
 function head(canvas: HTMLElement): string {

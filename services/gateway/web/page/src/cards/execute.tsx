@@ -7,7 +7,7 @@ import { Button } from "../ui/button.tsx";
 import { duration } from "../ui/format.ts";
 import { complain } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
-import { CopyButton } from "../timeline/code.tsx";
+import { CopyButton } from "../markdown/code.tsx";
 import { spansOf } from "./ansi.ts";
 import { Card } from "./card.tsx";
 import { argsOf, type CardProps, record, string } from "./outcome.ts";
@@ -46,7 +46,7 @@ export function ExecuteCard({ call, result, standing, chatId }: CardProps & { ch
         <Problem told={told} />
         {standing === "running" && processId && <StopButton chatId={chatId} processId={processId} />}
         {standing === "unknown" && (
-          <p className="card-note">Nobody knows whether this command ran. Look before you repeat it.</p>
+          <p className="card-note">It is not known whether this command ran. Look before you repeat it.</p>
         )}
       </div>
     </Card>

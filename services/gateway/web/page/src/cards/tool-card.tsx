@@ -4,7 +4,7 @@ import { AgentCard } from "../agents/cards.tsx";
 import { bytes } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { McpCard } from "../mcp/tool-card.tsx";
-import { Markdown } from "../timeline/markdown.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
 import { AdvisorCard } from "./advisor.tsx";
 import { Card } from "./card.tsx";
 import { ExecuteCard, Output, Problem } from "./execute.tsx";
@@ -44,6 +44,7 @@ export const ToolCard = memo(function ToolCard(props: ToolCardProps) {
     case "interrupt_agent":
     case "list_agents":
     case "list_subagent_models":
+    case "agent_processes":
       return <AgentCard {...props} />;
     case "advisor":
       return <AdvisorCard {...props} />;
@@ -211,7 +212,7 @@ function GenericCard({ call, result, standing }: CardProps) {
         </>
       )}
       {!result?.outcome && result?.result_delta && <Output text={result.result_delta} isRunning />}
-      {standing === "unknown" && <p className="card-note">Nobody knows whether this call ran.</p>}
+      {standing === "unknown" && <p className="card-note">It is not known whether this call ran. Look before you repeat it.</p>}
       <Problem told={told} />
     </Card>
   );

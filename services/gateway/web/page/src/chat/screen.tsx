@@ -13,9 +13,10 @@ import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { outbox, post } from "../outbox/outbox.ts";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
-import { panelOpen, showPanel } from "../panel/panel-state.ts";
+import { panelExpanded, panelOpen, showPanel } from "../panel/tabs/panel-state.ts";
 import { RaceNotice } from "../races/notice.tsx";
 import { ChatMenu } from "../sidebar/chat-menu.tsx";
+import { StateScreen } from "../shell/screen-head.tsx";
 import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { type ChatStore, type ChatView, useChat } from "../stream/chat-store.ts";
@@ -47,6 +48,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const [reverting, setReverting] = useState<Message | null>(null);
   const [undoable, setUndoable] = useState<Undoable | null>(null);
   const isPanelOpen = useSyncExternalStore(panelOpen.subscribe, panelOpen.get);
+  const isExpanded = useSyncExternalStore(panelExpanded.subscribe, panelExpanded.get);
   const pane = usePane("parley.panel.width");
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
   const { status, queue, messages, required, gapAfter, hasOlder } = view.chat;
@@ -56,12 +58,16 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   useTitle(chat?.title);
 
   if (view.problem && !view.isLoaded) {
-    return <Failure error={view.problem} what="chat" onRetry={() => store.retry()} />;
+    return (
+      <StateScreen>
+        <Failure error={view.problem} what="chat" level={1} onRetry={() => store.retry()} />
+      </StateScreen>
+    );
   }
   return (
     <OutputsContext value={store.outputs}>
       <div
-        className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}`}
+        className={`chat-with-panel${isPanelOpen && chat ? " has-panel" : ""}${isPanelOpen && isExpanded ? " is-expanded" : ""}`}
         style={pane.width ? ({ "--panel-width": `${pane.width}px` } as CSSProperties) : undefined}
       >
         <main className="chat">

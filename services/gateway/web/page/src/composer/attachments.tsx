@@ -7,6 +7,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
 import type { DraftFile } from "./drafts.ts";
 import type { Pending, Uploads } from "../uploads/pending.ts";
+import { isText, TextButton } from "../uploads/text-preview.tsx";
 import { type Reference, referenceName } from "./references.ts";
 
 interface ReferencesProps {
@@ -48,8 +49,15 @@ export function Files({ files, uploads, onRemove }: FilesProps) {
           </li>
         ) : (
           <li key={file.id} className="file-chip">
-            <Icon name="file" />
-            <Visible>{file.name}</Visible> <span className="card-note">{bytes(file.sizeBytes)}</span>
+            {isText(file.mediaType) ? (
+              <TextButton file={file} />
+            ) : (
+              <>
+                <Icon name="file" />
+                <Visible>{file.name}</Visible>
+              </>
+            )}{" "}
+            <span className="card-note">{bytes(file.sizeBytes)}</span>
             <IconButton icon="close" label={`Remove ${file.name}`} onClick={() => onRemove(file.id)} />
           </li>
         ),

@@ -1,45 +1,36 @@
 // @vitest-environment happy-dom
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
+import { act } from "react";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Part } from "../api/types.ts";
 import { Thinking } from "../timeline/thinking.tsx";
+import { newCanvas } from "../testing/canvas.tsx";
 import { setDisplayMode } from "./modes.ts";
 import DisplaySection from "./section.tsx";
 
 const THOUGHT = { type: "reasoning", text: "**Plan** first this, then that" } as unknown as Part & { type: "reasoning" };
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 
 beforeEach(async () => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
   localStorage.clear();
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <Thinking part={THOUGHT} isLive={false} />
-        <DisplaySection />
-      </StrictMode>,
-    ),
+  await canvas.show(
+    <>
+      <Thinking part={THOUGHT} isLive={false} />
+      <DisplaySection />
+    </>,
   );
 });
 
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
+afterEach(() => {
   setDisplayMode("thinking", "auto");
   localStorage.clear();
 });
 
-const head = (): HTMLElement => canvas.querySelector(".thinking-head")!;
+const head = (): HTMLElement => canvas.element.querySelector(".thinking-head")!;
 const isOpen = (): boolean => head().getAttribute("aria-expanded") === "true";
 
 async function choose(place: number): Promise<void> {
-  await act(async () => canvas.querySelectorAll<HTMLElement>("input[name=display-thinking]")[place]!.click());
+  await act(async () => canvas.element.querySelectorAll<HTMLElement>("input[name=display-thinking]")[place]!.click());
 }
 
 test("what is opened by itself follows the choice, and a click of the person wins over it", async () => {

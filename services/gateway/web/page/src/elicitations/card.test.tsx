@@ -1,22 +1,16 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { act } from "react";
+import { beforeEach, expect, test, vi } from "vitest";
 import { queryClient } from "../api/queries.ts";
 import type { Action } from "../api/types.ts";
 import { ActionCard } from "../cards/actions.tsx";
+import { newCanvas } from "../testing/canvas.tsx";
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 let sent: unknown[];
 let responses: Response[];
 
 beforeEach(() => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
   sent = [];
   responses = [];
   queryClient.setQueryData(["mcp", "servers"], { items: [{ slug: "house", display_name: "The House" }], next_cursor: null });
@@ -26,26 +20,13 @@ beforeEach(() => {
   });
 });
 
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
-  vi.unstubAllGlobals();
-});
-
 async function show(args: object): Promise<void> {
   const action = { id: "a1", chat_id: "c1", kind: "elicitation", tool_name: "house__paint", args } as Action;
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}><ActionCard action={action} /></QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
+  await canvas.show(<ActionCard action={action} />);
 }
 
 function button(words: string): HTMLButtonElement | undefined {
-  return [...canvas.querySelectorAll("button")].find((each) => each.textContent === words);
+  return [...canvas.element.querySelectorAll("button")].find((each) => each.textContent === words);
 }
 
 async function press(words: string): Promise<void> {
@@ -71,12 +52,12 @@ const FORM = {
 
 test("a form says who asks and who receives it, and is sent with its types", async () => {
   await show(FORM);
-  expect(canvas.querySelector(".action-head")?.textContent).toBe("The server The House asks in house__paint");
-  expect(canvas.querySelector(".mcp-text")?.textContent).toBe("Which colour?U+202E");
-  expect(canvas.textContent).toContain("The House receives what you write here.");
-  const [colour, coats] = canvas.querySelectorAll("input");
+  expect(canvas.element.querySelector(".action-head")?.textContent).toBe("The server The House asks in house__paint");
+  expect(canvas.element.querySelector(".mcp-text")?.textContent).toBe("Which colour?U+202E");
+  expect(canvas.element.textContent).toContain("The House receives what you write here.");
+  const [colour, coats] = canvas.element.querySelectorAll("input");
   expect([colour!.required, colour!.autocomplete, coats!.value]).toEqual([true, "off", "2"]);
-  expect(canvas.querySelector("label")?.textContent).toBe("ColourU+200B (required)");
+  expect(canvas.element.querySelector("label")?.textContent).toBe("ColourU+200B (required)");
   await press("Accept");
   expect([sent, colour!.getAttribute("aria-invalid")]).toEqual([[], "true"]);
   await type(colour!, "red");
@@ -88,10 +69,10 @@ test("what the server refuses is marked at its field, and what was typed stays",
   const errors = [{ code: "INVALID", pointer: "/content/colour", detail: "It is none of the choices." }];
   responses.push(Response.json({ title: "Invalid", detail: "No.", code: "INVALID_REQUEST", errors }, { status: 422 }));
   await show(FORM);
-  const colour = canvas.querySelector("input")!;
+  const colour = canvas.element.querySelector("input")!;
   await type(colour, "mauve");
   await press("Accept");
-  await vi.waitFor(() => expect(canvas.querySelector("[role=alert]")?.textContent).toBe("It is none of the choices."));
+  await vi.waitFor(() => expect(canvas.element.querySelector("[role=alert]")?.textContent).toBe("It is none of the choices."));
   expect([colour.getAttribute("aria-invalid"), colour.value, button("Accept")!.disabled]).toEqual(["true", "mauve", false]);
 });
 
@@ -105,8 +86,8 @@ test("an address shows its real host, and is accepted only after it was opened b
   const open = vi.fn();
   vi.stubGlobal("open", open);
   await show({ message: "Pay", url: "https://bank.example@pay.evil.example:8443/x?y=1" });
-  expect(canvas.querySelector(".mcp-host")?.textContent).toBe("pay.evil.example:8443");
-  const link = canvas.querySelector("a")!;
+  expect(canvas.element.querySelector(".mcp-host")?.textContent).toBe("pay.evil.example:8443");
+  const link = canvas.element.querySelector("a")!;
   expect([link.target, link.rel, button("Accept")]).toEqual(["_blank", "noopener noreferrer", undefined]);
   expect(open).not.toHaveBeenCalled();
   link.addEventListener("click", (event) => event.preventDefault());
@@ -117,7 +98,7 @@ test("an address shows its real host, and is accepted only after it was opened b
 
 test("what is no web address cannot be opened, only declined", async () => {
   await show({ message: "Pay", url: "javascript:alert(1)" });
-  expect([canvas.querySelector("a"), button("Accept")]).toEqual([null, undefined]);
+  expect([canvas.element.querySelector("a"), button("Accept")]).toEqual([null, undefined]);
   await press("Decline");
   expect(sent).toEqual([{ decision: "refuse" }]);
 });

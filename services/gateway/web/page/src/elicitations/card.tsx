@@ -8,7 +8,7 @@ import type { Action } from "../api/types.ts";
 import { useAnswer } from "../cards/answering.ts";
 import { record, string } from "../cards/outcome.ts";
 import { AreaField, CheckField, ChecksField, SelectField, TextField } from "../forms/fields.tsx";
-import { safeLink } from "../timeline/links.ts";
+import { safeLink } from "../markdown/links.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Visible, visibleText } from "../ui/visible.tsx";

@@ -1,19 +1,14 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { queryClient } from "../api/queries.ts";
+import { act } from "react";
+import { beforeEach, expect, test, vi } from "vitest";
+import { newCanvas } from "../testing/canvas.tsx";
 import { queryOf, withFilter } from "./chat-filters.ts";
 import FindDialog from "./find-dialog.tsx";
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 let asked: string[];
 
 beforeEach(async () => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-  Object.assign(HTMLElement.prototype, { scrollIntoView() {} });
   asked = [];
   vi.stubGlobal("fetch", async (request: Request) => {
     const { pathname, search } = new URL(request.url);
@@ -21,28 +16,12 @@ beforeEach(async () => {
     asked.push(decodeURIComponent(search));
     return Response.json({ items: [{ id: "c1", title: "Harvest" }], next_cursor: "more" });
   });
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}><FindDialog onClose={() => {}} /></QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
+  await canvas.show(<FindDialog onClose={() => {}} />);
 });
 
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
-  vi.unstubAllGlobals();
-});
-
-const field = (): HTMLInputElement => canvas.querySelector("input")!;
-const pills = (): string[] => [...canvas.querySelectorAll(".pill")].map((each) => each.textContent ?? "");
-const groups = (): string[] => [...canvas.querySelectorAll(".menu-heading")].map((each) => each.textContent ?? "");
+const field = (): HTMLInputElement => canvas.element.querySelector("input")!;
+const pills = (): string[] => [...canvas.element.querySelectorAll(".pill")].map((each) => each.textContent ?? "");
+const groups = (): string[] => [...canvas.element.querySelectorAll(".menu-heading")].map((each) => each.textContent ?? "");
 
 async function type(text: string): Promise<void> {
   const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")!.set!;
@@ -58,7 +37,7 @@ async function press(key: string): Promise<void> {
 
 test("a typed filter becomes a pill by a space or Enter, narrows chats alone, and is removed by Backspace", async () => {
   await vi.waitFor(() => expect(groups()).toEqual(["Chats", "Commands"]));
-  expect(canvas.querySelector("[role=status]")?.textContent).toBe("The first 8 chats are shown.");
+  expect(canvas.element.querySelector("[role=status]")?.textContent).toBe("The first 8 chats are shown.");
   await type("is:archived ");
   expect([pills(), field().value]).toEqual([["Archived"], ""]);
   await vi.waitFor(() => expect(groups()).toEqual(["Chats"]));
@@ -71,7 +50,7 @@ test("a typed filter becomes a pill by a space or Enter, narrows chats alone, an
   await type("");
   await press("Backspace");
   expect(pills()).toEqual(["Archived"]);
-  await act(async () => canvas.querySelector<HTMLElement>(".pill")!.click());
+  await act(async () => canvas.element.querySelector<HTMLElement>(".pill")!.click());
   await vi.waitFor(() => expect([pills(), groups()]).toEqual([[], ["Chats", "Commands"]]));
 });
 

@@ -6,7 +6,7 @@ import { useLocation, useRoute } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { wordsOf } from "../api/problem.ts";
 import { me } from "../api/queries.ts";
-import { showPanel } from "../panel/panel-state.ts";
+import { showPanel } from "../panel/tabs/panel-state.ts";
 import { KEYS_SHOWN } from "../shell/keys.ts";
 import { toggleSide } from "../shell/side-state.ts";
 import { type FilterName, FILTERS, typedFilter } from "../sidebar/typed-filters.ts";

@@ -4,18 +4,23 @@ import type { components } from "../api/schema.d.ts";
 export type Report = components["schemas"]["MergeReport"];
 export type Strategy = components["schemas"]["MergeStrategy"];
 
+export type Applied = components["schemas"]["AppliedMerge"];
+
 export interface Extent {
   files: number;
   added: number;
   deleted: number;
 }
 
-/** How many files and lines differ. */
+/** How many files and lines were changed, those that were applied included. */
 export function extentOf(report: Report): Extent {
-  const lines = report.patches.flatMap((each) => each.patch.split("\n"));
+  const merges = [report, ...report.applied_merges];
+  const lines = merges.flatMap((merge) => merge.patches).flatMap((each) => each.patch.split("\n"));
   const count = (sign: string): number => lines.filter((line) => line.startsWith(sign) && !line.startsWith(sign.repeat(3))).length;
+  const applied = report.applied_merges.flatMap((each) => each.paths);
+  const paths = new Set([...report.merged_paths, ...report.conflicts.map((each) => each.path), ...applied]);
   return {
-    files: report.merged_paths.length + report.conflicts.length + report.omitted,
+    files: paths.size + merges.reduce((sum, each) => sum + each.omitted, 0),
     added: count("+"),
     deleted: count("-"),
   };
@@ -25,4 +30,10 @@ export function extentOf(report: Report): Extent {
 export function pathsWithoutText(report: Report): string[] {
   const shown = new Set([...report.patches, ...report.conflicts].map((each) => each.path));
   return report.merged_paths.filter((path) => !shown.has(path));
+}
+
+/** The paths of a merge that have no text to show. */
+export function appliedWithoutText(applied: Applied): string[] {
+  const shown = new Set(applied.patches.map((each) => each.path));
+  return applied.paths.filter((path) => !shown.has(path));
 }

@@ -6,7 +6,7 @@ import { models } from "../api/queries.ts";
 import { AreaField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { bodyOf, type Goal, type GoalValues, isComplete, problemsOf, valuesOf } from "./goal-values.ts";
-import { modelOptions } from "../ui/model-label.ts";
+import { modelOptions } from "../models/model-label.ts";
 
 interface Props {
   chatId: string;

@@ -1,11 +1,10 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { act } from "react";
+import { beforeEach, expect, test, vi } from "vitest";
 import { queryClient } from "../api/queries.ts";
 import type { Action } from "../api/types.ts";
 import { ActionCard } from "../cards/actions.tsx";
+import { newCanvas } from "../testing/canvas.tsx";
 import { serverIdOf } from "./selection.ts";
 
 /** The channel of a browser, without its delay. */
@@ -20,15 +19,10 @@ class Channel {
   }
 }
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 let sent: { body: unknown; key: string | null }[];
 
 beforeEach(() => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
   sent = [];
   queryClient.setQueryData(["mcp", "servers"], { items: [{ slug: "guarded", display_name: "Guarded" }], next_cursor: null });
   vi.stubGlobal("BroadcastChannel", Channel);
@@ -38,27 +32,14 @@ beforeEach(() => {
   });
 });
 
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
-  vi.unstubAllGlobals();
-});
-
 async function show(): Promise<void> {
   const args = { message: "the login\u202e ended", url: "https://parley.example/mcp/login/01900000-0000" };
   const action = { id: "a1", chat_id: "c1", kind: "login", tool_name: "guarded__whoami", args } as unknown as Action;
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}><ActionCard action={action} /></QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
+  await canvas.show(<ActionCard action={action} />);
 }
 
 async function press(words: string): Promise<void> {
-  await act(async () => [...canvas.querySelectorAll("button")].find((each) => each.textContent === words)!.click());
+  await act(async () => [...canvas.element.querySelectorAll("button")].find((each) => each.textContent === words)!.click());
 }
 
 async function hear(told: object): Promise<void> {
@@ -69,8 +50,8 @@ test("the call goes on once its own server is connected, and is answered once by
   const open = vi.fn(() => ({}));
   vi.stubGlobal("open", open);
   await show();
-  expect(canvas.querySelector(".action-head")?.textContent).toBe("The server Guarded needs your login again");
-  expect(canvas.querySelector(".mcp-text")?.textContent).toBe("the loginU+202E ended");
+  expect(canvas.element.querySelector(".action-head")?.textContent).toBe("The server Guarded needs your login again");
+  expect(canvas.element.querySelector(".mcp-text")?.textContent).toBe("the loginU+202E ended");
   await press("Connect");
   expect(open).toHaveBeenCalledWith("/mcp/login/01900000-0000", expect.anything(), expect.stringContaining("popup"));
   await hear({ server_id: "another", outcome: "connected" });
@@ -84,8 +65,8 @@ test("a blocked window is a link, and the channel is closed with the card", asyn
   vi.stubGlobal("open", () => null);
   await show();
   await press("Connect");
-  expect(canvas.querySelector("[role=alert] a")?.getAttribute("href")).toBe("/mcp/login/01900000-0000");
-  await act(async () => root.render(null));
+  expect(canvas.element.querySelector("[role=alert] a")?.getAttribute("href")).toBe("/mcp/login/01900000-0000");
+  await canvas.show(null);
   expect(Channel.open.size).toBe(0);
 });
 

@@ -9,7 +9,7 @@ import type { Chat } from "../api/types.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
-import { NoWorkspace } from "../panel/no-workspace.tsx";
+import { NoWorkspace } from "../panel/workspace/no-workspace.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { plural } from "../ui/format.ts";

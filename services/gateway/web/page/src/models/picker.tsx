@@ -4,7 +4,7 @@ import { type ReactNode, useState } from "react";
 import { models } from "../api/queries.ts";
 import type { Model, ReasoningEffort } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
-import { modelLabel } from "../ui/model-label.ts";
+import { modelLabel } from "./model-label.ts";
 import { useRemembered } from "../ui/remembered.ts";
 import { Menu, MenuHeading, MenuItem, MenuLine, MenuSearch } from "../ui/menu.tsx";
 import { ownModels } from "../settings/queries.ts";

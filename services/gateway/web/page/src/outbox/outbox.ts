@@ -48,7 +48,7 @@ function refuse(key: string, refusal: string): void {
   if (readStored(entryOf(key)) !== null) writeStored(entryOf(key), JSON.stringify(refused));
 }
 
-/** What became of a message; it waits if nobody could be reached. */
+/** What became of a message; it waits if the server could not be reached. */
 export type Sent = { kind: "stored"; message: Message | null; isQueued: boolean } | { kind: "waits" };
 
 /** Send a message; it stays in the outbox until the server answered. */

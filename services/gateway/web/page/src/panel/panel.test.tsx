@@ -1,59 +1,41 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { queryClient } from "../api/queries.ts";
+import { act } from "react";
+import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Chat } from "../api/types.ts";
-import { panelTabs } from "./panel-tabs.ts";
+import { newCanvas } from "../testing/canvas.tsx";
+import { serve } from "../testing/server.ts";
+import { panelExpanded, panelOpen, showPanel } from "./tabs/panel-state.ts";
+import { panelTabs } from "./tabs/panel-tabs.ts";
 import Panel from "./panel.tsx";
-import { tabOrder } from "./tab-order.ts";
+import { tabOrder } from "./tabs/tab-order.ts";
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 
 // Loaded before, so that no tab is waited for.
 beforeAll(async () => {
-  await Promise.all([import("./changes.tsx"), import("./files.tsx"), import("./processes.tsx"), import("./context.tsx"), import("./summary.tsx"), import("../goals/tab.tsx")]);
+  await Promise.all([import("./changes.tsx"), import("./files/files.tsx"), import("./processes/processes.tsx"), import("./context/context.tsx"), import("./summary.tsx"), import("../goals/tab.tsx")]);
 });
 
 beforeEach(() => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-  Object.assign(HTMLElement.prototype, { showPopover() {}, scrollIntoView() {} });
   localStorage.clear();
   panelTabs.set([]);
   tabOrder.set([]);
-  vi.stubGlobal("fetch", async () => Response.json({ title: "Not found", detail: "It is not there.", code: "NOT_FOUND" }, { status: 404 }));
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
+  serve();
 });
 
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
-  localStorage.clear();
-  vi.unstubAllGlobals();
-});
+afterEach(() => localStorage.clear());
 
 async function show(chatId: string): Promise<void> {
   const chat = { id: chatId, root_chat_id: chatId, status: "waiting", title: chatId } as unknown as Chat;
   const pane = { width: 400, setWidth: () => {}, preview: () => {} } as never;
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}><Panel chat={chat} pane={pane} onClose={() => {}} /></QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
+  await canvas.show(<Panel chat={chat} pane={pane} onClose={() => {}} />);
 }
 
-const tabs = (): string[] => [...canvas.querySelectorAll("[role=tab]")].map((each) => each.textContent ?? "");
-const open = (): string | null | undefined => canvas.querySelector("[role=tab][aria-selected=true]")?.textContent;
+const tabs = (): string[] => [...canvas.element.querySelectorAll("[role=tab]")].map((each) => each.textContent ?? "");
+const open = (): string | null | undefined => canvas.element.querySelector("[role=tab][aria-selected=true]")?.textContent;
 
 async function press(selector: string, words: string): Promise<void> {
-  const found = [...canvas.querySelectorAll<HTMLElement>(selector)].find((each) => (each.getAttribute("aria-label") ?? each.textContent) === words);
+  const found = [...canvas.element.querySelectorAll<HTMLElement>(selector)].find((each) => (each.getAttribute("aria-label") ?? each.textContent) === words);
   await act(async () => found!.click());
 }
 
@@ -94,20 +76,20 @@ test("tabs are put away for one chat, and shown and opened again", async () => {
 test("arrow keys go from tab to tab that is shown", async () => {
   await show("a");
   await toggle("Files");
-  const list = canvas.querySelector("[role=tablist]")!;
+  const list = canvas.element.querySelector("[role=tablist]")!;
   await act(async () => void list.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true })));
   expect(open()).toBe("Processes");
 });
 
 test("a tab is moved with Alt and an arrow key or by dragging it, in all chats and after a reload", async () => {
   await show("a");
-  const list = canvas.querySelector("[role=tablist]")!;
+  const list = canvas.element.querySelector("[role=tablist]")!;
   await act(async () => void list.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", altKey: true, bubbles: true })));
   expect([open(), ...tabs().slice(0, 3)]).toEqual(["Changes", "Files", "Changes", "Processes"]);
   const data = new Map<string, string>();
   const dataTransfer = { setData: (kind: string, text: string) => data.set(kind, text), getData: (kind: string) => data.get(kind) ?? "", types: ["application/x-parley-tab"] };
   const drag = (kind: string, title: string) => {
-    const tab = [...canvas.querySelectorAll("[role=tab]")].find((each) => each.textContent === title)!;
+    const tab = [...canvas.element.querySelectorAll("[role=tab]")].find((each) => each.textContent === title)!;
     return act(async () => void tab.dispatchEvent(Object.assign(new Event(kind, { bubbles: true, cancelable: true }), { dataTransfer })));
   };
   await drag("dragstart", "Summary");
@@ -115,4 +97,15 @@ test("a tab is moved with Alt and an arrow key or by dragging it, in all chats a
   await show("b");
   expect(tabs().slice(0, 3)).toEqual(["Summary", "Files", "Changes"]);
   expect(JSON.parse(localStorage.getItem("parley.panel.order")!).slice(0, 3)).toEqual(["summary", "files", "changes"]);
+});
+
+test("the panel takes all the place and gives it back, and is no longer expanded when it is closed", async () => {
+  await show("a");
+  await press("button", "Give the panel all the place");
+  expect([panelExpanded.get(), panelOpen.get()]).toEqual([true, true]);
+  await press("button", "Show the chat beside the panel");
+  expect(panelExpanded.get()).toBe(false);
+  await press("button", "Give the panel all the place");
+  await act(async () => showPanel(false));
+  expect(panelExpanded.get()).toBe(false);
 });

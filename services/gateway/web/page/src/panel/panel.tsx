@@ -5,8 +5,9 @@ import { IconButton } from "../ui/button.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
 import { type Pane, Splitter } from "../ui/splitter.tsx";
 import { Skeleton } from "../ui/states.tsx";
-import { changeTabs, panelTabs, tabsOf } from "./panel-tabs.ts";
-import { changeOrder, ordered, tabOrder, withMoved } from "./tab-order.ts";
+import { expandPanel, panelExpanded } from "./tabs/panel-state.ts";
+import { changeTabs, panelTabs, tabsOf } from "./tabs/panel-tabs.ts";
+import { changeOrder, ordered, tabOrder, withMoved } from "./tabs/tab-order.ts";
 
 export interface TabProps {
   chat: Chat;
@@ -14,15 +15,15 @@ export interface TabProps {
 
 const TABS: readonly { name: string; title: string; component: ComponentType<TabProps> }[] = [
   { name: "changes", title: "Changes", component: lazy(() => import("./changes.tsx")) },
-  { name: "files", title: "Files", component: lazy(() => import("./files.tsx")) },
-  { name: "processes", title: "Processes", component: lazy(() => import("./processes.tsx")) },
-  { name: "terminals", title: "Terminals", component: lazy(() => import("./terminals.tsx")) },
-  { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./checkpoints.tsx")) },
+  { name: "files", title: "Files", component: lazy(() => import("./files/files.tsx")) },
+  { name: "processes", title: "Processes", component: lazy(() => import("./processes/processes.tsx")) },
+  { name: "terminals", title: "Terminals", component: lazy(() => import("./processes/terminals.tsx")) },
+  { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./files/checkpoints.tsx")) },
   { name: "servers", title: "Servers", component: lazy(() => import("../mcp/workspace-servers.tsx")) },
   { name: "agents", title: "Agents", component: lazy(() => import("../agents/tab.tsx")) },
   { name: "goal", title: "Goal", component: lazy(() => import("../goals/tab.tsx")) },
-  { name: "context", title: "Context", component: lazy(() => import("./context.tsx")) },
-  { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace.tsx")) },
+  { name: "context", title: "Context", component: lazy(() => import("./context/context.tsx")) },
+  { name: "workspace", title: "Workspace", component: lazy(() => import("./workspace/workspace.tsx")) },
   { name: "summary", title: "Summary", component: lazy(() => import("./summary.tsx")) },
   { name: "debug", title: "Debug", component: lazy(() => import("../turns/debug.tsx")) },
 ];
@@ -37,6 +38,7 @@ interface PanelProps extends TabProps {
 function Panel({ chat, pane, onClose }: PanelProps) {
   const kept = tabsOf(useSyncExternalStore(panelTabs.subscribe, panelTabs.get), chat.id);
   const all = ordered(TABS, useSyncExternalStore(tabOrder.subscribe, tabOrder.get));
+  const isExpanded = useSyncExternalStore(panelExpanded.subscribe, panelExpanded.get);
   const shown = shownTabs(all, kept.hidden);
   const id = useId();
   const place = Math.max(0, shown.findIndex((each) => each.name === kept.open));
@@ -115,6 +117,13 @@ function Panel({ chat, pane, onClose }: PanelProps) {
             );
           })}
         </Menu>
+        <IconButton
+          icon="expand"
+          className="panel-expand"
+          label={isExpanded ? "Show the chat beside the panel" : "Give the panel all the place"}
+          aria-pressed={isExpanded}
+          onClick={() => expandPanel(!isExpanded)}
+        />
         <IconButton icon="close" label="Close the panel" onClick={onClose} />
       </div>
       <div className="panel-body" role="tabpanel" id={`${id}-content`} aria-labelledby={`${id}-${name}`} tabIndex={0}>

@@ -7,7 +7,7 @@ import { ForkChanges, ForkExtent } from "../forks/changes.tsx";
 import { changesOf } from "../forks/queries.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
-import { Markdown } from "../timeline/markdown.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
 import { Button } from "../ui/button.tsx";
 import { duration, money } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";

@@ -3,8 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
-import { sideShown } from "../shell/side-state.ts";
-import { IconButton } from "../ui/button.tsx";
+import { ScreenHead } from "../shell/screen-head.tsx";
 import { ago } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { races } from "./queries.ts";
@@ -13,10 +12,7 @@ export default function RacesScreen() {
   const now = Date.now();
   return (
     <main className="screen">
-      <header className="screen-head">
-        <IconButton icon="menu" label="Chats" className="only-phone" onClick={() => sideShown.set(true)} />
-        <h1 className="screen-title">Races</h1>
-      </header>
+      <ScreenHead title="Races" />
       <Loaded query={useQuery(races)} what="list of races">
         {({ items }) => (
           <Table

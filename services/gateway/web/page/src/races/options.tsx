@@ -39,7 +39,7 @@ export function RaceFields({ options, problemOf, onChange }: Props) {
               options={usable.map((each) => [each.id, each.display_name || each.name, each.provider_display_name] as const)}
               chosen={options.modelIds}
               onChange={(modelIds) => onChange({ ...options, modelIds })}
-              problem={problemOf("/models")}
+              problem={["/models", ...options.modelIds.map((_, index) => `/models/${index}`)].map(problemOf).find(Boolean)}
             />
           );
         }}

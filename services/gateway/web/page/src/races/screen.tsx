@@ -13,12 +13,12 @@ import type { Model } from "../api/types.ts";
 import { ApplyDialog } from "../forks/apply-dialog.tsx";
 import type { Report, Strategy } from "../forks/reports.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
-import { Loaded } from "../forms/loaded.tsx";
+import { StateScreen } from "../shell/screen-head.tsx";
 import { sideShown } from "../shell/side-state.ts";
 import { announce } from "../ui/announce.tsx";
 import { Button, IconButton } from "../ui/button.tsx";
 import { ago, money } from "../ui/format.ts";
-import { Notice } from "../ui/states.tsx";
+import { Failure, Notice, Skeleton } from "../ui/states.tsx";
 import { useStored } from "../ui/stored.ts";
 import { Visible } from "../ui/visible.tsx";
 import { wordsOf } from "../api/problem.ts";
@@ -34,11 +34,17 @@ const VIEWS: readonly (readonly [View, string])[] = [
 
 export default function RaceScreen({ raceId }: { raceId: string }) {
   const models = useQuery(modelsQuery).data?.items ?? [];
+  const query = useQuery(race(raceId));
+  if (query.error && !query.data) {
+    return (
+      <StateScreen>
+        <Failure error={query.error} what="race" level={1} onRetry={() => void query.refetch()} />
+      </StateScreen>
+    );
+  }
   return (
     <main className="screen race">
-      <Loaded query={useQuery(race(raceId))} what="race">
-        {(found) => <Compared race={found} models={models} />}
-      </Loaded>
+      {query.data ? <Compared race={query.data} models={models} /> : <Skeleton />}
     </main>
   );
 }

@@ -9,7 +9,7 @@ import { usableWorkspaces } from "../composer/workspace-picker.tsx";
 import { AreaField, CheckField, SelectField, TextField, withStored } from "../forms/fields.tsx";
 import { Form, type Saving } from "../forms/form.tsx";
 import { isComplete, type ScheduleValues, valuesOf } from "./schedule-values.ts";
-import { modelOptions } from "../ui/model-label.ts";
+import { modelOptions } from "../models/model-label.ts";
 
 const REPEATS = [["cron", "Repeatedly"], ["once", "Once"]] as const;
 const MISSED = [["skip", "Leave them out"], ["run_once", "Make up for all of them with one run"]] as const;

@@ -10,7 +10,7 @@ import { CheckField, SelectField, TextField, withStored } from "../forms/fields.
 import { useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
-import { modelOptions } from "../ui/model-label.ts";
+import { modelOptions } from "../models/model-label.ts";
 import { Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { InOrder } from "./in-order.ts";

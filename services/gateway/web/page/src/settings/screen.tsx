@@ -11,7 +11,7 @@ export interface Section {
   component: ComponentType;
 }
 
-const SECTIONS: readonly Section[] = [
+export const SECTIONS: readonly Section[] = [
   { name: "profile", title: "Profile", component: lazy(() => import("./profile.tsx")) },
   { name: "instructions", title: "Instructions", component: lazy(() => import("./instructions.tsx")) },
   { name: "models", title: "Models", component: lazy(() => import("./models.tsx")) },

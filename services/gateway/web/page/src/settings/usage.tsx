@@ -4,7 +4,8 @@ import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { money } from "../ui/format.ts";
-import { PERIODS, type Period, PeriodField, startOf } from "../usage/period.tsx";
+import { PeriodField } from "../usage/period.tsx";
+import { type Period, spanOf, USUAL } from "../usage/span.ts";
 import { spend } from "../usage/queries.ts";
 import { UsageRows, UsageTotals } from "../usage/totals.tsx";
 
@@ -12,12 +13,12 @@ function usage(period: Period) {
   return queryOptions({
     queryKey: ["me", "usage", period],
     queryFn: ({ signal }) =>
-      answered(api.GET("/api/v1/me/usage", { params: { query: { start: startOf(period) } }, signal })),
+      answered(api.GET("/api/v1/me/usage", { params: { query: { ...spanOf(period) } }, signal })),
   });
 }
 
 export default function UsageSection() {
-  const [period, setPeriod] = useState<Period>(PERIODS[1][0]);
+  const [period, setPeriod] = useState<Period>(USUAL);
   return (
     <>
       <Loaded query={useQuery(spend)} what="limit">

@@ -13,11 +13,9 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
           {keys.map(([key, meaning]) => (
             <tr key={key}>
               <th scope="row">
-                {key.split(" ").map((each) => (
-                  <kbd key={each} className="kbd">
-                    {each}
-                  </kbd>
-                ))}
+                {key.split(" ").map((each) =>
+                  each === "and" ? ` ${each} ` : <kbd key={each} className="kbd">{each}</kbd>,
+                )}
               </th>
               <td>{meaning}</td>
             </tr>

@@ -2,6 +2,7 @@
 import { useEffect } from "react";
 import { useLocation } from "wouter";
 import type { SendKey } from "../composer/send-key.ts";
+import { expandPanel, panelExpanded, panelOpen, showPanel } from "../panel/tabs/panel-state.ts";
 import { beginsChat, isMac } from "./new-chat-key.ts";
 import { toggleSide } from "./side-state.ts";
 
@@ -28,6 +29,8 @@ export const keysOf = (sends: SendKey): readonly (readonly [string, string])[] =
   ["[ and ]", "Previous and next chat"],
   ["K and J", "Previous and next message of yours"],
   ["B", "Show or hide the list of chats"],
+  ["P", "Show or hide the panel beside a chat"],
+  ["Ctrl Shift E", "Give the panel all the place, or take it back"],
   ["W", "What waits for me"],
   ["G", "Go to the composer"],
   ...SENDING[sends],
@@ -42,6 +45,11 @@ export const KEYS_SHOWN = "parley:keys";
 export const STEP = "parley:step";
 export const COMPOSE = "parley:compose";
 export const JUMP = "parley:jump";
+
+/** Whether a chat is shown, which has a panel beside it. */
+function isChat(): boolean {
+  return location.pathname.startsWith("/chats/");
+}
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && Boolean(target.closest("input, textarea, select, [contenteditable]"));
@@ -58,6 +66,11 @@ export function useShellKeys(showKeys: () => void): void {
         dispatchEvent(new Event(FIND));
         return;
       }
+      if (isCommand && event.shiftKey && event.key.toLowerCase() === "e" && isChat()) {
+        event.preventDefault();
+        expandPanel(!panelExpanded.get());
+        return;
+      }
       if (beginsChat(event, isMac())) {
         event.preventDefault();
         navigate("/");
@@ -69,6 +82,7 @@ export function useShellKeys(showKeys: () => void): void {
         n: () => navigate("/"),
         w: () => navigate("/waiting"),
         b: toggleSide,
+        p: () => isChat() && showPanel(!panelOpen.get()),
         g: () => dispatchEvent(new Event(COMPOSE)),
         k: () => dispatchEvent(new CustomEvent(JUMP, { detail: -1 })),
         j: () => dispatchEvent(new CustomEvent(JUMP, { detail: 1 })),

@@ -1,9 +1,8 @@
 /** A screen of sections with their list beside it. */
 import { Link } from "wouter";
 import type { Section } from "../settings/screen.tsx";
-import { IconButton } from "../ui/button.tsx";
 import { Empty } from "../ui/states.tsx";
-import { sideShown } from "./side-state.ts";
+import { ScreenHead, StateScreen } from "./screen-head.tsx";
 
 interface SectionsProps {
   base: string;
@@ -14,14 +13,19 @@ interface SectionsProps {
 
 export function Sections({ base, title, sections, section }: SectionsProps) {
   const shown = section ? sections.find((each) => each.name === section) : sections[0];
-  if (!shown) return <Empty title="There is no such section">Choose another one.</Empty>;
+  if (!shown) {
+    return (
+      <StateScreen>
+        <Empty title="There is no such section" level={1}>
+          <Link href={base}>{title}</Link> lists those that there are.
+        </Empty>
+      </StateScreen>
+    );
+  }
   const Content = shown.component;
   return (
     <main className="screen">
-      <header className="screen-head">
-        <IconButton icon="menu" label="Chats" className="only-phone" onClick={() => sideShown.set(true)} />
-        <h1 className="screen-title">{title}</h1>
-      </header>
+      <ScreenHead title={title} />
       <div className="sections">
         <nav className="sections-list" aria-label={title}>
           {sections.map((each) => (

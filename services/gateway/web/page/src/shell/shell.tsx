@@ -32,7 +32,7 @@ export function Shell({ children }: { children: ReactNode }) {
   useEffect(() => sideShown.set(false), [location]);
 
   if (who.error && !isAbsent(who.error)) {
-    return <Failure error={who.error} what="page" onRetry={() => void who.refetch()} />;
+    return <Failure error={who.error} what="page" level={1} onRetry={() => void who.refetch()} />;
   }
   return (
     <div

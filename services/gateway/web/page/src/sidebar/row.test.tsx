@@ -1,10 +1,9 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { queryClient } from "../api/queries.ts";
+import { act } from "react";
+import { beforeEach, expect, test } from "vitest";
 import type { Chat } from "../api/types.ts";
+import { newCanvas } from "../testing/canvas.tsx";
+import { serve } from "../testing/server.ts";
 import { ChatRow } from "./row.tsx";
 
 const CHAT = {
@@ -12,36 +11,13 @@ const CHAT = {
   child_count: 0, queue_length: 0, place_in_line: 0, has_unread: false, shared: false, diff_status: null, versions: { snapshot: 1 },
 } as unknown as Chat;
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 
-beforeEach(() => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-  Object.assign(HTMLElement.prototype, { showPopover() {} });
-  vi.stubGlobal("fetch", async () => Response.json({ title: "Not found", detail: "It is not there.", code: "NOT_FOUND" }, { status: 404 }));
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
-});
-
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
-  vi.unstubAllGlobals();
-});
+beforeEach(() => serve());
 
 async function show(isMine: boolean): Promise<HTMLElement> {
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}>
-          <ul><ChatRow chat={CHAT} isOpen={false} isMine={isMine} now={0} openId={null} /></ul>
-        </QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
-  return canvas.querySelector<HTMLElement>("a")!;
+  await canvas.show(<ul><ChatRow chat={CHAT} isOpen={false} isMine={isMine} now={0} openId={null} /></ul>);
+  return canvas.element.querySelector<HTMLElement>("a")!;
 }
 
 /** Ask for the menu of an element; return whether the browser's own is left out. */
@@ -51,7 +27,7 @@ async function ask(element: HTMLElement, how: MouseEventInit): Promise<boolean> 
   return asked.defaultPrevented;
 }
 
-const items = (): string[] => [...canvas.querySelectorAll("[role=menuitem]")].map((each) => each.textContent ?? "");
+const items = (): string[] => [...canvas.element.querySelectorAll("[role=menuitem]")].map((each) => each.textContent ?? "");
 
 async function press(element: Element, key: string): Promise<void> {
   await act(async () => void element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })));
@@ -65,7 +41,7 @@ test("the right button opens the menu of a row where it was pressed, once it is 
     dispatchEvent(new Event("pointerup"));
     await new Promise((done) => setTimeout(done));
   });
-  const menu = canvas.querySelector<HTMLElement>("[role=menu]")!;
+  const menu = canvas.element.querySelector<HTMLElement>("[role=menu]")!;
   expect([menu.style.left, menu.style.top]).toEqual(["40px", "60px"]);
   expect([items().length, items()[0], items().at(-1)]).toEqual([9, "Open in a new tab", "Delete…"]);
   expect(document.activeElement?.textContent).toBe("Open in a new tab");
@@ -77,8 +53,8 @@ test("the key for it opens the same commands as the button, and the row has the 
   const byKey = items();
   await press(document.activeElement!, "Escape");
   expect([items(), document.activeElement === row]).toEqual([[], true]);
-  const button = canvas.querySelector<HTMLElement>("[aria-haspopup]")!;
-  await act(async () => button.click());
+  const button = canvas.element.querySelector<HTMLElement>("[aria-haspopup]")!;
+  await canvas.press(button);
   expect(items()).toEqual(byKey);
   await press(document.activeElement!, "Escape");
   expect(document.activeElement).toBe(button);

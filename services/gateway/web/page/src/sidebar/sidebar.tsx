@@ -120,8 +120,8 @@ function emptyWords(filters: { text: string; unread: boolean; archived: boolean;
   if (filters.text) return "No chat contains these words.";
   if (filters.unread) return "Everything is read.";
   if (filters.archived) return "No chat is archived.";
-  if (filters.shared) return "Nobody shares a chat with you.";
-  return "No chats yet. Write the first message on the right.";
+  if (filters.shared) return "No chat is shared with you.";
+  return "No chats yet. New chat begins the first one.";
 }
 
 /** Pin a chat where it was dropped, or unpin it if it was dropped among others. */

@@ -1,21 +1,17 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { queryClient } from "../api/queries.ts";
+import { act } from "react";
+import { beforeEach, expect, test, vi } from "vitest";
+import { newCanvas } from "../testing/canvas.tsx";
 import { archiveOf } from "./archive.ts";
 import { ImportSkills } from "./import.tsx";
 import { skillContent } from "./skill-file.ts";
 
 const text = (name: string): string => skillContent({ name, description: `Does ${name}`, body: "So.\n" });
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 let stored: Map<string, string>;
 
 beforeEach(async () => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
   stored = new Map();
   vi.stubGlobal("fetch", async (request: Request) => {
     const name = request.url.split("/").at(-1)!;
@@ -23,47 +19,31 @@ beforeEach(async () => {
     stored.set(name, ((await request.json()) as { content: string }).content);
     return Response.json({ name });
   });
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}><ImportSkills known={["review"]} /></QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
-});
-
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
-  vi.unstubAllGlobals();
+  await canvas.show(<ImportSkills known={["review"]} />);
 });
 
 async function choose(...files: File[]): Promise<void> {
-  const field = canvas.querySelector("input")!;
+  const field = canvas.element.querySelector("input")!;
   Object.defineProperty(field, "files", { value: files, configurable: true });
   await act(async () => void field.dispatchEvent(new Event("change", { bubbles: true })));
-  await vi.waitFor(() => expect(canvas.querySelector("[role=group], [role=alert]")).not.toBeNull());
+  await vi.waitFor(() => expect(canvas.element.querySelector("[role=group], [role=alert]")).not.toBeNull());
 }
 
 async function press(words: string): Promise<void> {
-  await act(async () => [...canvas.querySelectorAll("button")].find((each) => each.textContent === words)!.click());
+  await act(async () => [...canvas.element.querySelectorAll("button")].find((each) => each.textContent === words)!.click());
 }
 
 const zip = (...entries: { path: string; text: string }[]): File => new File([archiveOf(entries)], "skills.zip");
-const listed = (): string[] => [...canvas.querySelectorAll("li")].map((each) => each.textContent!.trim());
-const alerts = (): string[] => [...canvas.querySelectorAll("[role=alert]")].map((each) => each.textContent!);
+const listed = (): string[] => [...canvas.element.querySelectorAll("li")].map((each) => each.textContent!.trim());
+const alerts = (): string[] => [...canvas.element.querySelectorAll("[role=alert]")].map((each) => each.textContent!);
 
 test("skills of an archive are listed with what they replace, and stored after that is confirmed", async () => {
   await choose(zip({ path: "review/SKILL.md", text: text("review") }, { path: "deploy/SKILL.md", text: text("deploy") }, { path: "deploy/run.sh", text: "" }));
   expect(listed()).toEqual(["review replaces yours", "deploy"]);
-  expect(canvas.textContent).toContain("1 file is left out: deploy/run.sh.");
+  expect(canvas.element.textContent).toContain("1 file is left out: deploy/run.sh.");
   expect(stored.size).toBe(0);
   await press("Store 2 skills");
-  await vi.waitFor(() => expect(canvas.querySelector("[role=group]")).toBeNull());
+  await vi.waitFor(() => expect(canvas.element.querySelector("[role=group]")).toBeNull());
   expect([...stored]).toEqual([["review", text("review")], ["deploy", text("deploy")]]);
 });
 

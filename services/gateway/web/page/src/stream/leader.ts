@@ -37,7 +37,7 @@ export function share<E>({ name, onEvent, lead }: SharedOptions<E>): Shared<E> {
   }
 
   // Locks exist on secure origins only; elsewhere every tab reads for itself.
-  if ("locks" in navigator) {
+  if (navigator.locks) {
     navigator.locks.request(name, { signal: stopping.signal }, work).catch(() => {});
   } else {
     void work();

@@ -7,15 +7,15 @@ import type { Action, Message, Part } from "../api/types.ts";
 import { IconButton } from "../ui/button.tsx";
 import { count, duration, money } from "../ui/format.ts";
 import { Menu, MenuHeading } from "../ui/menu.tsx";
-import { CopyButton } from "./code.tsx";
+import { CopyButton } from "../markdown/code.tsx";
 import { type AssistantItem, type Call, type Piece, sameItem } from "./items.ts";
 import { FallbackNote } from "./fallback-note.tsx";
-import { Markdown } from "./markdown.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
 import { Notices } from "./notices.tsx";
 import { useSmoothed } from "./smooth.ts";
 import { Thinking } from "./thinking.tsx";
 import { Attachments, textOf } from "./user-message.tsx";
-import { safeLink } from "./links.ts";
+import { safeLink } from "../markdown/links.ts";
 
 interface Props {
   item: AssistantItem;

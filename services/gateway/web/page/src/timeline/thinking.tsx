@@ -3,7 +3,7 @@ import type { Part } from "../api/types.ts";
 import { opensBy, useDisplayMode } from "../display/modes.ts";
 import { duration } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
-import { Markdown } from "./markdown.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
 
 /** What the model thought: open while it comes and closed afterwards, unless the person wants it otherwise. */
 export function Thinking({ part, isLive }: { part: Part & { type: "reasoning" }; isLive: boolean }) {

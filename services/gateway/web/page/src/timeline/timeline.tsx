@@ -13,8 +13,8 @@ import { AssistantMessage } from "./assistant-message.tsx";
 import { type Row, useGroups } from "./groups.ts";
 import { LiveState } from "./live-state.tsx";
 import { Notices } from "./notices.tsx";
-import { useScrolling } from "./scrolling.ts";
-import { useIsStill, useWidth } from "./still.ts";
+import { ColumnWidth, GroupBox, useWidth } from "./scrolling/group-box.tsx";
+import { useScrolling } from "./scrolling/scrolling.ts";
 import { type TurnView, UserMessage } from "./user-message.tsx";
 
 const TimesDialog = lazy(() => import("../turns/times-dialog.tsx"));
@@ -40,7 +40,7 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
   const [shown, setShown] = useState<{ kind: TurnView; message: Message } | null>(null);
   const onTurn = useCallback((kind: TurnView, message: Message) => setShown({ kind, message }), []);
   const width = useWidth(content);
-  const shared = { chatId: store.chatId, isMine, width, onEdit, onRevert, onTurn };
+  const shared = { chatId: store.chatId, isMine, onEdit, onRevert, onTurn };
   const gap = (
     <div className="timeline-gap" key="gap">
       <Button look="quiet" small onClick={() => scrolling.fillGap("older")}>Messages in between</Button>
@@ -57,14 +57,16 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
             </div>
           )}
           {!view.isLoaded && <Skeleton rows={6} label="Loading messages" />}
-          {/* One list of both sides of the gap, so that rows stay the same elements when it closes. */}
-          {[
-            ...linked.map(({ key, rows }) => <RowGroup key={key} rows={rows} isGrowing={false} {...shared} />),
-            ...(chat.gapAfter === null ? [] : [gap]),
-            ...groups.map(({ key, rows }, place) => (
-              <RowGroup key={key} rows={rows} isGrowing={place === groups.length - 1} {...shared} />
-            )),
-          ]}
+          <ColumnWidth value={width}>
+            {/* One list of both sides of the gap, so that rows stay the same elements when it closes. */}
+            {[
+              ...linked.map(({ key, rows }) => <RowGroup key={key} rows={rows} isGrowing={false} {...shared} />),
+              ...(chat.gapAfter === null ? [] : [gap]),
+              ...groups.map(({ key, rows }, place) => (
+                <RowGroup key={key} rows={rows} isGrowing={place === groups.length - 1} {...shared} />
+              )),
+            ]}
+          </ColumnWidth>
           <LiveState view={view} hasTail={hasTail} />
           {chat.tail?.isTruncated && <p className="card-note">Parts of this preview were left out; the whole message follows.</p>}
         </div>
@@ -89,8 +91,6 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
 interface Shared {
   chatId: string;
   isMine: boolean;
-  /** Of the column of messages. */
-  width: number;
   onEdit: (message: Message) => void;
   onRevert: (message: Message) => void;
   onTurn: (kind: TurnView, message: Message) => void;
@@ -98,19 +98,18 @@ interface Shared {
 
 type GroupProps = Shared & { rows: readonly Row[]; isGrowing: boolean };
 
-// A group has a box of its own, whose layout stays as it is while the last one grows.
-const RowGroup = memo(function RowGroup({ rows, isGrowing, width, ...shared }: GroupProps) {
-  const isStill = useIsStill(isGrowing, width);
+// A page that comes in above is rendered alone: the groups below have the same rows as before.
+const RowGroup = memo(function RowGroup({ rows, isGrowing, ...shared }: GroupProps) {
   return (
-    <div className={`timeline-group${isStill ? " is-still" : ""}`}>
+    <GroupBox isGrowing={isGrowing}>
       {rows.map((row) => (
         <RowView key={row.item.key} {...row} {...shared} />
       ))}
-    </div>
+    </GroupBox>
   );
 });
 
-function RowView({ item, chatId, isMine, isRunning, isLastOfTurn, actions, onEdit, onRevert, onTurn }: Row & Omit<Shared, "width">) {
+function RowView({ item, chatId, isMine, isRunning, isLastOfTurn, actions, onEdit, onRevert, onTurn }: Row & Shared) {
   if (item.kind === "notice") {
     return (
       <article className="assistant-message" id={`m${item.message.id}`} aria-label="Notice">

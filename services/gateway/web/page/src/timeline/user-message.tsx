@@ -6,7 +6,8 @@ import { IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
 import { ForkDialog } from "../sidebar/fork-dialog.tsx";
-import { CopyButton } from "./code.tsx";
+import { isText, TextButton } from "../uploads/text-preview.tsx";
+import { CopyButton } from "../markdown/code.tsx";
 import { Notices } from "./notices.tsx";
 
 /** What can be looked at of a turn. */
@@ -86,6 +87,10 @@ export function Attachments({ parts }: { parts: readonly Part[] }) {
             </span>
           ) : isPicture(part.media_type) ? (
             <PictureButton pictures={pictures} address={addressOf(part)} />
+          ) : isText(part.media_type) ? (
+            <span className="file-chip">
+              <TextButton file={{ id: part.file_id, name: part.name ?? "File", mediaType: part.media_type ?? "" }} />
+            </span>
           ) : (
             <a className="file-chip" href={addressOf(part)} download={part.name ?? "file"}>
               <Icon name="file" />

@@ -1,10 +1,9 @@
 // @vitest-environment happy-dom
-import { QueryClientProvider } from "@tanstack/react-query";
-import { act, StrictMode } from "react";
-import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { act } from "react";
+import { beforeEach, expect, test, vi } from "vitest";
 import { queryClient } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
+import { newCanvas } from "../testing/canvas.tsx";
 import Debug from "./debug.tsx";
 
 const USAGE = {
@@ -38,14 +37,9 @@ const EARLIER = [
 ];
 const FAILED = { message: "It is overloaded.", detail: "busy\u202e", kind: "overloaded", provider: "Acme", status_code: 529, attempts: 3, retryable: true, next_step: null };
 
-let canvas: HTMLElement;
-let root: Root;
+const canvas = newCanvas();
 
 beforeEach(() => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-  canvas = document.createElement("main");
-  document.body.append(canvas);
-  root = createRoot(canvas);
   queryClient.setQueryData(["models"], { items: [{ id: "m1", name: "acme-1", display_name: "Acme One" }], next_cursor: null });
   vi.stubGlobal("fetch", async (request: Request) => {
     const isEarlier = new URL(request.url).searchParams.get("before_id") === "3";
@@ -53,36 +47,23 @@ beforeEach(() => {
   });
 });
 
-afterEach(async () => {
-  await act(async () => root.unmount());
-  canvas.remove();
-  queryClient.clear();
-  vi.unstubAllGlobals();
-});
-
 async function show(more: object): Promise<void> {
   const chat = { id: "c1", status: "waiting", last_error: null, retry: null, ...more } as unknown as Chat;
-  await act(async () =>
-    root.render(
-      <StrictMode>
-        <QueryClientProvider client={queryClient}><Debug chat={chat} /></QueryClientProvider>
-      </StrictMode>,
-    ),
-  );
-  await vi.waitFor(() => expect(canvas.querySelector("summary, .panel-note")).not.toBeNull());
+  await canvas.show(<Debug chat={chat} />);
+  await vi.waitFor(() => expect(canvas.element.querySelector("summary, .panel-note")).not.toBeNull());
 }
 
 async function press(words: string): Promise<void> {
-  await act(async () => [...canvas.querySelectorAll("button")].find((each) => each.textContent === words)!.click());
+  await act(async () => [...canvas.element.querySelectorAll("button")].find((each) => each.textContent === words)!.click());
 }
 
 const cells = (label: string): string[][] =>
-  [...canvas.querySelectorAll(`[aria-label="${label}"] tbody tr`)].map((row) => [...row.querySelectorAll("td")].map((each) => each.textContent!.trim()));
+  [...canvas.element.querySelectorAll(`[aria-label="${label}"] tbody tr`)].map((row) => [...row.querySelectorAll("td")].map((each) => each.textContent!.trim()));
 
 test("a turn shows its model calls and tools with tokens, cost, time and outcome", async () => {
   await show({});
-  expect(canvas.querySelector("summary")?.textContent).toContain("run the tests");
-  expect(canvas.querySelector("summary")?.textContent).toContain("Acme One · 1K in, 40 out · $0.0015 · 3.0 s");
+  expect(canvas.element.querySelector("summary")?.textContent).toContain("run the tests");
+  expect(canvas.element.querySelector("summary")?.textContent).toContain("Acme One · 1K in, 40 out · $0.0015 · 3.0 s");
   expect(cells("Calls of the model")).toEqual([["Acme One  fallback", "1K900 cached", "4012 thinking", "$0.0015", "2.0 s", "tool calls"]]);
   expect(cells("Calls of tools")).toEqual([["execute", "running", "not ended"]]);
 });
@@ -90,18 +71,18 @@ test("a turn shows its model calls and tools with tokens, cost, time and outcome
 test("earlier turns are loaded on demand", async () => {
   await show({});
   await act(async () => press("Earlier turns"));
-  await vi.waitFor(() => expect(canvas.querySelectorAll("summary").length).toBe(2));
-  expect(canvas.querySelectorAll("summary")[1]?.textContent).toContain("the first one");
-  expect(canvas.textContent).not.toContain("Earlier turns");
+  await vi.waitFor(() => expect(canvas.element.querySelectorAll("summary").length).toBe(2));
+  expect(canvas.element.querySelectorAll("summary")[1]?.textContent).toContain("the first one");
+  expect(canvas.element.textContent).not.toContain("Earlier turns");
 });
 
 test("a failed turn says why, with provider, status, attempts and detail", async () => {
   await show({ status: "error", last_error: FAILED });
-  const notice = canvas.querySelector(".notice.is-bad")?.textContent;
+  const notice = canvas.element.querySelector(".notice.is-bad")?.textContent;
   expect(notice).toContain("The provider is overloaded");
   expect(notice).toContain("Acme · overloaded · HTTP 529 · 3 attempts");
   expect(notice).toContain("busyU+202E");
-  expect(canvas.querySelector("summary .badge")?.textContent).toBe("failed");
+  expect(canvas.element.querySelector("summary .badge")?.textContent).toBe("failed");
 });
 
 test("a turn is saved as JSON", async () => {

@@ -11,7 +11,7 @@ import type { TabProps } from "../panel/panel.tsx";
 import { errorWords } from "../timeline/errors.ts";
 import { Button } from "../ui/button.tsx";
 import { count, duration, money, plural } from "../ui/format.ts";
-import { modelLabel } from "../ui/model-label.ts";
+import { modelLabel } from "../models/model-label.ts";
 import { saveJson } from "../ui/save.ts";
 import { Notice } from "../ui/states.tsx";
 import { Visible } from "../ui/visible.tsx";

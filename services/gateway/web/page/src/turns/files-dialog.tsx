@@ -6,7 +6,7 @@ import { answered, api } from "../api/client.ts";
 import type { components } from "../api/schema.d.ts";
 import type { Message } from "../api/types.ts";
 import { Loaded } from "../forms/loaded.tsx";
-import { PatchView } from "../panel/patch-view.tsx";
+import { PatchView } from "../diffs/patch-view.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { bytes, plural } from "../ui/format.ts";

@@ -15,6 +15,7 @@ const PATHS = {
   close: "M6 6l12 12M18 6L6 18",
   copy: "M9 9h10v11H9zM15 9V4H5v11h4",
   edit: "M5 19l1-4L16 5l3 3L9 18zM14 7l3 3",
+  expand: "M14 4h6v6M20 4l-7 7M10 20H4v-6M4 20l7-7",
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
   filter: "M4 6h16M7 12h10M10 18h4",
   folder: "M3 6h6l2 2h10v11H3z",

@@ -17,13 +17,16 @@ export function Skeleton({ rows = 4, label = "Loading" }: { rows?: number; label
 
 interface EmptyProps {
   title: string;
+  /** The level of the title: 1 where the state is all of the screen. */
+  level?: 1 | 2;
   children?: ReactNode;
 }
 
-export function Empty({ title, children }: EmptyProps) {
+export function Empty({ title, level = 2, children }: EmptyProps) {
+  const Title = `h${level}` as const;
   return (
     <div className="state">
-      <h1 className="state-title">{title}</h1>
+      <Title className="state-title">{title}</Title>
       {children && <div className="state-text">{children}</div>}
     </div>
   );
@@ -32,21 +35,23 @@ export function Empty({ title, children }: EmptyProps) {
 interface FailureProps {
   error: unknown;
   what: string;
+  level?: 1 | 2;
   onRetry?: (() => void) | undefined;
 }
 
 /** A screen that could not be read. */
-export function Failure({ error, what, onRetry }: FailureProps) {
+export function Failure({ error, what, level = 2, onRetry }: FailureProps) {
+  const Title = `h${level}` as const;
   if (isAbsent(error)) {
     return (
-      <Empty title={`This ${what} is not there`}>
+      <Empty title={`This ${what} is not there`} level={level}>
         It was deleted, or it belongs to somebody who does not share it with you.
       </Empty>
     );
   }
   return (
     <div className="state" role="alert">
-      <h1 className="state-title">The {what} could not be read</h1>
+      <Title className="state-title">The {what} could not be read</Title>
       <p className="state-text">{wordsOf(error)}</p>
       {onRetry && <Button onClick={onRetry}>Retry</Button>}
     </div>

@@ -1,5 +1,6 @@
 /** Files on their way to the server, with how far each is and why one failed. */
 import { type RefObject, useEffect, useRef, useState } from "react";
+import { shrunk } from "../pictures/shrink.ts";
 import { complain } from "../ui/toasts.tsx";
 import type { DraftFile } from "../composer/drafts.ts";
 import { outcomeOf } from "./failed.ts";
@@ -88,7 +89,9 @@ export function useUploads(owner: Owner): Uploads {
     try {
       await before;
       stop.signal.throwIfAborted();
-      current.current.onStored(await upload(file, (share) => change(key, { share }), stop.signal));
+      const small = await shrunk(file);
+      stop.signal.throwIfAborted();
+      current.current.onStored(await upload(small, (share) => change(key, { share }), stop.signal));
       remove(key);
     } catch (error) {
       if (!stop.signal.aborted) fail(sent, error);

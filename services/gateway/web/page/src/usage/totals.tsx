@@ -2,6 +2,7 @@
 import { Link } from "wouter";
 import type { components } from "../api/schema.d.ts";
 import { Table } from "../forms/table.tsx";
+import { Button } from "../ui/button.tsx";
 import { count, money, plural } from "../ui/format.ts";
 
 type Totals = components["schemas"]["UsageTotals"];
@@ -45,9 +46,11 @@ interface UsageRowsProps {
   first: string;
   rows: readonly Row[];
   hrefOf?: (id: string) => string;
+  /** Shows the usage of one row by model and chat. */
+  onChoose?: (id: string) => void;
 }
 
-export function UsageRows({ label, first, rows, hrefOf }: UsageRowsProps) {
+export function UsageRows({ label, first, rows, hrefOf, onChoose }: UsageRowsProps) {
   return (
     <Table
       label={label}
@@ -61,7 +64,13 @@ export function UsageRows({ label, first, rows, hrefOf }: UsageRowsProps) {
             const name = row.name || row.id;
             return (
               <>
-                {hrefOf ? <Link href={hrefOf(row.id)}>{name}</Link> : name}
+                {hrefOf ? (
+                  <Link href={hrefOf(row.id)}>{name}</Link>
+                ) : onChoose ? (
+                  <Button small title={`Usage of ${name} by model and chat`} onClick={() => onChoose(row.id)}>{name}</Button>
+                ) : (
+                  name
+                )}
                 {row.provider_display_name && <span className="cell-side">{row.provider_display_name}</span>}
               </>
             );
@@ -70,6 +79,7 @@ export function UsageRows({ label, first, rows, hrefOf }: UsageRowsProps) {
         { title: "Calls", isNumber: true, cell: (row) => count(row.totals.priced_calls + row.totals.unpriced_calls) },
         { title: "Input", isNumber: true, cell: (row) => count(row.totals.input_tokens) },
         { title: "Output", isNumber: true, cell: (row) => count(row.totals.output_tokens) },
+        { title: "Without a price", isNumber: true, cell: (row) => (row.totals.unpriced_calls ? count(row.totals.unpriced_calls) : "") },
         {
           title: "Cost",
           isNumber: true,

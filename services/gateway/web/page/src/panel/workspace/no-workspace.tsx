@@ -1,4 +1,4 @@
-import { type Problem, wordsOf } from "../api/problem.ts";
+import { type Problem, wordsOf } from "../../api/problem.ts";
 
 /** What a tab shows while the chat has no workspace that answers. */
 export function NoWorkspace({ problem }: { problem: Problem }) {

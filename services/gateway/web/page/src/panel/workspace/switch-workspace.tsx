@@ -1,16 +1,16 @@
 /** Another workspace for the chat: what stays behind is said first. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { answered, api } from "../api/client.ts";
-import { me, queryClient } from "../api/queries.ts";
-import type { Chat } from "../api/types.ts";
-import { usableWorkspaces } from "../composer/workspace-picker.tsx";
-import { SelectField } from "../forms/fields.tsx";
-import { Form, useSaving } from "../forms/form.tsx";
-import { Loaded } from "../forms/loaded.tsx";
-import { upsert } from "../stream/feed.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { answered, api } from "../../api/client.ts";
+import { me, queryClient } from "../../api/queries.ts";
+import type { Chat } from "../../api/types.ts";
+import { usableWorkspaces } from "../../composer/workspace-picker.tsx";
+import { SelectField } from "../../forms/fields.tsx";
+import { Form, useSaving } from "../../forms/form.tsx";
+import { Loaded } from "../../forms/loaded.tsx";
+import { upsert } from "../../stream/feed.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { leftBehind, OWN_FILES, switchProblem, workspaceOptions } from "./switch-words.ts";
 
 export function SwitchWorkspace({ chat, name }: { chat: Chat; name: string | undefined }) {

@@ -1,21 +1,21 @@
 /** The processes of the workspace, with their output and signals, and the monitors of the chat. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { answered, api } from "../api/client.ts";
-import { Problem } from "../api/problem.ts";
-import { queryClient } from "../api/queries.ts";
-import type { components } from "../api/schema.d.ts";
-import { Output } from "../cards/execute.tsx";
-import { Loaded } from "../forms/loaded.tsx";
-import { Monitors } from "../monitors/list.tsx";
-import { useProcessOutput } from "../stream/process-outputs.ts";
-import { Button } from "../ui/button.tsx";
-import { ago, duration } from "../ui/format.ts";
-import { Skeleton } from "../ui/states.tsx";
-import { complain } from "../ui/toasts.tsx";
-import { Visible } from "../ui/visible.tsx";
-import { NoWorkspace } from "./no-workspace.tsx";
-import type { TabProps } from "./panel.tsx";
+import { answered, api } from "../../api/client.ts";
+import { Problem } from "../../api/problem.ts";
+import { queryClient } from "../../api/queries.ts";
+import type { components } from "../../api/schema.d.ts";
+import { Output } from "../../cards/execute.tsx";
+import { Loaded } from "../../forms/loaded.tsx";
+import { Monitors } from "../../monitors/list.tsx";
+import { useProcessOutput } from "../../stream/process-outputs.ts";
+import { Button } from "../../ui/button.tsx";
+import { ago, duration } from "../../ui/format.ts";
+import { Skeleton } from "../../ui/states.tsx";
+import { complain } from "../../ui/toasts.tsx";
+import { Visible } from "../../ui/visible.tsx";
+import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import type { TabProps } from "../panel.tsx";
 
 type Process = components["schemas"]["Process"];
 

@@ -1,17 +1,17 @@
 /** What the next prompt of a chat consists of, and the instruction files that are pinned for it. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { answered, api } from "../api/client.ts";
-import { queryClient } from "../api/queries.ts";
-import type { components } from "../api/schema.d.ts";
-import { Loaded } from "../forms/loaded.tsx";
-import { Button } from "../ui/button.tsx";
-import { bytes, count } from "../ui/format.ts";
-import { Notice } from "../ui/states.tsx";
-import { complain, say } from "../ui/toasts.tsx";
-import { Visible } from "../ui/visible.tsx";
+import { answered, api } from "../../api/client.ts";
+import { queryClient } from "../../api/queries.ts";
+import type { components } from "../../api/schema.d.ts";
+import { Loaded } from "../../forms/loaded.tsx";
+import { Button } from "../../ui/button.tsx";
+import { bytes, count } from "../../ui/format.ts";
+import { Notice } from "../../ui/states.tsx";
+import { complain, say } from "../../ui/toasts.tsx";
+import { Visible } from "../../ui/visible.tsx";
 import { sharesOf, titleOf } from "./context-parts.ts";
-import type { TabProps } from "./panel.tsx";
+import type { TabProps } from "../panel.tsx";
 
 type ChatContext = components["schemas"]["ChatContext"];
 

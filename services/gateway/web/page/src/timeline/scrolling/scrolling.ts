@@ -1,24 +1,15 @@
 /** Where the reader of a chat is, and how that place is kept while messages come in around it. */
-import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
-import { afterGap, type ChatState } from "../stream/chat-state.ts";
-import type { ChatStore, ChatView } from "../stream/chat-store.ts";
-import { JUMP } from "../shell/keys.ts";
-import { complain } from "../ui/toasts.tsx";
+import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
+import type { ChatStore, ChatView } from "../../stream/chat-store.ts";
+import { JUMP } from "../../shell/keys.ts";
+import { complain } from "../../ui/toasts.tsx";
+import { groupsIn, type Place, shapeOf, useHeldPlace } from "./held-place.ts";
+import { type Following, useLinkedMessage } from "./linked-message.ts";
 
 const NEAR_BOTTOM = 48;
 const NEAR_EDGE = 400;
 /** Messages that are jumped to begin so far below the edge. */
 const JUMP_MARGIN = 16;
-
-type Place = RefObject<HTMLDivElement | null>;
-
-/** Whether the end is followed, and where the scroller was when that was last looked at. */
-interface Following {
-  isOn: boolean;
-  top: number;
-  /** While a linked message is being read: the place that is shown until then is not the reader's. */
-  isSeeking: boolean;
-}
 
 export interface Scrolling {
   isAtEnd: boolean;
@@ -44,7 +35,7 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
 
   useFollowing(scroller, content, following);
   useHeldPlace(store, shape, scroller, content);
-  useHashTarget(store, view.isLoaded, following, content);
+  useLinkedMessage(store, view.isLoaded, following, content);
   useEffect(() => {
     // A chat that does not fill its place reads on until it does.
     const element = scroller.current;
@@ -90,9 +81,7 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
     const element = scroller.current;
     if (!element) return;
     const edge = element.getBoundingClientRect().top + JUMP_MARGIN;
-    const rows = [...(content.current?.querySelectorAll<HTMLElement>(".user-message") ?? [])];
-    const found = jumpTarget(rows.map((row) => row.getBoundingClientRect().top - edge), by);
-    const row = rows[found ?? -1];
+    const row = content.current && nextMessage(content.current, edge, by);
     if (row) {
       following.current = { isOn: false, top: element.scrollTop, isSeeking: false };
       element.scrollTo({ top: element.scrollTop + row.getBoundingClientRect().top - edge });
@@ -122,13 +111,21 @@ export function jumpTarget(distances: readonly number[], by: 1 | -1): number | n
   return found === -1 ? null : found;
 }
 
-function leftBelow(element: HTMLElement): number {
-  return element.scrollHeight - element.scrollTop - element.clientHeight;
+/** Return the person's own message that is the next from the edge. Groups on its other side are left out. */
+function nextMessage(content: Element, edge: number, by: 1 | -1): Element | undefined {
+  const groups = groupsIn(content);
+  for (const group of by > 0 ? groups : groups.toReversed()) {
+    const { top, bottom } = group.getBoundingClientRect();
+    if (by > 0 ? bottom <= edge : top >= edge) continue;
+    const rows = [...group.getElementsByClassName("user-message")];
+    const found = jumpTarget(rows.map((row) => row.getBoundingClientRect().top - edge), by);
+    if (found !== null) return rows[found];
+  }
+  return undefined;
 }
 
-/** Return what changes when messages come in above the newest one. */
-function shapeOf(chat: ChatState): string {
-  return `${chat.messages[0]?.id}:${chat.gapAfter}:${chat.messages[afterGap(chat)]?.id}`;
+function leftBelow(element: HTMLElement): number {
+  return element.scrollHeight - element.scrollTop - element.clientHeight;
 }
 
 /** Stay at the end while the content grows, as long as the reader is there. */
@@ -147,66 +144,4 @@ function useFollowing(scroller: Place, content: Place, following: RefObject<Foll
     observer.observe(element);
     return () => observer.disconnect();
   }, [scroller, content, following]);
-}
-
-/** Keep what is read where it is when other messages come in. */
-function useHeldPlace(store: ChatStore, shape: string, scroller: Place, content: Place): void {
-  const held = useRef<{ element: Element; top: number } | null>(null);
-
-  useLayoutEffect(() => {
-    const place = held.current;
-    held.current = null;
-    if (place?.element.isConnected && scroller.current) {
-      scroller.current.scrollTop += place.element.getBoundingClientRect().top - place.top;
-    }
-  }, [shape, scroller]);
-
-  // Note where the first visible message is, right before the page that changes it is shown.
-  useEffect(
-    () =>
-      store.view.subscribe(() => {
-        if (shapeOf(store.view.get().chat) === shape || !content.current) return;
-        const edge = scroller.current?.getBoundingClientRect().top ?? 0;
-        const shown = [...content.current.querySelectorAll("article")].find(
-          (each) => each.getBoundingClientRect().bottom > edge,
-        );
-        if (shown) held.current = { element: shown, top: shown.getBoundingClientRect().top };
-      }),
-    [store, shape, scroller, content],
-  );
-}
-
-/** Go to the message that the address names, or to the one before it if it has no row. */
-function useHashTarget(store: ChatStore, isLoaded: boolean, following: RefObject<Following>, content: Place): void {
-  // Set when the message was read. React renders the messages before it, so the row is there then.
-  const [target, setTarget] = useState<{ id: number } | null>(null);
-  useEffect(() => {
-    if (!isLoaded) return;
-    async function go(): Promise<void> {
-      const id = Number(/^#m(\d+)$/.exec(location.hash)?.[1]);
-      if (!id) return;
-      following.current.isOn = false;
-      following.current.isSeeking = true;
-      try {
-        await store.reach(id);
-        setTarget({ id });
-      } catch (error) {
-        following.current.isSeeking = false;
-        throw error;
-      }
-    }
-    const onHash = (): void => void go().catch(complain);
-    onHash();
-    addEventListener("hashchange", onHash);
-    return () => removeEventListener("hashchange", onHash);
-  }, [store, isLoaded, following]);
-  useEffect(() => {
-    if (!target) return;
-    const rows = [...(content.current?.querySelectorAll<HTMLElement>("article[id^=m]") ?? [])];
-    const row = rows.findLast((each) => Number(each.id.slice(1)) <= target.id) ?? rows[0];
-    following.current.isOn = false;
-    following.current.isSeeking = false;
-    row?.scrollIntoView({ block: "start" });
-    row?.classList.add("is-target");
-  }, [target, following, content]);
 }

@@ -1,17 +1,17 @@
 /** The files of the workspace, with a preview. */
 import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { answered, api } from "../api/client.ts";
-import { Problem, problemOf } from "../api/problem.ts";
-import { randomKey, send } from "../api/transport.ts";
-import { Loaded } from "../forms/loaded.tsx";
-import { Button } from "../ui/button.tsx";
-import { bytes, plural } from "../ui/format.ts";
-import { Icon } from "../ui/icon.tsx";
-import { complain } from "../ui/toasts.tsx";
-import { Visible } from "../ui/visible.tsx";
-import { NoWorkspace } from "./no-workspace.tsx";
-import type { TabProps } from "./panel.tsx";
+import { answered, api } from "../../api/client.ts";
+import { Problem, problemOf } from "../../api/problem.ts";
+import { randomKey, send } from "../../api/transport.ts";
+import { Loaded } from "../../forms/loaded.tsx";
+import { Button } from "../../ui/button.tsx";
+import { bytes, plural } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { complain } from "../../ui/toasts.tsx";
+import { Visible } from "../../ui/visible.tsx";
+import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import type { TabProps } from "../panel.tsx";
 
 const PREVIEW_BYTES_MAX = 200_000;
 
@@ -55,7 +55,7 @@ export default function Files({ chat }: TabProps) {
                 Up
               </Button>
             )}
-            <code className="entry-name">{directory || "."}</code>
+            {directory ? <code className="entry-name">{directory}</code> : <span className="entry-name">All files</span>}
             {!chat.archived && <Upload chatId={chat.id} directory={directory} onStored={() => void list.refetch()} />}
           </div>
           <ul className="entries">

@@ -1,19 +1,19 @@
 /** The time line of the workspace: states that were kept, what changed since, and the way back. */
 import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { answered, api } from "../api/client.ts";
-import { Problem } from "../api/problem.ts";
-import { queryClient } from "../api/queries.ts";
-import type { components } from "../api/schema.d.ts";
-import { Loaded } from "../forms/loaded.tsx";
-import { Button } from "../ui/button.tsx";
-import { ago, plural } from "../ui/format.ts";
-import { complain, say } from "../ui/toasts.tsx";
-import { Visible } from "../ui/visible.tsx";
-import { NoWorkspace } from "./no-workspace.tsx";
-import type { TabProps } from "./panel.tsx";
-import { PatchView } from "./patch-view.tsx";
-import { patchesOf } from "./patches.ts";
+import { answered, api } from "../../api/client.ts";
+import { Problem } from "../../api/problem.ts";
+import { queryClient } from "../../api/queries.ts";
+import type { components } from "../../api/schema.d.ts";
+import { Loaded } from "../../forms/loaded.tsx";
+import { Button } from "../../ui/button.tsx";
+import { ago, plural } from "../../ui/format.ts";
+import { complain, say } from "../../ui/toasts.tsx";
+import { Visible } from "../../ui/visible.tsx";
+import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import type { TabProps } from "../panel.tsx";
+import { PatchView } from "../../diffs/patch-view.tsx";
+import { patchesOf } from "../../diffs/patches.ts";
 
 type Checkpoint = components["schemas"]["GitCheckpoint"];
 

@@ -1,18 +1,18 @@
 /** Terminals of the workspace: shells of the user, and processes of the agent that have one. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { answered, api } from "../api/client.ts";
-import { Problem } from "../api/problem.ts";
-import { queryClient } from "../api/queries.ts";
-import type { components } from "../api/schema.d.ts";
-import { post } from "../outbox/outbox.ts";
-import { Loaded } from "../forms/loaded.tsx";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
-import { complain } from "../ui/toasts.tsx";
-import { Visible } from "../ui/visible.tsx";
-import { NoWorkspace } from "./no-workspace.tsx";
-import type { TabProps } from "./panel.tsx";
+import { answered, api } from "../../api/client.ts";
+import { Problem } from "../../api/problem.ts";
+import { queryClient } from "../../api/queries.ts";
+import type { components } from "../../api/schema.d.ts";
+import { post } from "../../outbox/outbox.ts";
+import { Loaded } from "../../forms/loaded.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { complain } from "../../ui/toasts.tsx";
+import { Visible } from "../../ui/visible.tsx";
+import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import type { TabProps } from "../panel.tsx";
 
 type Process = components["schemas"]["Process"];
 

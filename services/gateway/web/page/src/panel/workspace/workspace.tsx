@@ -1,13 +1,19 @@
-/** The workspace of the chat: its state, lifetime and limits. */
+/** The workspace of the chat: its state, lifetime, limits and the log of its preparation. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, api } from "../api/client.ts";
-import { queryClient } from "../api/queries.ts";
-import { Loaded } from "../forms/loaded.tsx";
-import { bytes } from "../ui/format.ts";
-import { lifetimeOf } from "../workspaces/lifetime-words.ts";
-import { WorkspaceTable } from "../workspaces/table.tsx";
-import type { TabProps } from "./panel.tsx";
+import { answered, api } from "../../api/client.ts";
+import { queryClient } from "../../api/queries.ts";
+import type { components } from "../../api/schema.d.ts";
+import { Loaded } from "../../forms/loaded.tsx";
+import { bytes } from "../../ui/format.ts";
+import { Notice } from "../../ui/states.tsx";
+import { lifetimeOf, stoppedWords, stopsSoonWords } from "../../workspaces/lifetime-words.ts";
+import { WorkspaceTable } from "../../workspaces/table.tsx";
+import type { TabProps } from "../panel.tsx";
+import { SetupLog } from "./setup-log.tsx";
 import { SwitchWorkspace } from "./switch-workspace.tsx";
+import { WorkspaceChats } from "./workspace-chats.tsx";
+
+type Workspace = components["schemas"]["Workspace"];
 
 export default function WorkspaceTab({ chat }: TabProps) {
   const id = chat.workspace_id;
@@ -41,6 +47,7 @@ export default function WorkspaceTab({ chat }: TabProps) {
               onChanged={() => queryClient.invalidateQueries({ queryKey: ["workspace", id] })}
             />
             {data.failure && <p className="field-problem">{data.failure.message}</p>}
+            <State workspace={data} />
             <dl className="facts">
               <dt>Lifetime</dt>
               <dd>{lifetimeOf(data)}</dd>
@@ -59,10 +66,21 @@ export default function WorkspaceTab({ chat }: TabProps) {
               <dt>Directory</dt>
               <dd>{data.root_path ?? ""}</dd>
             </dl>
+            <WorkspaceChats chat={chat} workspaceId={data.id} />
+            {/* Each start has a log of its own. */}
+            <SetupLog key={`${data.id} ${data.epoch}`} workspace={data} />
           </div>
         )}
       </Loaded>
       <SwitchWorkspace chat={chat} name={workspace.data?.name} />
     </>
   );
+}
+
+/** Why it does not run, or that it stops soon. */
+function State({ workspace }: { workspace: Workspace }) {
+  const soon = stopsSoonWords(workspace, Date.now());
+  if (soon) return <Notice kind="warn" icon="clock" alert>{soon}</Notice>;
+  const stopped = stoppedWords(workspace);
+  return stopped ? <p className="panel-note">{stopped}</p> : null;
 }

@@ -1,6 +1,6 @@
 /** What can be chosen as the workspace of a chat, and what stays behind then. */
-import type { components } from "../api/schema.d.ts";
-import type { Chat } from "../api/types.ts";
+import type { components } from "../../api/schema.d.ts";
+import type { Chat } from "../../api/types.ts";
 
 type Workspace = components["schemas"]["Workspace"];
 

@@ -1,0 +1,50 @@
+/** The states of the start in the component story format, each with what must hold in it. */
+import { expect } from "vitest";
+import { settled } from "../testing/canvas.tsx";
+import { broken, type Answer, serve, serveNothingYet } from "../testing/server.ts";
+import type { Story } from "../testing/stories.tsx";
+import StartScreen from "./start.tsx";
+
+function served(role: string, models: Answer): void {
+  serve({ "/api/v1/me": { id: "u1", login: "ada", display_name: "Ada", role }, "/api/v1/models": models });
+}
+
+const composer = (canvas: HTMLElement): Element | null => canvas.querySelector(".composer textarea");
+
+/** One writes before anything is read. */
+export const Loading: Story = {
+  before: serveNothingYet,
+  render: () => <StartScreen />,
+  async play(canvas) {
+    expect(composer(canvas)).not.toBeNull();
+  },
+};
+
+/** Without a provider an administrator is told where to add one. */
+export const NoModelForAdministrators: Story = {
+  before: () => served("admin", { items: [], next_cursor: null }),
+  render: () => <StartScreen />,
+  async play(canvas) {
+    await settled(() => expect(canvas.textContent).toContain("Add a provider and its key in the administration"));
+    expect(canvas.querySelector("h1")?.textContent).toContain("Ada");
+  },
+};
+
+/** A member is told who can do that. */
+export const NoModelForMembers: Story = {
+  before: () => served("member", { items: [], next_cursor: null }),
+  render: () => <StartScreen />,
+  async play(canvas) {
+    await settled(() => expect(canvas.textContent).toContain("An administrator can add a provider"));
+  },
+};
+
+/** What could not be read of models does not keep one from writing. */
+export const Failed: Story = {
+  before: () => serve({}, broken),
+  render: () => <StartScreen />,
+  async play(canvas) {
+    await settled(() => expect(composer(canvas)).not.toBeNull());
+    expect(canvas.textContent).not.toContain("The scripted demo answers");
+  },
+};
