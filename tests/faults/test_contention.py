@@ -147,16 +147,18 @@ async def deadlock(fault: Fault, chat_id: str) -> bool:
     """Let a send and a session of ours wait for each other, so that the send is ended.
 
     Returns:
-        Whether they did; False if this session came too late to be waited for.
+        Whether the send was ended; False if this session came too late for that.
     """
     lab = fault.lab
     client = await lab.client(patience=ONCE)
     connection = await lab.connected()
-    await connection.execute("SET deadlock_timeout = '30s'")
+    # The send looks for deadlocks after a second, so it is the one that is ended. If it looked
+    # before this session waited, this one is ended, before the send's wait is refused as too long.
+    await connection.execute("SET deadlock_timeout = '4s'")
     (text,) = fault.texts("repeat after me: @", 1)
     async with asyncio.TaskGroup() as tasks:
         is_closed = False
-        with contextlib.suppress(asyncpg.QueryCanceledError):
+        with contextlib.suppress(asyncpg.QueryCanceledError, asyncpg.DeadlockDetectedError):
             async with connection.transaction():
                 await connection.execute("SELECT set_config('faults.chat_id', $1, TRUE)", chat_id)
                 await connection.execute(LOCK_CHAT, chat_id)

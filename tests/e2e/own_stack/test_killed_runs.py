@@ -1,5 +1,6 @@
 """Whatever kills a run of tests, nothing that its tests started is left behind."""
 
+import contextlib
 import json
 import os
 import signal
@@ -70,6 +71,7 @@ def test_a_killed_run_leaves_no_process(
     finally:
         if shell.poll() is None:
             for process in psutil.Process(shell.pid).children(recursive=True):
-                process.kill()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
         shell.kill()
         shell.wait()
