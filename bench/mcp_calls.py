@@ -60,7 +60,7 @@ from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentSto
 from support.chatd.workspaces.workspace_calls import ANN
 from support.host.ports import free_port
 from support.host.supervised import supervision
-from support.mcpgateway.answers import nobody, nothing
+from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.closing_server import closing_server
 from support.mcpgateway.gateway import ADMIN, McpGateway, mcp_gateway
 from support.mcpgateway.servers import demo_process, session_process, until_listening
@@ -161,7 +161,7 @@ def is_flat(before: dict[str, float], after: dict[str, float], times: int) -> bo
 
 def calling(sessions: Sessions, target: Target, tool: str, arguments: bytes) -> Call:
     """Return a call through mcpgateway's sessions."""
-    return lambda: sessions.call_tool(target, tool, arguments, nothing, nobody)
+    return lambda: sessions.call_tool(target, tool, arguments, ignore_progress, cancel_question)
 
 
 async def against_sdk(url: str, calls: int, parallel: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -86,14 +86,17 @@ IDLE_S = 3.0
 ELSEWHERE_TOKENS = 1000
 #: Of the browser's own counters, in seconds of its main thread's processor time.
 COUNTERS = ("TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
-#: Scrolls to the top until all messages are there; gives how far what was read moved by that.
+#: Scrolls to the top until all messages are there; gives how far what was read moved by that, and
+#: how long each page took from the scroll to the frame after it.
 LOAD_ALL = """
     new Promise((done) => {
         const scroller = document.querySelector('.timeline-scroll');
         let moved = 0;
+        const pages_ms = [];
         const look = () => {
             const count = document.querySelectorAll('article').length;
-            if (count >= COUNT) return done(moved);
+            if (count >= COUNT) return done(JSON.stringify([moved, pages_ms]));
+            const began = performance.now();
             scroller.scrollTop = Math.min(scroller.scrollTop, 200);
             const shown = [...document.querySelectorAll('article')].find(
                 (each) => each.getBoundingClientRect().bottom
@@ -105,6 +108,7 @@ LOAD_ALL = """
                     return requestAnimationFrame(wait);
                 }
                 moved = Math.max(moved, Math.abs(now - before));
+                pages_ms.push(performance.now() - began);
                 look();
             };
             requestAnimationFrame(wait);
@@ -177,13 +181,24 @@ async def filled_chat(stack: LocalStack, messages: int) -> str:
     return path
 
 
-async def loaded(page: Page, stack: LocalStack, path: str, messages: int) -> float:
-    """Load all messages of a chat; return how far that moved what was read."""
+async def loaded(page: Page, stack: LocalStack, path: str, messages: int) -> dict[str, Any]:
+    """Load all messages of a chat; return what that took, and how far it moved what was read."""
     await page.visit(f"http://{stack.http}{path.removeprefix('/api/v1')}")
     await page.find("article")
-    moved: float = await page.run(LOAD_ALL.replace("COUNT", str(messages)))
+    await page.ask("Performance.enable", timeDomain="threadTicks")
+    before = await counters(page)
+    moved, pages_ms = json.loads(await page.run(LOAD_ALL.replace("COUNT", str(messages))))
+    after = await counters(page)
     await page.run("document.querySelector('.timeline-scroll').scrollTop = 1e9")
-    return moved
+    return {
+        "moved_px": round(moved, 2),
+        "pages": len(pages_ms),
+        "page_p50_ms": share(pages_ms, 0.5),
+        "page_p95_ms": share(pages_ms, 0.95),
+        "busy_ms_per_page": {
+            name: round((after[name] - before[name]) * 1000 / len(pages_ms), 1) for name in COUNTERS
+        },
+    }
 
 
 async def write(stack: LocalStack, path: str, model_id: str, tokens: int) -> None:
@@ -255,11 +270,12 @@ async def shown_answers(
     path = await filled_chat(stack, messages)
     async with streaming_model(stack, rate) as model_id:
         elsewhere = await frames_elsewhere(page, stack, path, model_id)
-        moved = await loaded(page, stack, path, messages)
+        history = await loaded(page, stack, path, messages)
         found = await streaming(page, stack, path, model_id, tokens)
     return {
         "messages": messages,
-        "moved_by_history_px": round(moved, 2),
+        "moved_by_history_px": history["moved_px"],
+        "history": history,
         "streaming": {
             "tokens_per_second": rate,
             "empty_page_frame": elsewhere,

@@ -8,17 +8,24 @@ import psutil
 import pytest
 
 from support.faults.points import FaultPoints
+from support.session.shared_programs import stop_when_left
 from support.stack.local_stack import LocalStack
 
 
 @pytest.fixture(scope="session")
-def session_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+def session_stack(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[LocalStack]:
     home = tmp_path_factory.mktemp("home")
     armed = tmp_path_factory.mktemp("points") / "armed"
     armed.mkdir()
     stack = LocalStack.at(
-        home, PARLEY_ENVIRONMENT="development", CHATD_FAULTPOINTS_DIRECTORY=str(armed)
+        home,
+        PARLEY_ENVIRONMENT="development",
+        CHATD_FAULTPOINTS_DIRECTORY=str(armed),
+        TOOLRUNNER_REMOVED_KEPT_S="5",
     )
+    stop_when_left(pytestconfig.stash, Path(__file__).parent, lambda: stack.parley("down"))
     yield stack
     stopped = stack.parley("down")
     assert stopped.returncode == 0, stopped.stderr

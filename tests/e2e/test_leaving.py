@@ -23,6 +23,8 @@ pytestmark = pytest.mark.slow
 
 SOON_S = 150
 CANARY = "canary-91c4e7"
+#: A claim of a dead process ends by itself after a minute.
+END_CLAIMS = "UPDATE identity.account_exports SET claimed_until = now() WHERE claimed_until > now()"
 INSERT_KEY = """
     INSERT INTO identity.api_keys (id, user_id, digest, is_from_setting, created_at)
     VALUES ($1, $2, $3, false, now())
@@ -50,7 +52,7 @@ async def until(question: Callable[[], Awaitable[object]], answer: object) -> No
     try:
         async with asyncio.timeout(SOON_S):
             while (last := await question()) != answer:
-                await SystemClock().sleep(1)
+                await SystemClock().sleep(0.5)
     except TimeoutError:
         assert last == answer
 
@@ -112,12 +114,20 @@ async def leave_traces(ada: Person) -> str:
 async def watch_and_pursue(ada: Person, path: str) -> None:
     """Let a chat have a running process, a monitor and a goal that was reached."""
     await ada.ask("POST", f"{path}/processes", {"command": f"sleep 900 # {CANARY}"})
-    # A goal waits for the monitors of its chat.
-    started = await ada.ask("POST", f"{path}/processes", {"command": f"sleep 20 # {CANARY}"})
+    # It ends when the monitor is there.
+    command = f"until [ -e watched ]; do sleep 0.1; done # {CANARY}"
+    started = await ada.ask("POST", f"{path}/processes", {"command": command})
     watched = json.dumps({"process_id": started["id"], "pattern": CANARY})
     text = f"call: monitor_process {watched}\n{CANARY}"
     goal = {"text": text, "check_command": f"true {CANARY}"}
     await ada.ask("PUT", f"{path}/goal", goal)
+
+    async def monitors() -> object:
+        return len((await ada.ask("GET", f"{path}/monitors"))["items"])
+
+    # A goal waits for the monitors of its chat.
+    await until(monitors, 1)
+    await ada.ask("POST", f"{path}/processes", {"command": "touch watched"})
 
     async def state() -> object:
         return (await ada.ask("GET", f"{path}/goal"))["state"]
@@ -140,7 +150,10 @@ async def test_a_person_takes_everything_along_and_leaves_nothing(stack: LocalSt
         chat_id = await leave_traces(ada)
         begun = await ada.ask("POST", "/me/exports")
         (gateway,) = [each for each in stack.status()["processes"] if each["service"] == "gateway"]
-        psutil.Process(gateway["pid"]).kill()
+        killed = psutil.Process(gateway["pid"])
+        killed.kill()
+        psutil.wait_procs([killed], timeout=30)
+        await database.execute(END_CLAIMS)
         stack.until_whole(without=gateway["pid"])
 
         async def state() -> object:

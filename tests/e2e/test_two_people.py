@@ -67,11 +67,16 @@ async def test_two_people_share_one_chat_and_break_glass_for_another(
     said(ada.parley("run", "a private note"))
     chats = json.loads(said(ada.parley("ls", "--json")))["items"]
     private, shared = (chat["id"] for chat in chats)
-    assert said(ada.parley("share", shared, "owner")) == "owner\n"
+    assert said(ada.parley("share", shared, "owner")).splitlines() == [
+        "The chat is shared with owner.",
+        "Besides its owner it can be read by owner.",
+    ]
+    assert said(ada.parley("share", shared)) == "owner\n"
 
     listed = json.loads(said(stack.parley("ls", "--shared", "--json")))["items"]
     assert [chat["id"] for chat in listed] == [shared]
     assert "hello from ada" in said(stack.parley("show", shared))
+    assert "hello from ada" in said(stack.parley("show", shared[:13]))
     assert stack.parley("show", private).returncode == 1
     assert "break-glass" in stack.parley("ls", "--owner", "ada").stderr
 

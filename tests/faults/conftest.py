@@ -15,6 +15,7 @@ import pytest
 from support.faults.lab import FaultLab, issue_token, lab_of
 from support.faults.report import FaultReport
 from support.host.ports import free_ports
+from support.session.shared_programs import stop_when_left
 from support.session.told_results import FAULT_ROW
 from support.stack.local_stack import LocalStack
 
@@ -62,6 +63,8 @@ def faulty_stack(
     stack = LocalStack.at(
         home,
         PARLEY_ENVIRONMENT="development",
+        # Rows kill the same processes again and again; the pauses are tested by themselves.
+        PARLEY_RESTART_PAUSE_MAX_S="0.5",
         CHATD_FAULTPOINTS_DIRECTORY=str(points),
         CHATD_ALLOWED_HOSTS="127.0.0.0/8",
         CHATD_LEASE_S=str(lease_s),
@@ -77,6 +80,7 @@ def faulty_stack(
     )
     started = stack.up("--chatd", "3")
     assert started.returncode == 0, started.stdout + started.stderr
+    stop_when_left(pytestconfig.stash, Path(__file__).parent, lambda: stack.parley("down"))
     yield stack
     assert stack.parley("down").returncode == 0
 
@@ -110,6 +114,7 @@ async def lab(
         "trials_wanted": wanted,
         "chats_per_fault": pytestconfig.getoption("--chats-per-fault"),
         "lease_s": pytestconfig.getoption("--lease-s"),
+        "is_short": repeats is None,
     }
     row = report.begin(name)
     async with lab_of(faulty_stack, client_token, row, options) as opened:

@@ -1,10 +1,12 @@
 """All chatd die while one of them sends the message of a schedule, goal or monitor: row A34."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import psutil
 import pytest
 
 from parley.testing.faultpoints import Action
@@ -63,14 +65,19 @@ def expect_message(fault: Fault, chat_id: str, text: str) -> None:
     fault.history.end(operation, Known.OK)
 
 
-async def kill_all_at(fault: Fault, point: str, chat_ids: Sequence[str]) -> None:
+async def kill_all_at(fault: Fault, point: str, chat_ids: Sequence[str], table: str) -> None:
     """Kill every chatd once messages to all chats stand at a point."""
     lab = fault.lab
     await fault.until_held(point, chat_ids, HELD_S)
-    for process in lab.processes():
+    killed = [psutil.Process(each.pid) for each in lab.processes()]
+    for process in killed:
         process.kill()
     fault.trial(len(chat_ids))
     lab.points.disarm()
+    _, left = await asyncio.to_thread(psutil.wait_procs, killed, timeout=HELD_S)
+    assert left == []
+    # Before others start, which then find at once what is to be done.
+    await lab.query(END_CLAIMS[table])
     await lab.until_whole()
 
 
@@ -79,7 +86,6 @@ async def until_ended(fault: Fault, table: str, chat_ids: Sequence[str]) -> None
         ((count,),) = await fault.lab.query(ENDED[table], list(chat_ids))
         return bool(count == len(chat_ids))
 
-    await fault.lab.query(END_CLAIMS[table])
     await fault.lab.until(have_ended, f"the end of {table}", DONE_S)
     await fault.at_rest()
 
@@ -97,7 +103,7 @@ async def test_a34_a_run_of_a_schedule_is_sent_once_though_all_processes_are_kil
             (text,) = fault.texts("repeat after me: @", 1)
             await asked(lab, "POST", "/schedules", {"text": text, "at": at, "chat_id": chat_id})
             expect_message(fault, chat_id, text)
-        await kill_all_at(fault, point, chat_ids)
+        await kill_all_at(fault, point, chat_ids, "schedules")
         await until_ended(fault, "schedules", chat_ids)
 
 
@@ -119,7 +125,7 @@ async def test_a34_the_message_of_a_goal_is_sent_once_though_all_processes_are_k
         await fault.at_rest()
         lab.points.arm(point, Action.HOLD, subjects=tuple(chat_ids))
         await lab.query(END_CLAIMS["goals"])
-        await kill_all_at(fault, point, chat_ids)
+        await kill_all_at(fault, point, chat_ids, "goals")
         await until_ended(fault, "goals", chat_ids)
 
 
@@ -141,7 +147,7 @@ async def test_a34_a_monitor_wakes_its_chat_once_though_all_processes_are_killed
         lab.points.arm(point, Action.HOLD, subjects=tuple(chat_ids))
         for chat_id in chat_ids:
             (lab.workspace(chat_id) / "files" / "go").touch()
-        await kill_all_at(fault, point, chat_ids)
+        await kill_all_at(fault, point, chat_ids, "monitors")
         await until_ended(fault, "monitors", chat_ids)
         for chat_id in chat_ids:
             said = [message.text for message in await fault.messages(chat_id)]

@@ -16,7 +16,7 @@ from gateway.api.json_output import to_json
 from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.byte_ranges import ByteRange, range_of
-from gateway.http.preconditions import conditional, if_match, tagged
+from gateway.http.preconditions import changed_if, if_match, request_id_for, tagged
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import (
     event_types,
@@ -76,7 +76,7 @@ class WorkspaceFileRoutes:
             raise invalid_parameter("path", "Name the file.")
         if query.get("create_only", "false") not in ("true", "false"):
             raise invalid_parameter("create_only", "Give true or false.")
-        tag = if_match(request)
+        tags = if_match(request)
         with self._slots.taken(principal.user.id):
             # The body is read completely before the call, so that it can be retried at another
             # process.
@@ -87,22 +87,26 @@ class WorkspaceFileRoutes:
                 s_max=UPLOAD_S_MAX,
                 pieces=patient(request.stream(), silence_s=SILENCE_S_MAX, clock=self._clock),
             )
+            request_id = idempotency_key(request) or self._new_id()
             head = api.UploadWorkspaceFileHead(
-                request_id=idempotency_key(request) or self._new_id(),
                 chat_id=path_id(request, "chat_id"),
                 path=query["path"],
-                if_etag=tag,
                 create_only=query.get("create_only") == "true",
                 size_bytes=len(data),
             )
-            with conditional(tag):
-                answer = await self._workspaces.ask(
+
+            async def write(tag: str) -> Any:
+                head.if_etag = tag
+                head.request_id = request_id_for(tag, tags, request_id)
+                return await self._workspaces.ask(
                     principal.user,
                     head.chat_id,
                     lambda stub: stub.UploadWorkspaceFile(
                         _pieces(head, data), timeout=UPLOAD_S_MAX
                     ),
                 )
+
+            answer = await changed_if(tags, write)
         return json_response(to_json(answer.change), headers=tagged(answer.change.etag))
 
     async def download(self, request: Request, principal: Principal) -> Response:

@@ -59,8 +59,7 @@ class EventRoutes:
         query = read_query(request, "cursor", "after_id", "types", PARAMETER)
         followed = followed_processes(query)
         if followed:
-            rule = rule_of(WAIT_OUTPUT)
-            check_scope(principal, None if rule is None else rule.scope)
+            check_scope(principal, rule_of(WAIT_OUTPUT))
         after_id = int_parameter(query, "after_id", least=0, most=JSON_INTEGER_MAX) or 0
         stream = self.stream(principal, {"chat_id": chat_id}, event_types(query, CHAT_EVENTS))
         subscription = await self._events.open(

@@ -90,6 +90,11 @@ def test_changes_of_an_agent_in_a_fork_are_shown_and_applied_only_when_that_is_a
     assert (applied["applied"], applied["merged_paths"]) == (True, ["added", "gone", "shared"])
     assert (again["applied"], again["merged_paths"]) == (False, [])
     assert after["output"].split() == ["child", "new", "added", "shared"]
+    merged = stack.parley("agents", "diff", agent_id)
+    assert merged.returncode == 0, merged.stderr
+    (line,) = [line for line in merged.stdout.splitlines() if line.startswith("applied at ")]
+    assert line.endswith(", 3 files")
+    assert "-parent\n+child\n" in merged.stdout
 
 
 def test_with_a_conflict_nothing_is_applied_unless_a_version_is_chosen(stack: LocalStack) -> None:

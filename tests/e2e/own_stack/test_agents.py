@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -24,6 +25,16 @@ def narrow(tmp_path: Path) -> Iterator[LocalStack]:
     stack.parley("down")
 
 
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[LocalStack]:
+    """A stack whose agents may work for ten seconds after a message to their root."""
+    stack = LocalStack.at(tmp_path / "home", CHATD_AGENTS_DURATION_S_MAX="10")
+    started = stack.up("--chatd", "1")
+    assert started.returncode == 0, started.stdout + started.stderr
+    yield stack
+    stack.parley("down")
+
+
 def spawn(prompt: str, **more: str) -> str:
     """Return the line that lets the demo model start an agent."""
     return f"call: spawn_agent {json.dumps({'prompt': prompt, **more})}"
@@ -31,7 +42,11 @@ def spawn(prompt: str, **more: str) -> str:
 
 def results_of(stack: LocalStack, text: str) -> list[dict[str, Any]]:
     """Run a turn in a new chat, and return the results of its calls."""
-    ran = stack.parley("run", "--json", text)
+    return results_in(stack.parley("run", "--json", text))
+
+
+def results_in(ran: CompletedProcess[str]) -> list[dict[str, Any]]:
+    """Return the results of the calls of a turn that a command ran."""
     assert ran.returncode == 0, ran.stderr
     events = [json.loads(line) for line in ran.stdout.splitlines()]
     return [
@@ -90,6 +105,23 @@ def test_time_that_runs_out_is_information_and_an_interrupt_of_the_root_stops_it
     stopped = stack.parley("interrupt", running["parent_chat_id"])
     assert stopped.returncode == 0, stopped.stderr
     assert chat_of(stack, agent_id)["status"] in ("interrupting", "waiting")
+
+
+def test_a_chat_reads_the_processes_of_its_agent_and_what_they_printed(stack: LocalStack) -> None:
+    started, _, listed, own = results_of(
+        stack,
+        f"{spawn('run: echo from the agent; echo again', name='Builder')}\n"
+        'call: wait_agents {}\ncall: agent_processes {"agent_id": "$agent_1"}\n'
+        "call: process_list {}",
+    )
+    (process,) = listed["processes"]
+    assert (process["exit_code"], process["running"]) == (0, False)
+    assert own["total"] == 0
+    chat_id = chat_of(stack, started["agent_id"])["parent_chat_id"]
+    arguments = json.dumps({"agent_id": started["agent_id"], "process_id": process["process_id"]})
+    sent = stack.parley("send", "--json", chat_id, f"call: agent_processes {arguments}")
+    (shown,) = results_in(sent)
+    assert (shown["output"], shown["agent_id"]) == ("from the agent\nagain\n", started["agent_id"])
 
 
 def test_the_first_agent_that_ends_is_enough_and_the_other_is_interrupted(
@@ -211,6 +243,20 @@ def test_fifty_agents_finish_in_a_process_of_four_slots_and_the_next_is_refused(
     assert refused["reason"] == "AGENTS_TOO_MANY"
     assert waited["timed_out"] is False
     assert [agent["report"] for agent in waited["agents"]] == [str(n) for n in range(50)]
+
+
+def test_an_agent_stops_when_the_time_of_its_tree_is_over_and_the_root_goes_on(
+    hasty: LocalStack,
+) -> None:
+    _, waited, refused = results_of(
+        hasty,
+        f"{spawn('run: sleep 11' + chr(10) + 'run: echo too late')}\ncall: wait_agents {{}}\n"
+        f"{spawn('repeat after me: no')}",
+    )
+    (agent,) = waited["agents"]
+    assert (agent["status"], agent["error"]["kind"]) == ("failed", "usage_limit")
+    assert agent["error"]["detail"] == "AGENTS_TOO_LATE"
+    assert (refused["ok"], refused["reason"]) == (False, "AGENTS_TOO_LATE")
 
 
 def _done(started: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import urllib.parse
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ pytestmark = pytest.mark.slow
 
 API = "/api/v1"
 SOON_S = 120
+STREAM_S = 1.0
 PASSWORD = "canary nine ladders green 5f3a"
 #: What a scan looks for of a secret: as it is, and as bytes are written in dumps and URLs.
 SERVICES = ("GATEWAY", "CHATD", "TOOLRUNNER", "MCPGATEWAY")
@@ -211,11 +212,19 @@ async def use_everything(stack: LocalStack, owner: Person, ada: Person, made: Ma
     provider = await owner.ask(
         "POST",
         "/providers",
-        {"name": "other", "type": "openai", "base_url": "http://127.0.0.1:18998"},
+        {
+            "name": "other",
+            "type": "openai",
+            "base_url": "http://127.0.0.1:18998",
+            "user_keys_allowed": True,
+        },
     )
-    for person, kind in ((owner, "provider key"), (ada, "own provider key")):
+    for person, path, kind in (
+        (owner, "/provider-keys", "provider key"),
+        (ada, "/me/provider-keys", "own provider key"),
+    ):
         body = {"provider_id": provider["id"], "key": made.keep(kind, canary(kind))}
-        await person.client.request("POST", f"{API}/provider-keys", body)
+        await person.ask("POST", path, body)
     issuer = {
         "display_name": "Corp",
         "issuer": "https://login.corp.example",
@@ -375,6 +384,19 @@ async def answers_to(person: Person, made: Made) -> dict[str, list[str]]:
     return found
 
 
+async def stream_to(person: Person) -> bytes:
+    """Return the beginning of the stream of all that a person sees."""
+    chats = (await person.ask("GET", "/chats"))["items"]
+    shown: list[str] = []
+    for path in ("/events", *(f"/chats/{chat['id']}/events" for chat in chats)):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STREAM_S), person.client.stream(f"{API}{path}") as stream:
+                while (frame := await stream.frame()) is not None:
+                    shown.append(frame)
+    assert len(shown) > len(chats)
+    return "".join(shown).encode()
+
+
 async def archive_of(person: Person) -> bytes:
     """Return the archive of a person."""
     begun = await person.ask("POST", "/me/exports")
@@ -410,6 +432,7 @@ async def test_g8_no_secret_that_was_made_is_found_anywhere(tmp_path: Path) -> N
                 "answers to another user": await answers_to(eve, made),
                 "answers to the owner": await answers_to(owner, made),
                 "answers to nobody": await answers_to(Person(stack, {}), made),
+                "streams": made.found_in(await stream_to(ada)),
                 "dump": made.found_in(await asyncio.to_thread(dumped, stack)),
                 "export": _in_archive(await archive_of(ada), made),
             }

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.slow
 
 CANARY = "canary-5f3a1c"
 SEED = 20
-EXAMPLES_MAX = 2
+#: Examples of each operation.
+EXAMPLES, EXAMPLES_FULL_SIZE = 1, 4
 RUN_S_MAX = 600
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,"
@@ -31,6 +32,8 @@ CHECKS = (
 )
 #: Streams have a test of their own. Titles need a model, prompts a server: these fail with a 503.
 LEFT_OUT = r"(events|stream|/terminal|/ws|/title/|/prompts/get)"
+#: Operations on objects of which the test knows ids.
+WITH_IDS = r"\{(chat_id|workspace_id|message_id|schedule_id|secret_id|rule_id|api_key_id)\}"
 #: What administrators alone may use; what members may use, they were sent before.
 ADMINISTRATION = (
     r"^/api/v1/(users|groups|providers|provider-keys|models|model-overrides|settings|spend-limits"
@@ -48,6 +51,11 @@ STREAMS = (
 STREAM_PARAMETERS = ("cursor", "after_id", "after", "types", "other")
 STREAM_REQUESTS = 80
 STREAM_S = 0.3
+
+
+@pytest.fixture
+def examples(pytestconfig: pytest.Config) -> int:
+    return EXAMPLES_FULL_SIZE if pytestconfig.getoption("--full-size") else EXAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +76,7 @@ def account(stack: LocalStack, login: str, role: str = "member") -> str:
 
 
 def chat_with_canary(stack: LocalStack, key: str) -> str:
-    """Write the canary to a chat, its workspace and a skill of a member; return the chat's id."""
+    """Write the canary to a chat and its workspace of a member; return the chat's id."""
     content = [{"type": "text", "text": f"run: echo {CANARY} > {CANARY}.txt"}]
     chat_id = call(stack, "POST", "/api/v1/chats", {"content": content}, key=key)["id"]
     path = f"/api/v1/chats/{chat_id}"
@@ -85,9 +93,9 @@ def generated(
     key: str = "",
     config: str = "",
     *,
+    examples: int,
     only: str = "",
     left_out: str = LEFT_OUT,
-    examples_max: int = EXAMPLES_MAX,
 ) -> str:
     """Send generated requests, and return all requests and answers."""
     (directory / "schemathesis.toml").write_text(config)
@@ -102,7 +110,7 @@ def generated(
     options = {
         "--checks": CHECKS,
         "--phases": "examples,fuzzing",
-        "--max-examples": examples_max,
+        "--max-examples": examples,
         "--seed": SEED,
         "--exclude-path-regex": left_out,
         "--suppress-health-check": "all",
@@ -136,32 +144,61 @@ def showing_canary(sent: str) -> list[str]:
 
 
 def test_generated_requests_of_a_member_get_documented_answers(
-    stack: LocalStack, tmp_path: Path
+    stack: LocalStack, tmp_path: Path, examples: int
 ) -> None:
     chat_with_canary(stack, account(stack, "left"))
-    assert showing_canary(generated(stack, tmp_path, account(stack, "right"))) == []
+    sent = generated(stack, tmp_path, account(stack, "right"), examples=examples)
+    assert showing_canary(sent) == []
+
+
+#: Parameter of a path -> where a member makes such an object, of what, and where it is listed.
+OWN_OBJECTS = {
+    "schedule_id": ("/api/v1/schedules", {"text": CANARY, "cron": "30 9 * * mon"}),
+    "secret_id": (
+        "/api/v1/secrets",
+        {"name": "CANARY", "delivery": "environment", "value": CANARY},
+    ),
+    "rule_id": ("/api/v1/me/approval-rules", {"effect": "ask", "tool": "execute"}),
+    "api_key_id": ("/api/v1/me/api-keys", {"name": CANARY}),
+}
 
 
 def test_generated_requests_with_ids_of_others_get_nothing_of_theirs(
-    stack: LocalStack, tmp_path: Path
+    stack: LocalStack, tmp_path: Path, examples: int
 ) -> None:
     their_key = account(stack, "theirs")
     chat_id = chat_with_canary(stack, their_key)
+    messages = call(stack, "GET", f"/api/v1/chats/{chat_id}/messages", key=their_key)["messages"]
+    made = {
+        name: call(stack, "POST", path, body, key=their_key)["id"]
+        for name, (path, body) in OWN_OBJECTS.items()
+    }
     # A chat names its workspace too.
-    config = f'[parameters]\n"path.chat_id" = "{chat_id}"\n"path.workspace_id" = "{chat_id}"\n'
-    sent = generated(stack, tmp_path, account(stack, "asking"), config)
-    assert chat_id in sent
-    assert showing_canary(sent) == []
+    ids = {"chat_id": chat_id, "workspace_id": chat_id, "message_id": messages[0]["id"], **made}
+    config = "[parameters]\n" + "".join(
+        f'"path.{name}" = {json.dumps(each)}\n' for name, each in ids.items()
+    )
+    # Operations without these ids were sent the same in the test above.
+    key = account(stack, "asking")
+    sent = generated(stack, tmp_path, key, config, only=WITH_IDS, examples=examples)
     shown = call(stack, "GET", f"/api/v1/chats/{chat_id}", key=their_key)
+    left = {
+        name: [each["id"] for each in call(stack, "GET", path, key=their_key)["items"]]
+        for name, (path, _) in OWN_OBJECTS.items()
+    }
+
+    assert [name for name, each in ids.items() if str(each) not in sent] == []
+    assert showing_canary(sent) == []
     assert (shown["title"], shown["labels"]) == (CANARY, {"kind": CANARY})
+    assert [name for name, each in made.items() if each not in left[name]] == []
 
 
 def test_generated_requests_without_a_key_get_documented_answers(
-    stack: LocalStack, tmp_path: Path
+    stack: LocalStack, tmp_path: Path, examples: int
 ) -> None:
     chat_id = chat_with_canary(stack, account(stack, "known"))
     config = f'[parameters]\n"path.chat_id" = "{chat_id}"\n'
-    assert showing_canary(generated(stack, tmp_path, config=config)) == []
+    assert showing_canary(generated(stack, tmp_path, config=config, examples=examples)) == []
 
 
 def test_generated_requests_for_streams_get_nothing_of_others(stack: LocalStack) -> None:
@@ -250,15 +287,17 @@ async def read(stack: LocalStack, path: str, key: str, last_event_id: str = "") 
 
 
 def test_generated_requests_of_an_administrator_get_documented_answers_and_no_chats(
-    stack: LocalStack, tmp_path: Path
+    stack: LocalStack, tmp_path: Path, examples: int
 ) -> None:
     chat_id = chat_with_canary(stack, account(stack, "administered"))
     config = f'[parameters]\n"path.chat_id" = "{chat_id}"\n"path.workspace_id" = "{chat_id}"\n'
     key = account(stack, "administering", "admin")
     left_out = f"{LEFT_OUT}|{ASKING_OTHERS}"
-    sent = generated(stack, tmp_path, key, only=ADMINISTRATION, left_out=left_out, examples_max=1)
+    sent = generated(
+        stack, tmp_path, key, only=ADMINISTRATION, left_out=left_out, examples=examples
+    )
     of_chats = r"^/api/v1/chats/\{"
-    chats = generated(stack, tmp_path, key, config, only=of_chats, examples_max=1)
+    chats = generated(stack, tmp_path, key, config, only=of_chats, examples=examples)
     assert showing_canary(sent) == []
     assert chat_id in chats
     assert showing_canary(chats) == []

@@ -24,7 +24,7 @@ DIFFERENCE = "SET diff_status"
 SCRATCH_ID = "00000000-0000-4000-8000-000000000001"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def quiet_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Give a stack in which nobody does anything else, with as few connections as can be."""
     stack = LocalStack.at(

@@ -6,15 +6,19 @@ from pathlib import Path
 import pytest
 
 from support.net.browser import Browser, BrowserProcess, Page, browser
+from support.session.shared_programs import stop_when_left
 from support.stack.local_stack import LocalStack
 from support.stack.page_report import ADVISOR, MAIN, PageReport, ReportDocument
 from support.stack.page_session import sign_in
 
 
 @pytest.fixture(scope="session")
-def browser_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserProcess]:
+def browser_process(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[BrowserProcess]:
     """Give the browser of all tests here, in which each of them has a profile of its own."""
     process = BrowserProcess(tmp_path_factory.mktemp("browser"))
+    stop_when_left(pytestconfig.stash, Path(__file__).parent, process.stop)
     yield process
     process.stop()
 

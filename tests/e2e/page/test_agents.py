@@ -122,7 +122,10 @@ async def test_changes_of_an_agent_in_a_fork_are_looked_at_and_applied_in_the_pa
     await page.click("dialog button", "Close")
     await page.until("!document.querySelector('dialog')")
     await page.click(".panel .agent-actions button", "Changes of Writer")
-    await page.find("dialog", "Nothing was changed.")
+    await page.find("dialog", "All changes were applied.")
+    await page.find("dialog section", "2 files")
+    await page.find("dialog section .diff .is-added", "child")
+    applied = await problems_in_all_looks(page)
     await page.click("dialog button", "Close")
     await page.until("!document.querySelector('dialog')")
     await page.click("[role=tab]", "Files")
@@ -132,7 +135,7 @@ async def test_changes_of_an_agent_in_a_fork_are_looked_at_and_applied_in_the_pa
 
     assert (offered, nested) == (1, 0)
     assert focused == "Changes of Writer"
-    assert (tree, changes, asked) == ({}, {}, {})
+    assert (tree, changes, asked, applied) == ({}, {}, {}, {})
     assert "added" not in [each["path"] for each in before]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from support.net.browser import Page
 from support.stack.local_stack import LocalStack
+from support.stack.page_audit import problems_in_all_looks
 from support.stack.page_session import idle, written
 
 pytestmark = pytest.mark.slow
@@ -55,6 +56,27 @@ async def test_a_long_paste_becomes_a_file_and_a_draft_survives_a_reload(
 
     assert await page.run("document.querySelector('.composer textarea').value") == ""
     assert await page.run("document.querySelectorAll('.composer .file-chip').length") == 0
+
+
+async def test_an_attached_text_is_read_before_and_after_it_was_sent(
+    stack: LocalStack, page: Page
+) -> None:
+    await page.click(".composer textarea")
+    await page.run(PASTE)
+    await page.click(".composer .file-chip button", "Read pasted.txt")
+    await page.find("dialog .text-preview", "a line of a long log")
+    problems = await problems_in_all_looks(page)
+    await page.click("dialog button", "Close")
+    await page.until("!document.querySelector('dialog')")
+    await written(page, "repeat after me: read it")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await page.click(".user-bubble .file-chip button", "Read pasted.txt")
+    await page.find("dialog .text-preview", "a line of a long log")
+    await page.press("Escape")
+    await page.until("!document.querySelector('dialog')")
+    await idle(page)
+
+    assert problems == {}
 
 
 async def test_pasted_text_that_is_not_stored_goes_back_into_the_message_of_a_composer_that_is_gone(

@@ -4,7 +4,7 @@ import pytest
 
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
-from support.stack.page_session import idle, sign_in, written
+from support.stack.page_session import idle, open_panel, sign_in, written
 
 pytestmark = pytest.mark.slow
 
@@ -22,8 +22,7 @@ async def test_the_panel_shows_the_parts_of_the_prompt_and_pins_changed_instruct
     await written(page, "run: echo be very brief > AGENTS.md")
     await page.until("document.querySelectorAll('.user-message').length === 2")
     await idle(page)
-    await page.click(".bar button", "Workspace of the chat")
-    await page.click("[role=tab]", "Context")
+    await open_panel(page, "Context")
     await page.find(".panel tr", "Messages")
     await page.find(".panel tr", "Tools")
     await page.find(".notice", "The files have changed")

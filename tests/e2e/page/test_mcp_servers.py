@@ -4,7 +4,9 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from mcp.types import ImageContent, ResourceLink, TextContent
@@ -12,7 +14,10 @@ from mcp.types import ImageContent, ResourceLink, TextContent
 from gateway.web.mcp_logins import CONTENT_POLICY
 from support.host.conditions import until
 from support.host.ports import free_port
-from support.mcpgateway.authorization_server import fake_authorization_server
+from support.mcpgateway.authorization_server import (
+    FakeAuthorizationServer,
+    fake_authorization_server,
+)
 from support.mcpgateway.everything_server import PNG, everything_server
 from support.mcpgateway.servers import eliciting_process, until_listening
 from support.net.browser import Browser, Page
@@ -48,17 +53,49 @@ async def added(stack: LocalStack, slug: str, url: str, **settings: object) -> s
     return str(made["id"])
 
 
+@asynccontextmanager
+async def guarded(stack: LocalStack) -> AsyncIterator[tuple[FakeAuthorizationServer, str]]:
+    """Add a server for which people sign in; give where they do, and the id of the server."""
+    async with fake_authorization_server() as issuer:
+        server_id = await added(
+            stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2"
+        )
+        yield issuer, server_id
+
+
+async def connected_and_called(page: Page, chromium: Browser, stack: LocalStack, at: str) -> None:
+    """Connect an account before a chat begins, and have the chat call the server."""
+    await page.visit(f"http://{stack.http}/")
+    await page.see("Guarded: not connected")
+    await page.click("button", "Connect")
+    await agreed(chromium, page, at)
+    await written(page, "call: guarded__whoami {}")
+    await page.see("whoami answered")
+
+
+async def administrator(stack: LocalStack, chromium: Browser) -> Page:
+    """Give a tab of an administrator, who is created unless another test did."""
+    users = await asyncio.to_thread(call, stack, "GET", "/api/v1/users")
+    if "root" not in [each["login"] for each in users["items"]]:
+        await asyncio.to_thread(new_user, stack, "root", "admin")
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "root")
+    return page
+
+
+async def messages_of(stack: LocalStack, page: Page) -> Any:
+    """Return the stored messages of the chat that is shown."""
+    chat_id = str(await page.run("location.pathname.split('/')[2]"))
+    path = f"/api/v1/chats/{chat_id}/messages"
+    return await asyncio.to_thread(call, stack, "GET", path, login="paula")
+
+
 async def test_a_person_connects_an_account_in_a_window_and_uses_the_server(
     stack: LocalStack, chromium: Browser, page: Page
 ) -> None:
-    async with fake_authorization_server() as issuer:
-        await added(stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2")
-        await page.visit(f"http://{stack.http}/")
-        await page.see("Guarded: not connected")
-        await page.click("button", "Connect")
-        await agreed(chromium, page, issuer.url)
-        await written(page, "call: guarded__whoami {}")
-        await page.see("whoami answered")
+    async with guarded(stack) as (issuer, _):
+        await connected_and_called(page, chromium, stack, issuer.url)
         assert issuer.calls == ["alice"]
         await page.visit(f"http://{stack.http}/settings/mcp")
         await page.click("button", "Disconnect")
@@ -70,14 +107,8 @@ async def test_a_person_connects_an_account_in_a_window_and_uses_the_server(
 async def test_a_call_whose_login_ended_goes_on_after_connecting_again(
     stack: LocalStack, chromium: Browser, page: Page
 ) -> None:
-    async with fake_authorization_server() as issuer:
-        await added(stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2")
-        await page.visit(f"http://{stack.http}/")
-        await page.see("Guarded: not connected")
-        await page.click("button", "Connect")
-        await agreed(chromium, page, issuer.url)
-        await written(page, "call: guarded__whoami {}")
-        await page.see("whoami answered")
+    async with guarded(stack) as (issuer, _):
+        await connected_and_called(page, chromium, stack, issuer.url)
         issuer.logins[0].is_revoked = True
         await written(page, "call: guarded__whoami {}")
         await page.find(".action-head", "The server Guarded needs your login again")
@@ -91,10 +122,7 @@ async def test_a_call_whose_login_ended_goes_on_after_connecting_again(
 async def test_a_declined_login_is_told_and_another_one_adds_what_the_server_lacks(
     stack: LocalStack, chromium: Browser, page: Page
 ) -> None:
-    async with fake_authorization_server() as issuer:
-        server_id = await added(
-            stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2"
-        )
+    async with guarded(stack) as (issuer, server_id):
         await page.visit(f"http://{stack.http}/settings/mcp")
         await page.click("button", "Connect")
         window = await chromium.window_at(f"{issuer.url}/authorize")
@@ -127,10 +155,7 @@ async def test_a_declined_login_is_told_and_another_one_adds_what_the_server_lac
 async def test_a_login_at_a_server_that_was_switched_off_is_given_up(
     stack: LocalStack, chromium: Browser, page: Page
 ) -> None:
-    async with fake_authorization_server() as issuer:
-        server_id = await added(
-            stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2"
-        )
+    async with guarded(stack) as (issuer, server_id):
         await page.visit(f"http://{stack.http}/settings/mcp")
         await page.click("button", "Connect")
         await agreed(chromium, page, issuer.url)
@@ -168,8 +193,7 @@ async def test_the_page_to_which_a_login_comes_back_has_a_strict_policy(
 
 
 async def test_a_blocked_window_is_told(stack: LocalStack, page: Page) -> None:
-    async with fake_authorization_server() as issuer:
-        await added(stack, "guarded", issuer.mcp_url, display_name="Guarded", auth_kind="oauth2")
+    async with guarded(stack):
         await page.visit(f"http://{stack.http}/settings/mcp")
         await page.find("button", "Connect")
         await page.run("window.open = () => null; 0")
@@ -180,10 +204,7 @@ async def test_a_blocked_window_is_told(stack: LocalStack, page: Page) -> None:
 async def test_an_administrator_adds_probes_denies_and_switches_off_a_server(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    await asyncio.to_thread(with_administrator, stack)
-    page = await chromium.page()
-    await page.resize(1280, 900)
-    await sign_in(page, stack, "root")
+    page = await administrator(stack, chromium)
     async with everything_server() as server:
         await page.visit(f"http://{stack.http}/admin/mcp")
         await page.click("button", "Add a server")
@@ -212,9 +233,7 @@ async def test_an_administrator_adds_probes_denies_and_switches_off_a_server(
 async def test_a_changed_definition_is_shown_beside_the_approved_one_and_approved(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    await asyncio.to_thread(with_administrator, stack)
-    page = await chromium.page()
-    await sign_in(page, stack, "root")
+    page = await administrator(stack, chromium)
     port = free_port()
     async with everything_server(port, "Repeat a text.") as server:
         server_id = await added(stack, "everything", server.url)
@@ -234,13 +253,6 @@ async def test_a_changed_definition_is_shown_beside_the_approved_one_and_approve
         await page.click("dialog button", "Approve the new definition")
         await page.see("echo is offered again.")
         assert not await asyncio.to_thread(is_quarantined)
-
-
-def with_administrator(stack: LocalStack) -> None:
-    """Add an administrator, unless another test did."""
-    users = call(stack, "GET", "/api/v1/users")
-    if "root" not in [each["login"] for each in users["items"]]:
-        new_user(stack, "root", "admin")
 
 
 def hostile() -> list[TextContent | ImageContent | ResourceLink]:
@@ -300,9 +312,7 @@ async def test_what_a_server_asks_is_answered_in_a_form(stack: LocalStack, page:
         await page.type("red")
         await page.click(".action button", "Accept")
         await page.see("paint answered")
-        chat_id = str(await page.run("location.pathname.split('/')[2]"))
-    path = f"/api/v1/chats/{chat_id}/messages"
-    stored = await asyncio.to_thread(call, stack, "GET", path, login="paula")
+    stored = await messages_of(stack, page)
     assert "accept red house" in json.dumps(stored)
 
 
@@ -327,9 +337,7 @@ async def test_prompts_are_slash_commands_and_resources_are_attached_by_an_at_si
         await page.until(f"{field} === 'Say hello to Ann. See '")
         await page.press("Enter")
         await page.until("location.pathname.startsWith('/chats/')")
-        chat_id = str(await page.run("location.pathname.split('/')[2]"))
-    path = f"/api/v1/chats/{chat_id}/messages"
-    stored = await asyncio.to_thread(call, stack, "GET", path, login="paula")
+    stored = await messages_of(stack, page)
     (sent,) = [each["content"] for each in stored["messages"] if each["role"] == "user"]
     assert [part["type"] for part in sent] == ["text", "file"]
     assert sent[0]["text"] == "Say hello to Ann. See"

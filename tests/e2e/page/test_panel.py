@@ -7,13 +7,20 @@ import pytest
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_in_all_looks
-from support.stack.page_session import call, idle, sign_in, written
+from support.stack.page_session import begun, call, idle, open_panel, sign_in, written
 
 pytestmark = pytest.mark.slow
 
 CHANGED = (
     'run: git init -q . && printf "a\\nb\\n" > a.txt && git add . && git -c user.name=x '
     '-c user.email=x@example.com commit -qm one && printf "a\\nc\\nd\\n" > a.txt'
+)
+PUSHED = (
+    "run: git init -q -b main . && echo a > a.txt && git add . && git config user.name x && "
+    "git config user.email x@example.com && git commit -qm one && "
+    "git remote add origin https://github.com/acme/tide.git && "
+    "git update-ref refs/remotes/origin/main HEAD && git branch -q -u origin/main && "
+    "git commit -qm two --allow-empty && echo b > a.txt"
 )
 UPLOADED = """
     (() => {
@@ -35,8 +42,7 @@ async def test_files_changes_and_processes_of_the_workspace_are_shown(
     await page.type("run: git init -q . && echo hello panel > a.txt && mkdir d && echo > d/b.txt")
     await page.press("Enter")
     await page.see("That is all the demo does.")
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Files")
+    await open_panel(page, "Files")
     await page.click(".entry", "d")
     await page.find(".entry", "b.txt")
     await page.click("button", "Up")
@@ -61,13 +67,8 @@ async def test_files_changes_and_processes_of_the_workspace_are_shown(
 async def test_a_comment_on_a_changed_line_becomes_a_reference_in_the_message(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    page = await chromium.page()
-    await page.resize(1280, 800)
-    await sign_in(page, stack, "dora")
-    await written(page, CHANGED)
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
-    await page.click("button", "Workspace of the chat")
+    page = await begun(chromium, stack, "dora", CHANGED)
+    await open_panel(page)
     await page.click("button", "Side by side")
     await page.click(".is-sides .diff-comment", "Comment on line 3")
     await page.type("Why d?")
@@ -92,17 +93,28 @@ async def test_a_comment_on_a_changed_line_becomes_a_reference_in_the_message(
     ]
 
 
+async def test_a_branch_says_where_it_was_pushed_and_a_commit_is_asked_for(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await begun(chromium, stack, "brita", PUSHED)
+    await open_panel(page, "Changes")
+    await page.find(".panel-part", "1 ahead of origin/main")
+    link = await page.run("document.querySelector('.panel-part a').href")
+    words = await page.run("document.querySelector('.panel-part a').parentElement.innerText")
+    problems = await problems_in_all_looks(page)
+    await page.click(".panel button", "Ask for a commit")
+    await page.find(".user-message", "Commit the changes.")
+
+    assert link == "https://github.com/acme/tide/compare/main?expand=1"
+    assert words.endswith("Open a pull request (github.com)")
+    assert problems == {}
+
+
 async def test_a_state_of_the_files_is_kept_compared_restored_and_the_restore_undone(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    page = await chromium.page()
-    await page.resize(1280, 800)
-    await sign_in(page, stack, "kira")
-    await written(page, CHANGED)
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Checkpoints")
+    page = await begun(chromium, stack, "kira", CHANGED)
+    await open_panel(page, "Checkpoints")
     await page.click("button", "Keep this state")
     await page.find(".time-line-entry")
     await written(page, "run: echo later > a.txt")
@@ -134,8 +146,7 @@ async def test_the_output_of_a_process_is_followed_while_it_runs(
     )
     await page.until("location.pathname.startsWith('/chats/')")
     await idle(page)
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Processes")
+    await open_panel(page, "Processes")
     await page.click("button", "Output")
     await page.find(".panel .terminal-output", "first")
     followed = [url for url in page.streams.values() if "/chats/" in url]
@@ -150,14 +161,8 @@ async def test_the_output_of_a_process_is_followed_while_it_runs(
 async def test_a_file_is_uploaded_into_the_directory_that_is_shown(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    page = await chromium.page()
-    await page.resize(1280, 800)
-    await sign_in(page, stack, "ursa")
-    await written(page, "run: mkdir d && echo old > d/b.txt")
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Files")
+    page = await begun(chromium, stack, "ursa", "run: mkdir d && echo old > d/b.txt")
+    await open_panel(page, "Files")
     await page.click(".entry", "d")
     await page.find("button", "Upload")
     await page.run(UPLOADED)
@@ -181,8 +186,7 @@ async def test_monitors_of_a_chat_are_listed_with_their_cause_and_cancelled(
     await written(page, f"call: execute {background}")
     await page.until("location.pathname.startsWith('/chats/')")
     path = "/api/v1" + str(await page.run("location.pathname"))
-    await page.click(".bar button", "Workspace of the chat")
-    await page.click("[role=tab]", "Processes")
+    await open_panel(page, "Processes")
     await page.find(".panel .badge", "running")
     await idle(page)
     (process,) = call(stack, "GET", f"{path}/processes", login="mona")["items"]

@@ -93,3 +93,21 @@ async def test_everything_is_reached_by_keys(stack: LocalStack, page: Page) -> N
 
     assert problems == []
     assert kept == "/comp"
+
+
+async def test_on_a_phone_every_state_leads_to_the_chats(stack: LocalStack, page: Page) -> None:
+    await page.resize(360, 740, mobile=True)
+    for address, words in (
+        ("/chats/00000000-0000-4000-8000-000000000000", "This chat is not there"),
+        ("/races/00000000-0000-4000-8000-000000000000", "This race is not there"),
+        ("/settings/none", "There is no such section"),
+        ("/admin", "Administrators see this page."),
+        ("/waiting", "What waits for you"),
+    ):
+        await page.visit(f"http://{stack.http}{address}")
+        await page.see(words)
+        await page.click("button", "Show the list of chats")
+        await page.find("nav[aria-label=Chats] button", "New chat")
+        # Without a pointer the first heading says what this is.
+        titles = await page.run("document.querySelectorAll('h1').length")
+        assert titles == 1, address

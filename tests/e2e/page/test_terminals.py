@@ -4,7 +4,7 @@ import pytest
 
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
-from support.stack.page_session import call, idle, sign_in, written
+from support.stack.page_session import call, idle, open_panel, sign_in, write_first, written
 
 pytestmark = pytest.mark.slow
 
@@ -39,11 +39,8 @@ async def test_several_shells_are_opened_resized_and_reattached_at_the_page(
     stack: LocalStack, opened: Page
 ) -> None:
     page = opened
-    await written(page, "run: echo begun")
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Terminals")
+    await write_first(page, "run: echo begun")
+    await open_panel(page, "Terminals")
     await page.click("button", "New terminal")
     await typed(page, "echo one$((1+1))")
     await page.until(f"{SHOWN}.includes('one2')")
@@ -76,8 +73,7 @@ async def test_the_keyboard_of_the_agents_process_is_taken_over_and_given_back_w
     await written(page, AGENTS)
     await page.until("location.pathname.startsWith('/chats/')")
     await idle(page)
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Terminals")
+    await open_panel(page, "Terminals")
     await page.see("You are looking only.")
     await page.until(f"{SHOWN}.includes('ready')")
     await page.click("button", "Take over")

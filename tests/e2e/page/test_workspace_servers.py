@@ -11,7 +11,7 @@ from support.host.conditions import until
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_of
-from support.stack.page_session import call, idle, sign_in, written
+from support.stack.page_session import begun, call, idle, open_panel, written
 
 pytestmark = pytest.mark.slow
 
@@ -43,15 +43,11 @@ def recorded(stack: LocalStack) -> set[str]:
 async def test_a_server_of_the_workspace_is_shown_exactly_and_trusted_until_it_changes(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    page = await chromium.page()
-    await page.resize(1280, 800)
-    await sign_in(page, stack, "vera")
-    await written(page, "\n".join((step("server.py", PROGRAM), defined("server.py"))))
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
+    page = await begun(
+        chromium, stack, "vera", "\n".join((step("server.py", PROGRAM), defined("server.py")))
+    )
     chat_id = (await page.run("location.pathname")).rpartition("/")[2]
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Servers")
+    await open_panel(page, "Servers")
     await page.find(".panel .badge", "not trusted")
     await page.click(TRUST, "Trust")
     asked = await page.run("document.querySelector('.dialog .server-pieces').innerText")

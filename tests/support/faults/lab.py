@@ -107,6 +107,8 @@ class FaultLab:
     trials_wanted: int
     chats_per_fault: int
     lease_s: float
+    #: Whether one fault is enough, however few trials it makes.
+    is_short: bool
     exits: AsyncExitStack
     clock: SystemClock = field(default_factory=SystemClock)
     _clients: dict[tuple[tuple[str, ...], int], Parley] = field(default_factory=dict)

@@ -226,8 +226,9 @@ class Fault:
 async def faults(lab: FaultLab, *, chats: int | None = None) -> AsyncIterator[Fault]:
     """Give faults until there were enough trials; each is checked when the next begins."""
     size = min(chats or lab.chats_per_fault, lab.trials_wanted)
-    for number in range(FAULTS_PER_TRIAL_MAX * lab.trials_wanted):
-        if lab.row.trials >= lab.trials_wanted:
+    wanted = size if lab.is_short else lab.trials_wanted
+    for number in range(FAULTS_PER_TRIAL_MAX * wanted):
+        if lab.row.trials >= wanted:
             break
         await lab.until_whole()
         lab.points.disarm()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -96,7 +97,15 @@ class LocalStack:
             is_rid = without not in [process["pid"] for process in found]
             return found if is_whole and is_rid else []
 
+        # The command takes longer than many looks at the table, and delays the restart.
+        what = f"the start of a process in place of {without}"
+        until(lambda: self._is_replaced(without), what, within_s=WHOLE_S_MAX)
         return until(look, f"the restart of process {without}", within_s=WHOLE_S_MAX)
+
+    def _is_replaced(self, pid: int) -> bool:
+        """Tell whether a process is gone, and whatever should listen does."""
+        records = process_table.load(self.home.processes_file).processes
+        return all(each.identity.pid != pid and _accepts(each.address) for each in records)
 
     def endpoints(self) -> dict[str, Any]:
         """Return what `endpoints.json` says."""
@@ -162,6 +171,20 @@ class LocalStack:
             for called in current:
                 called.kill()
             repeater.join(COMMAND_S_MAX)
+
+
+def _accepts(address: str) -> bool:
+    """Tell whether something listens at an address of the table of processes."""
+    scheme, _, rest = address.partition(":")
+    host, _, port = rest.rpartition(":")
+    family = socket.AF_UNIX if scheme == "unix" else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(rest if scheme == "unix" else (host, int(port)))
+        except OSError:
+            return False
+    return True
 
 
 def lines_of(text: str) -> list[str]:

@@ -5,7 +5,7 @@ import urllib.request
 from functools import lru_cache
 from typing import Any
 
-from support.net.browser import Page
+from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
 
 #: Of the owner, who has none at first.
@@ -94,3 +94,27 @@ async def written(page: Page, text: str) -> None:
 async def idle(page: Page) -> None:
     """Wait until no chat of the list works any more."""
     await page.until("!document.querySelector('.status-dot.is-running, .working')")
+
+
+async def begun(chromium: Browser, stack: LocalStack, login: str, text: str) -> Page:
+    """Sign in in a new tab, begin a chat with a message, and wait until it was answered."""
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, login)
+    await write_first(page, text)
+    return page
+
+
+async def write_first(page: Page, text: str) -> None:
+    """Begin a chat with a message, and wait until it was answered."""
+    await written(page, text)
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+
+
+async def open_panel(page: Page, tab: str = "") -> None:
+    """Open the panel beside the chat, and a tab of it."""
+    await page.click(".bar button", "Workspace of the chat")
+    await page.find(".panel")
+    if tab:
+        await page.click("[role=tab]", tab)

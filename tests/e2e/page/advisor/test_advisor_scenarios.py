@@ -197,6 +197,7 @@ async def test_d_cards_beside_the_advisors_are_as_without_it(
             toggled = await adele.run(TOGGLED)
             seen[is_enabled] = (found[1], await adele.run(NEIGHBOUR_CARDS))
             assert toggled == [True] * len(found)
+            await adele.run("document.querySelector('.card').scrollIntoView()")
             if is_enabled:
                 await scenario.step("A command before it, a command and agents after it.")
         await scenario.gate_is_off("The others are the same; the question itself fails.")

@@ -70,6 +70,7 @@ async def test_two_agents_work_in_forks_and_both_are_merged_before_the_eyes_of_a
             advised = await adele.run(FIRST_CARD)
             await adele.click(".bar button", "Workspace of the chat")
             await adele.click("[role=tab]", "Agents")
+            await adele.find(".panel", "No agents yet")
             await scenario.step("It was advised, and asks one question.")
             await adele.click(".choice", "5000")
             await adele.click(".action button", "Answer")
@@ -78,7 +79,7 @@ async def test_two_agents_work_in_forks_and_both_are_merged_before_the_eyes_of_a
             await adele.click(".action button", "Accept")
             await adele.find(".panel .agent-row", "Tax")
             await adele.find(".panel .agent-row", "Shipping")
-            await scenario.step("Two agents work, each in a fork.")
+            await scenario.step("Two agents, each in a fork.")
             await adele.see("That is all the demo does.")
             await idle(adele)
             told = await told_by(command)
@@ -98,6 +99,7 @@ async def test_two_agents_work_in_forks_and_both_are_merged_before_the_eyes_of_a
         await adele.find(".panel .is-added", "return amount * TAX_PERCENT // 100")
         await adele.run("document.querySelector('.timeline-scroll').scrollTop = 0")
         without = await adele.run(FIRST_CARD)
+        await adele.run("document.querySelector('.card').scrollIntoView({block: 'center'})")
         await scenario.gate_is_off(
             "No advice; and without the second merge, only one function is there: the check fails."
         )

@@ -29,6 +29,32 @@ ATTACH = """
         picker.dispatchEvent(new Event('change', {{bubbles: true}}));
     }})({named})
 """
+#: Attach a picture of noise, which takes as many bytes as it has.
+NOISE = """
+    (async () => {
+        const canvas = document.createElement('canvas');
+        [canvas.width, canvas.height] = [1500, 1500];
+        const brush = canvas.getContext('2d');
+        const noise = brush.createImageData(1500, 1500);
+        for (let at = 0; at < noise.data.length; at += 1) {
+            noise.data[at] = at % 4 === 3 ? 255 : Math.random() * 256;
+        }
+        brush.putImageData(noise, 0, 0);
+        const blob = await new Promise((done) => canvas.toBlob(done, 'image/png'));
+        const chosen = new DataTransfer();
+        chosen.items.add(new File([blob], 'noise.png', {type: 'image/png'}));
+        const picker = document.querySelector('.composer input[type=file]');
+        picker.files = chosen.files;
+        picker.dispatchEvent(new Event('change', {bubbles: true}));
+        return blob.size;
+    })()
+"""
+STORED = """
+    fetch(document.querySelector('.composer .tile-picture').src)
+        .then((answer) => answer.blob())
+        .then(({size, type}) => [size, type])
+"""
+MODELS_BYTES_MAX = 5 * 1024 * 1024
 TWO = ATTACH.format(named="['red.png', 'crimson'], ['green.png', 'seagreen']")
 #: Answer uploads with a refusal while this is set.
 REFUSING = """
@@ -79,3 +105,18 @@ async def test_pictures_are_tiles_and_open_large(stack: LocalStack, chromium: Br
 
     assert (failed, tiles, large) == ({}, {}, {})
     assert [part.get("name") for part in sent if part["type"] == "file"] == ["red.png", "green.png"]
+
+
+async def test_a_picture_that_is_too_large_for_models_is_made_smaller(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await chromium.page()
+    await page.resize(1280, 900)
+    await sign_in(page, stack, "grete")
+    await page.find(".composer textarea")
+    chosen = await page.run(NOISE)
+    await page.find(".tile .picture-button", "Open noise.webp large")
+    size, kind = await page.run(STORED)
+
+    assert chosen > MODELS_BYTES_MAX > size > 0
+    assert kind == "image/webp"

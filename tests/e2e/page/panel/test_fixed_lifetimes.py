@@ -5,7 +5,7 @@ import pytest
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_in_all_looks
-from support.stack.page_session import call, idle, new_user, sign_in, written
+from support.stack.page_session import call, new_user, open_panel, sign_in, write_first
 
 pytestmark = pytest.mark.slow
 
@@ -41,11 +41,8 @@ async def test_a_template_fixes_its_lifetime_and_its_workspace_says_so(
         await sign_in(page, stack, "lifta")
         await page.click(".composer button", "Own files")
         await page.click("[role=menuitemradio]", "steady")
-        await written(page, "repeat after me: here")
-        await page.until("location.pathname.startsWith('/chats/')")
-        await idle(page)
-        await page.click("button", "Workspace of the chat")
-        await page.click("[role=tab]", "Workspace")
+        await write_first(page, "repeat after me: here")
+        await open_panel(page, "Workspace")
         await page.see("3 h, fixed by its template: only use extends it")
         offered = await page.run(
             "[...document.querySelectorAll('.panel button')].map((each) => each.innerText)"

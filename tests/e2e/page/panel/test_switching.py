@@ -9,7 +9,7 @@ from support.host.conditions import until
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_in_all_looks
-from support.stack.page_session import call, idle, sign_in, written
+from support.stack.page_session import call, open_panel, sign_in, write_first
 
 pytestmark = pytest.mark.slow
 
@@ -51,12 +51,9 @@ async def test_a_chat_is_switched_to_another_workspace_and_back(
     kept = await asyncio.to_thread(ready, stack, "kept")
     lost = await asyncio.to_thread(ready, stack, "lost")
     await page.visit(f"http://{stack.http}/")
-    await written(page, "run: echo one > a.txt")
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
+    await write_first(page, "run: echo one > a.txt")
     chat = "/api/v1" + await page.run("location.pathname")
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Workspace")
+    await open_panel(page, "Workspace")
     await page.click(".panel button", "Another workspace")
     await page.find(".dialog select")
     await page.until("document.querySelector('.dialog select').options.length >= 3")

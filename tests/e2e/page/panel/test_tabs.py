@@ -5,7 +5,7 @@ import pytest
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_in_all_looks
-from support.stack.page_session import idle, sign_in, written
+from support.stack.page_session import begun, idle, open_panel, write_first, written
 
 pytestmark = pytest.mark.slow
 
@@ -19,22 +19,14 @@ CALLS = """
 
 
 async def test_each_chat_keeps_its_tabs(stack: LocalStack, chromium: Browser) -> None:
-    page = await chromium.page()
-    await page.resize(1280, 900)
-    await sign_in(page, stack, "tabea")
-    await written(page, "repeat after me: the first")
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
+    page = await begun(chromium, stack, "tabea", "repeat after me: the first")
     first = await page.run("location.href")
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Summary")
+    await open_panel(page, "Summary")
     await page.click(".panel button", "Choose the tabs")
     await page.click("[role=menuitemcheckbox]", "Goal")
     await page.until(f"!{TABS}.includes('Goal')")
     await page.visit(f"http://{stack.http}/")
-    await written(page, "repeat after me: the second")
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
+    await write_first(page, "repeat after me: the second")
     await page.find(".panel [role=tab]", "Goal")
     await page.click("[role=tab]", "Files")
     await page.visit(first)
@@ -50,14 +42,8 @@ async def test_each_chat_keeps_its_tabs(stack: LocalStack, chromium: Browser) ->
 async def test_tabs_keep_the_order_to_which_they_were_moved(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    page = await chromium.page()
-    await page.resize(1280, 900)
-    await sign_in(page, stack, "ottilie")
-    await written(page, "repeat after me: in order")
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Files")
+    page = await begun(chromium, stack, "ottilie", "repeat after me: in order")
+    await open_panel(page, "Files")
     await page.press("ArrowLeft", "Alt")
     await page.until(f"{TABS}[0] === 'Files'")
     await page.visit(await page.run("location.href"))
@@ -69,17 +55,11 @@ async def test_tabs_keep_the_order_to_which_they_were_moved(
 async def test_a_tab_shows_what_each_turn_called_used_and_took(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    page = await chromium.page()
-    await page.resize(1280, 900)
-    await sign_in(page, stack, "debora")
-    await written(page, "run: echo looked at")
-    await page.until("location.pathname.startsWith('/chats/')")
-    await idle(page)
+    page = await begun(chromium, stack, "debora", "run: echo looked at")
     await written(page, "repeat after me: and again")
     await page.find(".assistant-message", "and again")
     await idle(page)
-    await page.click("button", "Workspace of the chat")
-    await page.click("[role=tab]", "Debug")
+    await open_panel(page, "Debug")
     await page.until("document.querySelectorAll('.turn-run').length === 2")
     await page.find(".turn-run summary", "repeat after me: and again")
     await page.click(".turn-run summary", "run: echo looked at")
@@ -91,3 +71,29 @@ async def test_a_tab_shows_what_each_turn_called_used_and_took(
 
     assert calls == 2
     assert shown == {}
+
+
+async def test_the_panel_has_all_the_place_and_the_chat_stays_as_it_was(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await begun(chromium, stack, "weite", "repeat after me: beside it")
+    await page.run("document.activeElement.blur()")
+    await page.press("p")
+    await page.find(".panel")
+    chat = "JSON.stringify(document.querySelector('.chat').getBoundingClientRect())"
+    before = await page.run(chat)
+    await page.press("E", "Control", "Shift")
+    wide = "document.querySelector('.panel').getBoundingClientRect().left"
+    left = "document.querySelector('.chat-with-panel').getBoundingClientRect().left"
+    await page.until(f"{wide} === {left}")
+    hidden = await page.run("getComputedStyle(document.querySelector('.chat')).visibility")
+    expanded = await problems_in_all_looks(page)
+    during = await page.run(chat)
+    await page.click(".panel button", "Show the chat beside the panel")
+    await page.until(f"{wide} > {left}")
+    await page.press("p")
+    await page.until("!document.querySelector('.panel')")
+
+    assert hidden == "hidden"
+    assert during == before
+    assert expanded == {}

@@ -365,3 +365,11 @@ def test_pages_of_problems_show_code_as_code() -> None:
     pages = [index_body(), *map(problem_body, ERROR_SPECS.values())]
 
     assert not [page for page in pages if "`" in page]
+
+
+def test_the_page_of_a_problem_names_the_command_that_helps() -> None:
+    page = problem_body(ERROR_SPECS["MODEL_NOT_FOUND"])
+
+    assert "GET /api/v1/models" in page
+    assert "On the command line: <code>parley models ls</code>" in page
+    assert "command line" not in problem_body(ERROR_SPECS["FILE_TOO_LARGE"])
