@@ -49,8 +49,9 @@ SETTLE_S: Final = 1.0
 SETTLE_SHARE: Final = 20
 #: Processes of a turn that start within this time after a scan need no other.
 GAP_S: Final = 60.0
-#: So many files of checkpoints are open at most, beside those of workspaces in use.
-STATES_MAX: Final = 64
+#: So many files of checkpoints stay open, beside those of workspaces in use. Closing one writes it
+#: to the disk, so it is rarely to happen between two turns of a chat.
+OPEN_MAX: Final = 256
 
 
 class RestoreNotFound(Exception):
@@ -84,6 +85,7 @@ class Checkpoints:
         supervision: Isolates failures of the task.
         bounds: How much is kept for each workspace.
         limits: How much of a tree is read.
+        open_max: How many files stay open, beside those of workspaces in use.
 
     Attributes:
         running: Returns the chats with running processes in a workspace; an empty id stands for a
@@ -97,6 +99,7 @@ class Checkpoints:
         supervision: Supervision,
         bounds: Bounds = Bounds(),  # noqa: B008 (it is a constant)
         limits: Limits = Limits(),  # noqa: B008 (it is a constant)
+        open_max: int = OPEN_MAX,
     ) -> None:
         self.running: Callable[[WorkspaceId], frozenset[str]] = nothing_runs
         self._workspaces = workspaces
@@ -104,10 +107,11 @@ class Checkpoints:
         self._tasks = BackgroundTasks(supervision)
         self._bounds = bounds
         self._limits = limits
+        self._open_max = open_max
         self._recorder = Recorder(clock, limits)
         self._states: dict[WorkspaceId, WorkspaceState] = {}
         self._working: list[tuple[WorkspaceId, str]] = []  # Authors without processes.
-        self._ended = asyncio.Event()
+        self._is_due = asyncio.Event()
 
     async def __aenter__(self) -> "Checkpoints":
         await self._tasks.__aenter__()
@@ -192,7 +196,7 @@ class Checkpoints:
         state = self._states.get(workspace_id)
         if state is not None and state.is_dirty:
             state.has_ended = True
-            self._ended.set()
+            self._is_due.set()
 
     async def settle(self, workspace_id: WorkspaceId) -> None:
         """Find what the processes of a workspace changed until now."""
@@ -318,14 +322,15 @@ class Checkpoints:
 
     async def _settle_all(self) -> None:
         while True:
-            await self._ended.wait()
+            await self._is_due.wait()
             ended = [each for each in self._states.items() if each[1].has_ended]
             took_s = min((state.took_s for _, state in ended), default=0.0)
             await self._clock.sleep(min(SETTLE_S, SETTLE_SHARE * took_s))
-            self._ended.clear()
+            self._is_due.clear()
             for workspace_id, _ in ended:
                 # Its thread uses the store, which the end of this service closes.
                 await self._tasks.complete(self.settle(workspace_id), context=detached())
+            await self._tasks.complete(self._close_unused(), context=detached())
 
     async def _settle(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
         running = self._authors(workspace_id)
@@ -381,11 +386,26 @@ class Checkpoints:
         state = self._states.pop(workspace_id, None) or WorkspaceState()
         # The last used one is the last; those before it are closed first.
         self._states[workspace_id] = state
-        for each, other in [*self._states.items()][:-STATES_MAX]:
-            if not other.is_dirty and not other.lock.locked():
-                del self._states[each]
-                other.close()
+        if len(self._states) > self._open_max:
+            self._is_due.set()
         return state
+
+    async def _close_unused(self) -> None:
+        """Close what was not used for longest; in a thread, because it waits for the disk."""
+        unused = [
+            (workspace_id, state)
+            for workspace_id, state in [*self._states.items()][: -self._open_max]
+            if not state.is_dirty and not state.lock.locked()
+        ]
+        for workspace_id, _ in unused:
+            del self._states[workspace_id]
+
+        def close() -> None:
+            for _, state in unused:
+                state.close()
+
+        if unused:
+            await asyncio.to_thread(close)
 
     async def _attempt(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T], otherwise: T
