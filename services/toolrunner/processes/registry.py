@@ -104,9 +104,7 @@ class Registry:
             TooManyProcesses: A limit is reached.
         """
         here = [
-            live.record
-            for live in self._those_running()
-            if live.record.workspace_id == scope.workspace_id
+            live.record for live in self.running() if live.record.workspace_id == scope.workspace_id
         ]
         if len(here) >= WORKSPACE_PROCESSES_MAX:
             raise TooManyProcesses("workspace", WORKSPACE_PROCESSES_MAX)
@@ -114,7 +112,8 @@ class Registry:
         if scope.chat_id and of_chat >= CHAT_PROCESSES_MAX:
             raise TooManyProcesses("chat", CHAT_PROCESSES_MAX)
 
-    def _those_running(self) -> tuple[LiveProcess, ...]:
+    def running(self) -> tuple[LiveProcess, ...]:
+        """Return the processes that are starting or running."""
         for process_id in [id for id, live in self._running.items() if not live.is_live]:
             del self._running[process_id]
         return tuple(self._running.values())

@@ -128,7 +128,7 @@ class Processes:
     async def __aenter__(self) -> "Processes":
         await self._tasks.__aenter__()
         await self._adoption.take_over(self._adopted)
-        running = {live.record.process_id for live in self._registry.all_live() if live.is_live}
+        running = {live.record.process_id for live in self._registry.running()}
         await asyncio.to_thread(self._scratch.sweep, running)
         self._tasks.keep("processes.expire", self._reaper.run)
         return self
@@ -244,16 +244,14 @@ class Processes:
 
     def running(self) -> Counter[WorkspaceId]:
         """Return how many processes run in each workspace."""
-        return Counter(
-            live.record.workspace_id for live in self._registry.all_live() if live.is_live
-        )
+        return Counter(live.record.workspace_id for live in self._registry.running())
 
     def running_chats(self, workspace_id: WorkspaceId) -> frozenset[str]:
         """Return the chats with running processes in a workspace; no chat for a person's."""
         return frozenset(
             author
-            for live in self._registry.all_live()
-            if live.is_live and live.record.workspace_id == workspace_id
+            for live in self._registry.running()
+            if live.record.workspace_id == workspace_id
             for author in live.authors
         )
 
@@ -261,17 +259,16 @@ class Processes:
         """Return the running processes of a chat."""
         return sorted(
             live.record.process_id
-            for live in self._registry.all_live()
-            if live.is_live
-            and (live.record.workspace_id, live.record.chat_id) == (workspace_id, chat_id)
+            for live in self._registry.running()
+            if (live.record.workspace_id, live.record.chat_id) == (workspace_id, chat_id)
         )
 
     def leaders(self) -> dict[int, Leader]:
         """Return the leaders of the running commands, by pid."""
         return {
             live.record.pid: Leader(live.record.workspace_id, live.record.process_id)
-            for live in self._registry.all_live()
-            if live.is_live and live.record.pid
+            for live in self._registry.running()
+            if live.record.pid
         }
 
     def blame(self, process_id: ProcessId, exceeded: str) -> None:
