@@ -33,18 +33,18 @@ class BreachedPasswords:
         if _LINE.fullmatch(first) is None:
             self._file.close()
             raise ValueError("its first line is no SHA-1 hash in hexadecimal digits")
-        self._bytes = self._file.seek(0, os.SEEK_END)
 
     def contain(self, password: str) -> bool:
         """Return whether a password is in the file; for any number of threads."""
         wanted = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()
         # The line of the password begins between these two, if there is one.
-        first, end = 0, self._bytes
+        first, end = 0, os.fstat(self._file.fileno()).st_size
         while first < end:
             middle = (first + end) // 2
             line_start, line = self._line_from(middle)
             found = line[:HASH_DIGITS].upper()
-            if line_start >= end or found > wanted:
+            # There is no line where the file ends by now: it may be written while it is read.
+            if not line or line_start >= end or found > wanted:
                 end = middle
             elif found < wanted:
                 first = line_start + len(line)

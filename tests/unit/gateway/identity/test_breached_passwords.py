@@ -52,6 +52,21 @@ def test_several_threads_search_at_once(tmp_path: Path) -> None:
     breached.close()
 
 
+def test_a_file_that_was_cut_and_written_again_is_searched_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "hashes.txt"
+    digests = sorted(map(digest, KNOWN))
+    file.write_text(counted(digests), newline="")
+    breached = BreachedPasswords(file)
+
+    file.write_text(counted(digests[:2]), newline="")
+    assert sum(map(breached.contain, KNOWN)) == 2
+    file.write_text("")
+    assert not any(map(breached.contain, KNOWN))
+    file.write_text(counted(digests), newline="")
+    assert all(map(breached.contain, KNOWN))
+    breached.close()
+
+
 @pytest.mark.parametrize("content", ["", "password\n", "<html>", "0" * 39, "0" * 64 + "\n"])
 def test_a_file_of_another_format_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "hashes.txt"
