@@ -37,7 +37,7 @@ from gateway.http.problems.errors import (
     is_internal,
 )
 from gateway.http.problems.field_paths import ANYTHING, RouteInputs
-from gateway.http.protocol import ADMITTED, PRESENCE, WAITED_S
+from gateway.http.protocol import ADMITTED, AUTHENTICATED, PRESENCE, WAITED_S
 from gateway.http.request_body import drain
 from gateway.http.route_access import Access, Need, RouteUndeclared
 from gateway.http.websockets import as_request, is_websocket, refusing
@@ -323,11 +323,12 @@ class _PathEndpoint:
             case OpenRoute(handle=handle):
                 requester = Requester("", address, scope.get(PRESENCE))
                 async with self._admission.admitted(requester, Duration.STREAM):
-                    _tell_admitted(scope)
+                    _tell(scope, ADMITTED)
                     response = await compressed(request, await handle(request))
                     await response(scope, receive, send)
             case UserRoute(handle=handle_user):
                 principal = await self._principal(route, request)
+                _tell(scope, AUTHENTICATED)
                 self._admission.count("user", principal.user.id, headers)
                 if principal.credential is Credential.API_KEY:
                     self._admission.count("key", principal.credential_id, headers)
@@ -336,7 +337,7 @@ class _PathEndpoint:
                 )
                 duration = self._access[route.method, route.path].duration
                 async with self._admission.admitted(requester, duration) as is_open:
-                    _tell_admitted(scope)
+                    _tell(scope, ADMITTED)
                     response = await compressed(request, await handle_user(request, principal))
                     is_open()
                     await response(scope, receive, send)
@@ -353,10 +354,10 @@ class _PathEndpoint:
         return principal
 
 
-def _tell_admitted(scope: Scope) -> None:
-    """Report to the connection that the request was admitted; a WebSocket does not ask for it."""
-    if (admitted := scope.get(ADMITTED)) is not None:
-        admitted()
+def _tell(scope: Scope, what: str) -> None:
+    """Report to the connection what became of the request; a WebSocket does not ask for it."""
+    if (callback := scope.get(what)) is not None:
+        callback()
 
 
 class _ResponseSender:

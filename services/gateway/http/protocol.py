@@ -7,7 +7,7 @@ is answered with a problem document too, though a short one: there is no request
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
+from gateway.http.limits.client_keys import ClientKeys
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
 from gateway.http.limits.start_queue import StartQueue
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE, type_and_title
@@ -37,6 +38,8 @@ NOT_HTTP: Final = "This is not a request of HTTP/1.1 with a method that is known
 NOT_CHUNKS: Final = "The body is not in chunks, as its Transfer-Encoding says."
 #: The scope key of the client's presence.
 PRESENCE: Final = "parley.presence"
+#: The scope key of the callback for the authentication of the request.
+AUTHENTICATED: Final = "parley.authenticated"
 #: The scope key of the callback for the admission of the request.
 ADMITTED: Final = "parley.admitted"
 #: The scope key of how long the request waited before it was started.
@@ -99,6 +102,7 @@ class _ReceivedRequest:
                 admitted()
                 await send(message)
 
+            scope[AUTHENTICATED] = partial(self._connection.client_keys.remember, scope)
             scope[ADMITTED], scope[WAITED_S] = admitted, waited_s
             try:
                 await self._app(scope, receive, answer)
@@ -118,6 +122,7 @@ class BoundedProtocol(HttpToolsProtocol):
         limits: HeadLimits,
         open_connections: OpenConnections,
         start_queue: StartQueue,
+        client_keys: ClientKeys,
         **given: Any,
     ) -> None:
         super().__init__(**given)
@@ -125,6 +130,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._open_connections = open_connections
         self._start_queue = start_queue
+        self.client_keys = client_keys
         self._refused: ConnectionRefusal | None = None
         self._refused_unheard = True
         self.is_gone = False
@@ -262,7 +268,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start a request, or let it wait for others of its client."""
         start = partial(super()._start_asgi_task, cycle)
-        self._start_queue.submit(_client_key(cycle.scope), _ReceivedRequest(self, app, start))
+        self._start_queue.submit(
+            self.client_keys.of(cycle.scope), _ReceivedRequest(self, app, start)
+        )
 
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes
@@ -356,18 +364,3 @@ def _problem(kind: dict[str, object], spec: ErrorSpec, detail: str) -> bytes:
         f"{retry_after}cache-control: no-store\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
-
-
-def _client_key(scope: Mapping[str, Any]) -> bytes:
-    """Return what distinguishes clients before they are authenticated, by its kind."""
-    cookie = b""
-    for name, value in scope["headers"]:
-        if name == b"authorization":
-            return b"authorization " + bytes(value)
-        if name == b"cookie":
-            cookie = value
-    if cookie:
-        return b"cookie " + cookie
-    client = scope["client"]
-    address = "" if client is None else str(client[0])
-    return b"address " + address.encode()

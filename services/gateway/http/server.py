@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from gateway.http.addresses import HttpAddress
+from gateway.http.limits.client_keys import ClientKeys
 from gateway.http.limits.connections import OpenConnections
 from gateway.http.limits.start_queue import StartQueue
 from gateway.http.protocol import BoundedProtocol, HeadLimits
@@ -72,6 +73,7 @@ async def serve_http(
         limits=limits or HeadLimits(),
         open_connections=open_connections,
         start_queue=start_queue,
+        client_keys=ClientKeys(),
     )
     config = uvicorn.Config(
         app,

@@ -3,9 +3,8 @@
 A request costs most of its processing before it is admitted: it is parsed, routed, authenticated
 and counted, only to wait then for other requests of its user. A client that sends thousands at once
 would keep the event loop busy with that while the requests of others wait. So only some requests
-of a client are started; the rest wait here, in order, and cost next to nothing. Clients are told
-apart by the credential that they send, unverified: one who sends a new one with each request is
-limited by address. A request whose client disconnects while it waits is dropped at once.
+of a client are started; the rest wait here, in order, and cost next to nothing. A request whose
+client disconnects while it waits is dropped at once.
 """
 
 from collections.abc import Callable

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, NoReturn
 
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.http.addresses import HttpAddress
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
 from gateway.http.limits.start_queue import UNADMITTED_MAX
-from gateway.http.protocol import ADMITTED, HeadLimits
+from gateway.http.protocol import ADMITTED, AUTHENTICATED, HeadLimits
 from gateway.http.server import ACCEPTS_PER_ITERATION, serve_http
 
 ANYWHERE = HttpAddress("127.0.0.1", 0)
@@ -373,15 +373,23 @@ async def one_iteration() -> None:
 class HeldRequests:
     """An application that admits no request until it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, authenticated: Collection[bytes]) -> None:
         self.started: list[bytes] = []
+        self._authenticated = authenticated
         self._admitted: list[Callable[[], None]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.started.append(dict(scope["headers"])[b"authorization"])
+        credential = dict(scope["headers"])[b"authorization"]
+        self.started.append(credential)
+        if credential in self._authenticated:
+            scope[AUTHENTICATED]()
         self._admitted.append(scope[ADMITTED])
         while (await receive())["type"] != "http.disconnect":
             pass
+
+    async def until_started(self, credential: bytes) -> None:
+        while credential not in self.started:
+            await one_iteration()
 
     def admit(self) -> None:
         """Admit the request that was started first."""
@@ -389,19 +397,37 @@ class HeldRequests:
 
 
 async def test_a_client_with_many_requests_does_not_delay_the_start_of_those_of_others() -> None:
-    app = HeldRequests()
+    app = HeldRequests(authenticated={b"Bearer greedy"})
     many = UNADMITTED_MAX + 3
-    async with connected(app=app, connections=many + 1, connections_max=100) as made:
-        *greedy, other = made
+    async with connected(app=app, connections=many + 2, connections_max=100) as made:
+        first, *greedy, other = made
+        await first.send(HEAD + b"Authorization: Bearer greedy\r\n\r\n")
+        await app.until_started(b"Bearer greedy")
+        app.admit()
         for connection in greedy:
             await connection.send(HEAD + b"Authorization: Bearer greedy\r\n\r\n")
         await other.send(HEAD + b"Authorization: Bearer other\r\n\r\n")
-        while b"Bearer other" not in app.started:
-            await one_iteration()
-        assert app.started.count(b"Bearer greedy") == UNADMITTED_MAX
+        await app.until_started(b"Bearer other")
+        assert app.started.count(b"Bearer greedy") == 1 + UNADMITTED_MAX
         app.admit()
-        while app.started.count(b"Bearer greedy") <= UNADMITTED_MAX:
+        while app.started.count(b"Bearer greedy") <= 1 + UNADMITTED_MAX:
             await one_iteration()
+
+
+async def test_forged_credentials_are_those_of_one_client() -> None:
+    app = HeldRequests(authenticated={b"Bearer known"})
+    many = UNADMITTED_MAX + 3
+    async with connected(app=app, connections=many + 2, connections_max=100) as made:
+        known, *forged, last = made
+        await known.send(HEAD + b"Authorization: Bearer known\r\n\r\n")
+        await app.until_started(b"Bearer known")
+        app.admit()
+        for number, connection in enumerate(forged):
+            await connection.send(HEAD + b"Authorization: Bearer %d\r\n\r\n" % number)
+        await last.send(HEAD + b"Authorization: Bearer known\r\n\r\n")
+        while app.started.count(b"Bearer known") < 2:
+            await one_iteration()
+        assert len(app.started) == 2 + UNADMITTED_MAX
 
 
 class Refusals:
