@@ -121,8 +121,9 @@ async def test_a37_a_merge_whose_owner_is_killed_is_completed_once(
 
 @pytest.mark.short
 @pytest.mark.row("A37")
-async def test_a37_a_merge_of_an_interrupted_turn_is_not_applied_in_the_next_one(
-    lab: FaultLab,
+@pytest.mark.parametrize("next_files", [{}, {"next": "next\n"}], ids=["rests", "works-on"])
+async def test_a37_a_merge_of_an_interrupted_turn_is_not_applied_afterwards(
+    lab: FaultLab, next_files: dict[str, str]
 ) -> None:
     async for fault in faults(lab):
         client = await lab.client()
@@ -136,7 +137,7 @@ async def test_a37_a_merge_of_an_interrupted_turn_is_not_applied_in_the_next_one
             fault.expect(chat_id).may_be_cut = True
             await client.interrupt(chat_id)
         await fault.at_rest()
-        for chat_id in chat_ids:
+        for chat_id in chat_ids if next_files else ():
             await fault.send(client, chat_id, "run: echo next > next")
         await fault.at_rest()
         fault.trial(len(chat_ids))
@@ -145,11 +146,11 @@ async def test_a37_a_merge_of_an_interrupted_turn_is_not_applied_in_the_next_one
         await merged(fault, client, agents, dry_run=True)
         await fault.at_rest()
         for chat_id in chat_ids:
-            require_files(fault, chat_id, {"next": "next\n"})
+            require_files(fault, chat_id, next_files)
         await merged(fault, client, agents, paths=["made"])
         await fault.at_rest()
         for chat_id in chat_ids:
-            require_files(fault, chat_id, {"next": "next\n", "made": "child\n"})
+            require_files(fault, chat_id, {**next_files, "made": "child\n"})
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from toolrunner.filesystem.errors import refusal_of, relative_path_of
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import NO_CHAT, ChatId, Scope, WorkspaceId
 from toolrunner.primitives.errors import (
+    ExecutionCancelled,
     MergeInterrupted,
     MergeSetAside,
     MergeUnfinished,
@@ -95,9 +96,24 @@ class Merges:
     journal: JournalThread
 
     async def merge(
-        self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
+        self,
+        request: Request,
+        requested: MergeRequest,
+        encode: Callable[[MergeReport], bytes],
+        *,
+        has_time: Callable[[], bool],
     ) -> bytes:
         """Merge once; return the serialised report, also for a repeated request.
+
+        It goes on if the caller is cancelled, unless that is a turn which still has time: such a
+        turn was interrupted, or its next owner repeats the request. Then nothing is merged that is
+        not decided yet.
+
+        Args:
+            request: Identifies the request.
+            requested: What to merge.
+            encode: Serialises the report.
+            has_time: Returns whether a caller that is cancelled had time left.
 
         Raises:
             NotAFork: The one was not made from the other.
@@ -109,9 +125,15 @@ class Merges:
             QuotaExceeded: The parent would exceed its quota, and nothing was merged.
             FileRefused: A file cannot be read, or the disk is full, and nothing was merged.
         """
-        return await self.host.tasks.complete(
-            self._merge(request, requested, encode), context=detached()
-        )
+        given_up = asyncio.Event()
+        try:
+            return await self.host.tasks.complete(
+                self._merge(request, requested, encode, given_up), context=detached()
+            )
+        except asyncio.CancelledError:
+            if requested.turn_id and has_time():
+                given_up.set()
+            raise
 
     async def recover(self, placement: Placement) -> None:
         """Complete the merge in which an earlier run of the service was killed, if there is one.
@@ -136,7 +158,11 @@ class Merges:
                 )
 
     async def _merge(
-        self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
+        self,
+        request: Request,
+        requested: MergeRequest,
+        encode: Callable[[MergeReport], bytes],
+        given_up: asyncio.Event,
     ) -> bytes:
         # Always in the same order, so that two merges cannot deadlock.
         first, second = sorted((requested.fork_id, requested.parent_id))
@@ -159,6 +185,8 @@ class Merges:
                 await self.resources.points.reached("merge.staged", requested.parent_id)
                 # Staging takes time, in which the turn may be interrupted and another one begin.
                 await self._require_turn(requested)
+                if given_up.is_set():
+                    raise ExecutionCancelled(request.request_id)
             except OSError as error:
                 await asyncio.to_thread(merge.clear)
                 raise refusal_of(error, relative_path_of(error) or requested.fork_id) from error

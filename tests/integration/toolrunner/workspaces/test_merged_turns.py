@@ -144,6 +144,34 @@ async def test_a_turn_merges_nothing_if_a_newer_one_begins_while_its_files_are_s
     assert (await merged(8)).applied
 
 
+@pytest.mark.parametrize(
+    ("is_turn", "is_late", "is_applied"),
+    [(True, False, False), (False, False, True), (True, True, True)],
+    ids=["turn", "person", "late"],
+)
+async def test_a_merge_whose_caller_gives_up_is_applied_unless_that_is_a_turn_with_time_left(
+    placer: Placer, points: FaultPoints, is_turn: bool, is_late: bool, is_applied: bool
+) -> None:
+    parent_id = await placer.ready(scratch(a="1"))
+    fork_id = await placer.ready(fork(parent_id))
+    (placer.root(fork_id) / "a").write_text("merged")
+    author = {"chat_id": placer.client.chat_id, "turn_id": 7, "owner_epoch": 3} if is_turn else {}
+    points.arm(STAGED)
+    merging = placer.merge(fork_id, parent_id, timeout_s=5 if is_late else 60, **author)  # type: ignore[arg-type]
+    async with asyncio.TaskGroup() as tasks:
+        late = tasks.create_task(reason_of(merging))
+        await asyncio.to_thread(until, lambda: points.at(STAGED), "the staged files", within_s=30)
+        if not is_late:
+            late.cancel()
+    points.disarm()
+
+    # The node looks only after it has ended the merge before.
+    seen = await placer.merge(fork_id, parent_id, dry_run=True)
+
+    assert [list(each.paths) for each in seen.applied_merges] == ([["a"]] if is_applied else [])
+    assert (placer.root(parent_id) / "a").read_text() == ("merged" if is_applied else "1")
+
+
 async def test_what_was_applied_is_shown_by_dry_runs_with_its_patch(placer: Placer) -> None:
     parent_id = await placer.ready(scratch(a="old\n", b="b\n"))
     fork_id = await placer.ready(fork(parent_id))
