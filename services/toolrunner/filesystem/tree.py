@@ -59,12 +59,12 @@ def walk(
 ) -> Iterator[Found]:
     """Yield everything below a root, directories before their entries.
 
-    Entries that vanish are omitted, and the entries of directories that cannot be opened.
+    Entries that vanish are omitted, and the entries of directories that may not be read.
 
     Args:
         root: The root.
         without: Names that are skipped, with everything below them.
-        is_whole: Whether a directory that cannot be opened is an error, because what is omitted
+        is_whole: Whether a directory that may not be read is an error, because what is omitted
             would be taken for removed.
 
     Raises:
@@ -76,7 +76,7 @@ def walk(
         try:
             fd = root.open(above, _DIRECTORY)
         except OSError as error:
-            if is_whole and error.errno not in _ABSENT:
+            if error.errno not in _ABSENT and (is_whole or error.errno != errno.EACCES):
                 raise
             continue
         try:

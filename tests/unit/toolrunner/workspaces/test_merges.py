@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.host.limits import without_descriptors
 from support.session.examples import examples
 from support.toolrunner.merged_trees import Pair, Tree, read, write
 from toolrunner.filesystem.beneath import Root
@@ -266,19 +267,6 @@ def test_a_merge_that_cannot_be_undone_keeps_the_originals_until_it_can_be(pair:
     pair.merging.carry_out(pending)
     pair.merging.clear()
     assert read(pair.parent) == read_of(BEGINNING)
-
-
-@contextmanager
-def without_descriptors() -> Iterator[None]:
-    """Let no file be opened."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest_free = os.dup(0)
-    os.close(lowest_free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("move", [go_forward, go_back])
