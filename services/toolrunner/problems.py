@@ -112,5 +112,6 @@ ERRORS: Final[ErrorTable] = {
     errors.NotAFork: lambda error: _problem("NOT_A_FORK", error, workspace_id=error.workspace_id),
     errors.MergeInterrupted: lambda error: _problem("FILE_CHANGED", error, path=error.path),
     errors.MergeUnfinished: lambda error: _problem("OUTCOME_UNKNOWN", error),
+    errors.MergeSetAside: lambda error: _problem("OUTCOME_UNKNOWN", error),
     errors.SpawnerGone: lambda error: _soon("SPAWNER_GONE", error),
 }

@@ -1,5 +1,7 @@
 """The owner of a chat dies while it starts an agent, waits for it, merges it or asks for advice.
 
+A turn that is interrupted while a node merges for it is among them: its merge is late.
+
 Row A37 is about agents, row A38 about advice.
 """
 
@@ -35,6 +37,8 @@ MERGES = (
     pytest.param("tools.execute", marks=pytest.mark.short),
     pytest.param("tools.executed", marks=pytest.mark.short),
 )
+#: The node has copied the new files of a merge, and not yet decided on it.
+STAGED = "merge.staged"
 #: Before and after the advisor is asked, and around the commit of its advice.
 #: With the number of calls that are charged: one whose advice was not committed is made again.
 ADVICES = (
@@ -89,10 +93,10 @@ async def test_a37_an_owner_killed_while_it_starts_or_waits_for_an_agent_has_sta
             require_files(fault, chat_id, {})
 
 
-async def merged(fault: Fault, client: Parley, agents: dict[str, str]) -> None:
+async def merged(fault: Fault, client: Parley, agents: dict[str, str], **more: object) -> None:
     """Ask each chat to apply the changes of its agent."""
     for chat_id, agent_id in agents.items():
-        step = f"call: apply_child_changes {json.dumps({'agent_id': agent_id})}"
+        step = f"call: apply_child_changes {json.dumps({'agent_id': agent_id, **more})}"
         await fault.send(client, chat_id, step)
 
 
@@ -113,6 +117,40 @@ async def test_a37_a_merge_whose_owner_is_killed_is_completed_once(
         await fault.at_rest()
         for chat_id in chat_ids:
             require_files(fault, chat_id, {"made": "child\n"})
+
+
+@pytest.mark.short
+@pytest.mark.row("A37")
+@pytest.mark.parametrize("next_files", [{}, {"next": "next\n"}], ids=["rests", "works-on"])
+async def test_a37_a_merge_of_an_interrupted_turn_is_not_applied_afterwards(
+    lab: FaultLab, next_files: dict[str, str]
+) -> None:
+    async for fault in faults(lab):
+        client = await lab.client()
+        chat_ids = await fault.create_all(client, [f"{SPAWN}\n{WAIT}"] * fault.size)
+        await fault.at_rest()
+        agents = await until_agents_rest(fault, chat_ids)
+        lab.points.arm(STAGED, Action.HOLD)
+        await merged(fault, client, agents)
+        await fault.until_held(STAGED, chat_ids)
+        for chat_id in chat_ids:
+            fault.expect(chat_id).may_be_cut = True
+            await client.interrupt(chat_id)
+        await fault.at_rest()
+        for chat_id in chat_ids if next_files else ():
+            await fault.send(client, chat_id, "run: echo next > next")
+        await fault.at_rest()
+        fault.trial(len(chat_ids))
+        lab.points.disarm()
+        # The node looks only after it has ended the merge of the turn before.
+        await merged(fault, client, agents, dry_run=True)
+        await fault.at_rest()
+        for chat_id in chat_ids:
+            require_files(fault, chat_id, next_files)
+        await merged(fault, client, agents, paths=["made"])
+        await fault.at_rest()
+        for chat_id in chat_ids:
+            require_files(fault, chat_id, {**next_files, "made": "child\n"})
 
 
 @asynccontextmanager

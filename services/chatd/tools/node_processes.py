@@ -22,6 +22,9 @@ R = TypeVar("R")
 class NodeProcesses:
     """Reads processes from the nodes of workspaces.
 
+    Every method raises `ChatError` if the chat has no workspace that can be read now, `NodeAway` if
+    its node does not answer, and `grpc.aio.AioRpcError` if the node refuses.
+
     Args:
         channels: The channels to nodes.
         locator: Finds the workspaces of chats.
@@ -36,54 +39,32 @@ class NodeProcesses:
     async def snapshot(
         self, chat_id: ChatId, owner: Owner, process_id: str, pattern: str, since: int
     ) -> api.WaitOutputResponse:
-        """Return a process as it is now, with a line after a cursor that matches.
-
-        Raises:
-            ChatError: The chat has no workspace that can be read now.
-            NodeAway: Its node does not answer.
-            grpc.aio.AioRpcError: The node refused.
-        """
-        location = await self._locator.locate(chat_id)
+        """Return a process as it is now, with a line after a cursor that matches."""
         until = process_pb2.WAIT_UNTIL_MATCH if pattern else process_pb2.WAIT_UNTIL_SNAPSHOT
         request = api.WaitOutputRequest(
-            context=_context(location, chat_id),
             process_id=process_id,
             since_cursor=since,
             condition=process_pb2.WaitCondition(until=until, pattern=pattern, max_wait_ms=0),
             budget=process_pb2.OutputBudget(max_bytes=OUTPUT_BYTES, head_bytes=0),
         )
-        return await self._asked(owner, self._stub(location).WaitOutput, request)
+        return await self._read(chat_id, owner, request)
 
     async def output(
         self, chat_id: ChatId, owner: Owner, process_id: str, *, since: int, output_bytes: int
     ) -> api.WaitOutputResponse:
-        """Return a process as it is now, with its output after a cursor.
-
-        Raises:
-            ChatError: The chat has no workspace that can be read now.
-            NodeAway: Its node does not answer.
-            grpc.aio.AioRpcError: The node refused.
-        """
-        location = await self._locator.locate(chat_id)
+        """Return a process as it is now, with its output after a cursor."""
         request = api.WaitOutputRequest(
-            context=_context(location, chat_id),
             process_id=process_id,
             since_cursor=since,
             condition=process_pb2.WaitCondition(until=process_pb2.WAIT_UNTIL_SNAPSHOT),
             budget=process_pb2.OutputBudget(max_bytes=output_bytes),
         )
-        return await self._asked(owner, self._stub(location).WaitOutput, request)
+        return await self._read(chat_id, owner, request)
 
     async def listed(
         self, chat_id: ChatId, owner: Owner, processes_max: int
     ) -> api.ListProcessesResponse:
-        """Return the processes of a chat, running ones first; none without a placed workspace.
-
-        Raises:
-            ChatError: The chat has no workspace that can be read now.
-            NodeAway: Its node does not answer.
-            grpc.aio.AioRpcError: The node refused.
-        """
+        """Return the processes of a chat, running ones first; none without a placed workspace."""
         location = await self._locator.locate(chat_id)
         if not location.epoch:
             return api.ListProcessesResponse()
@@ -91,6 +72,13 @@ class NodeProcesses:
             context=_context(location, chat_id), page_size=processes_max
         )
         return await self._asked(owner, self._stub(location).ListProcesses, request)
+
+    async def _read(
+        self, chat_id: ChatId, owner: Owner, request: api.WaitOutputRequest
+    ) -> api.WaitOutputResponse:
+        location = await self._locator.locate(chat_id)
+        request.context.CopyFrom(_context(location, chat_id))
+        return await self._asked(owner, self._stub(location).WaitOutput, request)
 
     def _stub(self, location: WorkspaceLocation) -> ProcessServiceStub:
         return ProcessServiceStub(self._channels.also(Address.parse(location.address)))

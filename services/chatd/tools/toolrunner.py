@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 JOURNALS_MAX = 1024
 # What the node of a call's journal answers to a cancellation.
 OF_JOURNAL = frozenset({"", "STALE_OWNER", "EXECUTION_ID_REUSED"})
+#: Reasons of results of calls whose node did not answer.
+AWAY = ("UNREACHABLE", "OUT_OF_SIGHT")
 #: A turn goes on without the tools of a node that does not answer, and starts within 5 s.
 LIST_TIMEOUT_S = 3.0
 ASK_TIMEOUT_S = 10.0
@@ -159,7 +161,7 @@ class WorkspaceTools:
         if isinstance(location, Outcome):
             return location
         outcome = await self._execute_at(execution, location)
-        if not _is_relocated(outcome):
+        if not _has_reason(outcome, MOVED):
             return outcome
         newest = await self._ready(execution)
         if isinstance(newest, Outcome):
@@ -178,7 +180,7 @@ class WorkspaceTools:
         is_there = False
         try:
             outcome = await self._catalogues.after(place, self._execute(execution, location))
-            is_there = not _is_relocated(outcome)
+            is_there = not _has_reason(outcome, (*MOVED, *AWAY))
             return outcome
         finally:
             if not is_there:
@@ -301,11 +303,11 @@ class WorkspaceTools:
         return ExecutionServiceStub(self._channel(location))
 
 
-def _is_relocated(outcome: Outcome) -> bool:
-    """Return whether a call was refused because its workspace is at another location."""
+def _has_reason(outcome: Outcome, reasons: Sequence[str]) -> bool:
+    """Return whether a call failed for one of these reasons."""
     if outcome.outcome is ToolOutcome.DONE or not any(
-        each in outcome.result_json for each in MOVED
+        each in outcome.result_json for each in reasons
     ):
         return False
     # The output of a command may contain the same text.
-    return json.loads(outcome.result_json).get("reason") in MOVED
+    return json.loads(outcome.result_json).get("reason") in reasons

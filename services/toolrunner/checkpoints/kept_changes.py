@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolrunner.checkpoints.domain import Entry, EntryKind
 from toolrunner.checkpoints.scan import DIRECTORY_ETAG
 from toolrunner.filesystem.beneath import DIRECTORY_MODE, Root
-from toolrunner.filesystem.tree import look
+from toolrunner.filesystem.tree import look_if_allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def new_directories(root: Root, changes: Iterable[KeptChange]) -> list[KeptChang
     for change in changes:
         above = change.path.rpartition("/")[0]
         while change.after is not None and above and above not in made:
-            if look(root, above) is not None:
+            if look_if_allowed(root, above) is not None:
                 break
             after = Entry(EntryKind.DIRECTORY, DIRECTORY_ETAG, DIRECTORY_MODE)
             made[above] = KeptChange(above, None, None, after)

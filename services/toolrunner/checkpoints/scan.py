@@ -14,7 +14,7 @@ from typing import Final
 from toolrunner.checkpoints.domain import OUTSIDE, Change, Entry, EntryKind, Turn
 from toolrunner.checkpoints.store import CheckpointStore, decoded
 from toolrunner.filesystem.beneath import Root
-from toolrunner.filesystem.tree import Found, Kind, look, walk
+from toolrunner.filesystem.tree import Found, Kind, look_if_allowed, walk
 
 #: Repositories are changed by git, and the others are made again by the programs that made them.
 SKIPPED: Final = frozenset(
@@ -127,7 +127,7 @@ class Scan:
 
     def look(self, path: str) -> Entry | None:
         """Return the entry that is at a path now, its content stored."""
-        found = look(self.root, path)
+        found = look_if_allowed(self.root, path)
         return None if found is None else self.read(found)
 
     def _file(self, found: Found, mode: int) -> Entry:

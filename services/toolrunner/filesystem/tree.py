@@ -18,6 +18,10 @@ RENAME_NOREPLACE: Final = 1
 RENAME_EXCHANGE: Final = 2
 #: The errors of file systems that do not support it.
 _UNKNOWN: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+#: The errors of a path that leads to no entry; EXDEV if it leads out of the root.
+_ABSENT: Final = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.ENAMETOOLONG}
+)
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -50,21 +54,30 @@ class Found:
         return (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
-def walk(root: Root, *, without: frozenset[str] = frozenset()) -> Iterator[Found]:
+def walk(
+    root: Root, *, without: frozenset[str] = frozenset(), is_whole: bool = False
+) -> Iterator[Found]:
     """Yield everything below a root, directories before their entries.
 
-    Entries that vanish or may not be read are omitted.
+    Entries that vanish are omitted, and the entries of directories that may not be read.
 
     Args:
         root: The root.
         without: Names that are skipped, with everything below them.
+        is_whole: Whether a directory that may not be read is an error, because what is omitted
+            would be taken for removed.
+
+    Raises:
+        OSError: Something cannot be read.
     """
     pending = [""]
     while pending:
         above = pending.pop()
         try:
             fd = root.open(above, _DIRECTORY)
-        except OSError:
+        except OSError as error:
+            if error.errno not in _ABSENT and (is_whole or error.errno != errno.EACCES):
+                raise
             continue
         try:
             names = sorted(os.listdir(fd), reverse=True)
@@ -83,14 +96,32 @@ def walk(root: Root, *, without: frozenset[str] = frozenset()) -> Iterator[Found
 
 
 def look(root: Root, path: str) -> Found | None:
-    """Return the entry at a path, without following links; None if there is none."""
+    """Return the entry at a path, without following links; None if there is none.
+
+    Raises:
+        OSError: The kernel does not say whether there is one, such as for lack of descriptors.
+    """
     above, _, name = path.rpartition("/")
     try:
         with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
             seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
     return Found(path, kind_of(seen.st_mode), seen)
+
+
+def look_if_allowed(root: Root, path: str) -> Found | None:
+    """Return the entry at a path; None also if this process may not see it.
+
+    Raises:
+        OSError: The kernel does not say whether there is one.
+    """
+    try:
+        return look(root, path)
+    except PermissionError:
+        return None
 
 
 def create(root: Root, path: str) -> int:

@@ -374,6 +374,18 @@ class MergeUnfinished(ToolrunnerError):
         self.path = path
 
 
+class MergeSetAside(ToolrunnerError):
+    """An earlier merge was damaged; the files that it had moved are in a directory for people."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"an earlier merge was cut off and its plan is damaged; the files that it had replaced"
+            f" are in {path!r}/old now, those that it had not placed yet in {path!r}/new: put back"
+            " what is missing, remove the directory, then merge again"
+        )
+        self.path = path
+
+
 class SpawnerGone(ToolrunnerError):
     """The spawner exited, and so must this service."""
 

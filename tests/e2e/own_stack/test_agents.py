@@ -27,8 +27,10 @@ def narrow(tmp_path: Path) -> Iterator[LocalStack]:
 
 @pytest.fixture
 def hasty(tmp_path: Path) -> Iterator[LocalStack]:
-    """A stack whose agents may work for ten seconds after a message to their root."""
-    stack = LocalStack.at(tmp_path / "home", CHATD_AGENTS_DURATION_S_MAX="10")
+    """A stack with one slot, whose agents may work for ten seconds after a message."""
+    stack = LocalStack.at(
+        tmp_path / "home", CHATD_RUNNING_CHATS_MAX="1", CHATD_AGENTS_DURATION_S_MAX="10"
+    )
     started = stack.up("--chatd", "1")
     assert started.returncode == 0, started.stdout + started.stderr
     yield stack
@@ -248,6 +250,7 @@ def test_fifty_agents_finish_in_a_process_of_four_slots_and_the_next_is_refused(
 def test_an_agent_stops_when_the_time_of_its_tree_is_over_and_the_root_goes_on(
     hasty: LocalStack,
 ) -> None:
+    # A chat that held the only slot while it waits would wait for its agent in vain.
     _, waited, refused = results_of(
         hasty,
         f"{spawn('run: sleep 11' + chr(10) + 'run: echo too late')}\ncall: wait_agents {{}}\n"

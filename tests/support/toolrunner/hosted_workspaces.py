@@ -113,6 +113,7 @@ class Placer:
         chat_id: str = "",
         turn_id: int = 0,
         owner_epoch: int = 0,
+        timeout_s: float = PREPARE_S,
     ) -> workspace_pb2.MergeReport:
         request = api.MergeWorkspaceRequest(
             request_id=request_id or self.new_id(),
@@ -127,7 +128,7 @@ class Placer:
             turn_id=turn_id,
             owner_epoch=owner_epoch,
         )
-        return (await self.stub.MergeWorkspace(request, timeout=PREPARE_S)).report
+        return (await self.stub.MergeWorkspace(request, timeout=timeout_s)).report
 
     async def states(self) -> dict[str, str]:
         """Return the state of every workspace."""

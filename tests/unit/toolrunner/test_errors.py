@@ -40,6 +40,7 @@ GIVEN: tuple[Exception, ...] = (
     errors.NotAFork("w"),
     errors.MergeInterrupted("a"),
     errors.MergeUnfinished("a"),
+    errors.MergeSetAside("a"),
     *(FileRefused(reason, "it is refused") for reason in Reason),
 )
 

@@ -30,30 +30,18 @@ RUNNING: Final = (
 
 
 class AgentProcesses(Protocol):
-    """Reads processes of chats."""
+    """Reads processes of chats; failures are those of `NodeProcesses`."""
 
     async def listed(
         self, chat_id: ChatId, owner: Owner, processes_max: int
     ) -> api.ListProcessesResponse:
-        """Return the processes of a chat, running ones first.
-
-        Raises:
-            ChatError: The chat has no workspace that can be read now.
-            NodeAway: Its node does not answer.
-            grpc.aio.AioRpcError: The node refused.
-        """
+        """Return so many processes of a chat, running ones first."""
         ...
 
     async def output(
         self, chat_id: ChatId, owner: Owner, process_id: str, *, since: int, output_bytes: int
     ) -> api.WaitOutputResponse:
-        """Return a process as it is now, with its output after a cursor.
-
-        Raises:
-            ChatError: The chat has no workspace that can be read now.
-            NodeAway: Its node does not answer.
-            grpc.aio.AioRpcError: The node refused.
-        """
+        """Return a process, with so much of what it printed after a cursor."""
         ...
 
 

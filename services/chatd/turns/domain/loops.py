@@ -60,18 +60,32 @@ def repetitions(history: Sequence[Message], turn_id: MessageId, call: ToolCall) 
 
 
 def with_loop_hint(
-    history: Sequence[Message], turn_id: MessageId, call: ToolCall, result_json: str
+    history: Sequence[Message],
+    turn_id: MessageId,
+    call: ToolCall,
+    result_json: str,
+    *,
+    has_advisor: bool = False,
 ) -> str:
-    """Return a result, with a hint if the call had the same one twice before."""
+    """Return a result, with a hint if the call had the same one twice before.
+
+    Args:
+        history: The messages of the chat.
+        turn_id: The turn.
+        call: The call.
+        result_json: Its result.
+        has_advisor: Whether the turn may ask the advisor, which the hint then says.
+    """
     count, newest = repetitions(history, turn_id, call)
     if count + 1 < HINT_AFTER or newest != _comparable(result_json):
         return result_json
     told = _object_of(result_json)
     if told is None:
         return result_json
+    advice = "ask the advisor, " if has_advisor else ""
     told[HINT] = (
         f"This call had the same result {count + 1} times. Repeating it will not change it: try "
-        "something else, or say what is in the way."
+        f"something else, {advice}or say what is in the way."
     )
     return json.dumps(told, ensure_ascii=False)
 

@@ -152,7 +152,13 @@ class ToolBatch:
             open_call.call, outcome, budget_bytes=self._budget_bytes, at=self._clock.now()
         )
         history, turn_id = self._session.history.messages, self._session.state.turn_id
-        told = with_loop_hint(history, turn_id, open_call.call, result.result_json)
+        told = with_loop_hint(
+            history,
+            turn_id,
+            open_call.call,
+            result.result_json,
+            has_advisor=open_call.execution.context.has_advisor,
+        )
         return result if told == result.result_json else replaced(result, result_json=told)
 
     async def _suspend(self, open_call: OpenCall, question: InputRequired) -> None:

@@ -5,6 +5,8 @@ the file system. The plan file commits the merge: until it is on disk nothing is
 it is, recovery executes it to the end. A step that fails marks the plan as reverted, on disk too if
 that is possible, and all steps are undone. Every step is idempotent. While a step is neither done
 nor undone, the plan and the stage are kept: the stage has the only copy of the parent's files.
+Without a plan that can be decoded no program knows their paths, so the stage is given to the people
+of the workspace under a name that they see.
 """
 
 import errno
@@ -12,6 +14,7 @@ import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -21,7 +24,14 @@ from parley.files import write_atomically
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.copy import copy_content
 from toolrunner.filesystem.trash import Trash
-from toolrunner.filesystem.tree import BLOCK_BYTES, Kind, create, hand_over, look
+from toolrunner.filesystem.tree import (
+    BLOCK_BYTES,
+    Kind,
+    create,
+    hand_over,
+    look,
+    rename_to_free,
+)
 from toolrunner.primitives.domain import NO_QUOTA, Quota
 from toolrunner.primitives.errors import MergeInterrupted, MergeUnfinished
 from toolrunner.quotas.disk import passed
@@ -30,6 +40,10 @@ from toolrunner.workspaces.merge.comparison import STAGE, Change, Side
 from toolrunner.workspaces.merge.fork_base import Identity, link_target
 
 PLAN: Final = "merge.json"
+#: Where a plan that cannot be decoded is kept, beside the plan of the next merge.
+DAMAGED_PLAN: Final = "merge-damaged.json"
+#: The directory for its staged files, in the workspace, with a number.
+SET_ASIDE: Final = "unfinished-merge"
 DIRECTORY_MODE: Final = 0o755
 FILE_MODE: Final = 0o644
 _EXECUTABLE: Final = 0o111
@@ -186,6 +200,10 @@ def _stage_file(change: Change, source: Root, parent: Root, target: str) -> int:
         return os.fstat(file.fileno()).st_blocks * BLOCK_BYTES
 
 
+class DamagedPlan(MergeUnfinished):
+    """The plan of a merge cannot be decoded, so that it can neither be applied nor undone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Merge:
     """The merge into one parent: its plan on disk and its staged files.
@@ -202,14 +220,34 @@ class Merge:
         """Return the plan that was committed and not completed.
 
         Raises:
-            MergeUnfinished: There is one that cannot be decoded.
+            DamagedPlan: There is one that cannot be decoded.
+            MergeUnfinished: There may be one, which the disk does not give.
         """
         try:
             return msgspec.json.decode((self.directory / PLAN).read_bytes(), type=MergePlan)
         except FileNotFoundError:
             return None
-        except msgspec.DecodeError as error:
+        except OSError as error:
             raise MergeUnfinished(PLAN) from error
+        except msgspec.DecodeError as error:
+            raise DamagedPlan(PLAN) from error
+
+    def set_aside(self) -> str:
+        """Give the staged files of a damaged plan to the workspace, and keep the plan.
+
+        Returns the path of their directory in the workspace, empty if nothing is staged. A call
+        that was cut off can be repeated.
+
+        Raises:
+            OSError: They cannot be moved.
+        """
+        root = Root.open_directory(str(self.root))
+        try:
+            path = _renamed(root, STAGE, SET_ASIDE)
+        finally:
+            root.close()
+        (self.directory / PLAN).replace(self.directory / DAMAGED_PLAN)
+        return path
 
     def decide(self, plan: MergePlan) -> None:
         """Write the plan to disk, which commits the merge."""
@@ -265,6 +303,19 @@ class Merge:
                 unfinished.__cause__ = error
         if unfinished is not None:
             raise unfinished
+
+
+def _renamed(root: Root, name: str, wanted: str) -> str:
+    """Rename an entry of the root to the first free number of a name; empty if there is none."""
+    if look(root, name) is None:
+        return ""
+    with root.opened("", os.O_PATH | os.O_DIRECTORY) as fd:
+        for number in count(1):
+            with suppress(FileExistsError):
+                free = f"{wanted}-{number}"
+                rename_to_free(fd, name, fd, free)
+                return free
+    raise AssertionError(name)  # Numbers do not end.
 
 
 def _turned_back(plan: MergePlan) -> MergePlan:

@@ -83,13 +83,17 @@ class Comparison:
 
 
 class Side:
-    """The fork or the parent: its current entries, read only as far as needed."""
+    """The fork or the parent: its current entries, read only as far as needed.
+
+    Raises:
+        OSError: Some of its entries cannot be listed.
+    """
 
     def __init__(self, root: Root, base: Base, *, is_fork: bool) -> None:
         self.root = root
         self.found = {
             each.path: each
-            for each in walk(root, without=PASSED_OVER)
+            for each in walk(root, without=PASSED_OVER, is_whole=True)
             if each.kind is not Kind.SPECIAL
         }
         self._base = base

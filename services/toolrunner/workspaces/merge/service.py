@@ -10,11 +10,13 @@ from parley.rpc import detached
 from toolrunner.checkpoints.newest_turn import newest_turn_id
 from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.filesystem.beneath import Root
-from toolrunner.filesystem.errors import relative_path_of
+from toolrunner.filesystem.errors import refusal_of, relative_path_of
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import NO_CHAT, ChatId, Scope, WorkspaceId
 from toolrunner.primitives.errors import (
+    ExecutionCancelled,
     MergeInterrupted,
+    MergeSetAside,
     MergeUnfinished,
     NotAFork,
     StaleOwner,
@@ -24,7 +26,7 @@ from toolrunner.primitives.errors import (
 from toolrunner.workspaces.domain.placement import HostState, Placement
 from toolrunner.workspaces.domain.spec import Fork
 from toolrunner.workspaces.host import NEXT_STEP, Host
-from toolrunner.workspaces.merge.application import Merge, MergePlan, stage
+from toolrunner.workspaces.merge.application import DamagedPlan, Merge, MergePlan, stage
 from toolrunner.workspaces.merge.applied import (
     AppliedMerge,
     add_applied,
@@ -94,9 +96,24 @@ class Merges:
     journal: JournalThread
 
     async def merge(
-        self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
+        self,
+        request: Request,
+        requested: MergeRequest,
+        encode: Callable[[MergeReport], bytes],
+        *,
+        has_time: Callable[[], bool],
     ) -> bytes:
         """Merge once; return the serialised report, also for a repeated request.
+
+        It goes on if the caller is cancelled, unless that is a turn which still has time: such a
+        turn was interrupted, or its next owner repeats the request. Then nothing is merged that is
+        not decided yet.
+
+        Args:
+            request: Identifies the request.
+            requested: What to merge.
+            encode: Serialises the report.
+            has_time: Returns whether a caller that is cancelled had time left.
 
         Raises:
             NotAFork: The one was not made from the other.
@@ -104,11 +121,19 @@ class Merges:
             StaleOwner: A newer owner of the chat has called, or a newer turn.
             MergeInterrupted: A file changed meanwhile, and nothing was merged.
             MergeUnfinished: A merge into the parent can be neither applied nor undone for now.
+            MergeSetAside: The plan of an earlier merge is damaged; the next request is executed.
             QuotaExceeded: The parent would exceed its quota, and nothing was merged.
+            FileRefused: A file cannot be read, or the disk is full, and nothing was merged.
         """
-        return await self.host.tasks.complete(
-            self._merge(request, requested, encode), context=detached()
-        )
+        given_up = asyncio.Event()
+        try:
+            return await self.host.tasks.complete(
+                self._merge(request, requested, encode, given_up), context=detached()
+            )
+        except asyncio.CancelledError:
+            if requested.turn_id and has_time():
+                given_up.set()
+            raise
 
     async def recover(self, placement: Placement) -> None:
         """Complete the merge in which an earlier run of the service was killed, if there is one.
@@ -133,7 +158,11 @@ class Merges:
                 )
 
     async def _merge(
-        self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
+        self,
+        request: Request,
+        requested: MergeRequest,
+        encode: Callable[[MergeReport], bytes],
+        given_up: asyncio.Event,
     ) -> bytes:
         # Always in the same order, so that two merges cannot deadlock.
         first, second = sorted((requested.fork_id, requested.parent_id))
@@ -153,10 +182,17 @@ class Merges:
                     return known
             try:
                 plan, response = await asyncio.to_thread(self._plan, request, requested, encode)
-            except (OSError, ToolrunnerError):
+                await self.resources.points.reached("merge.staged", requested.parent_id)
+                # Staging takes time, in which the turn may be interrupted and another one begin.
+                await self._require_turn(requested)
+                if given_up.is_set():
+                    raise ExecutionCancelled(request.request_id)
+            except OSError as error:
+                await asyncio.to_thread(merge.clear)
+                raise refusal_of(error, relative_path_of(error) or requested.fork_id) from error
+            except ToolrunnerError:
                 await asyncio.to_thread(merge.clear)
                 raise
-            await self.resources.points.reached("merge.staged", requested.parent_id)
             if plan is None:
                 await self.resources.placements.commit(None, (request, response))
                 return response
@@ -176,14 +212,38 @@ class Merges:
 
         Raises:
             MergeUnfinished: Neither is possible; its files are kept.
+            MergeSetAside: Neither is possible ever; its files are in a directory of the workspace.
         """
-        plan = await asyncio.to_thread(merge.pending)
+        try:
+            plan = await asyncio.to_thread(merge.pending)
+        except DamagedPlan as error:
+            await self._set_aside(merge, error)
+            return False
         if plan is not None:
             # One that was undone is as good as none.
             with suppress(MergeInterrupted, OSError):
                 await self._end(merge, plan)
         await asyncio.to_thread(merge.clear)
         return plan is not None
+
+    async def _set_aside(self, merge: Merge, damage: DamagedPlan) -> None:
+        """Put a damaged plan aside; its staged files are given to the workspace, if there are any.
+
+        Raises:
+            MergeUnfinished: They cannot be moved.
+            MergeSetAside: They were moved.
+        """
+        try:
+            path = await asyncio.to_thread(merge.set_aside)
+        except OSError as error:
+            raise MergeUnfinished(damage.path) from error
+        logger.error(
+            "the plan of a merge is damaged, and its files were set aside: %s",
+            path or "none",
+            extra={"workspace_id": merge.directory.name},
+        )
+        if path:
+            raise MergeSetAside(path)
 
     async def _end(self, merge: Merge, plan: MergePlan) -> None:
         """Execute a committed plan, or undo it; afterwards its files are removed.

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import grpc
 
@@ -19,6 +19,8 @@ from toolrunner.workspaces.termination import Stopped
 
 PAGE_DEFAULT: Final = 200
 PAGE_MAX: Final = 1000
+#: A client whose time is over cancels its call a little before it ends here.
+LATE_S: Final = 1.0
 
 
 class WorkspaceHostServicer(WorkspaceHostServiceServicer):
@@ -81,7 +83,12 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
         """Merge a fork into its parent."""
         # The next owner of a chat repeats the request with its own epoch.
         asked = inputs.request_of(request, request.request_id, "owner_epoch")
-        response = await self._merges.merge(asked, inputs.merge_of(request), _encode_merged)
+        response = await self._merges.merge(
+            asked,
+            inputs.merge_of(request),
+            _encode_merged,
+            has_time=lambda: _has_time(context),
+        )
         return api.MergeWorkspaceResponse.FromString(response)
 
     async def UpdateWorkspacePolicy(  # noqa: N802 (the name is the proto's)
@@ -122,6 +129,12 @@ def _encode_stopped(stopped: Stopped) -> bytes:
 
 def _encode_removed(freed_bytes: int) -> bytes:
     return api.RemoveWorkspaceResponse(freed_bytes=freed_bytes).SerializeToString()
+
+
+def _has_time(context: Any) -> bool:
+    """Return whether a call that is cancelled now was given up before its deadline."""
+    remaining_s = context.time_remaining()
+    return remaining_s is None or remaining_s > LATE_S
 
 
 def _encode_merged(report: MergeReport) -> bytes:

@@ -33,10 +33,11 @@ async def bill(
     owner_id: OwnerId,
     use: ModelUse = PRICED,
     outcome: CallOutcome = CallOutcome.DONE,
+    purpose: CallPurpose = CallPurpose.TURN,
 ) -> None:
     """Enter one more call."""
     count = await served.pool.fetchval("SELECT count(*) FROM chat.usage")
-    entry = LedgerEntry(ChatId(chat_id), count, 1, Bill(CallPurpose.TURN, outcome, use))
+    entry = LedgerEntry(ChatId(chat_id), count, 1, Bill(purpose, outcome, use))
     await PostgresLedger(served.pool).enter(entry, owner_id)
 
 
@@ -97,6 +98,15 @@ async def test_each_chat_of_a_tree_tells_what_it_cost_alone(served: ServedChats)
     for chat_id, own in ((chat.id, 100), (child_id, 200)):
         answer = await served.ann.ask(api.GetChatUsageRequest(chat_id=chat_id))
         assert (answer.totals.cost_micros, answer.own_cost_micros) == (300, own)
+
+
+async def test_calls_of_every_purpose_are_in_the_cost_of_their_chat(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    for purpose in CallPurpose:
+        await bill(served, chat.id, ANN_ID, purpose=purpose)
+    answer = await served.ann.ask(api.GetChatUsageRequest(chat_id=chat.id))
+    cost_micros = 100 * len(CallPurpose)
+    assert (answer.totals.cost_micros, answer.own_cost_micros) == (cost_micros, cost_micros)
 
 
 async def test_a_chat_that_cost_nothing_has_empty_sums(served: ServedChats) -> None:

@@ -246,8 +246,10 @@ async def test_a_node_that_does_not_come_back_is_told_in_plain_words(
     expected: ToolOutcome,
     reason: str,
 ) -> None:
-    clock = FakeClock()
-    calls = Calls.through(channels, clock)
+    clock, attachment_store = FakeClock(), InMemoryAttachmentStore()
+    locator = MovingSites(str(channels.address_for("any")), [0, 1])
+    tools = WorkspaceTools(channels, clock, attachment_store, locator)
+    calls = Calls(tools, attachment_store)
     fake.is_waiting_at_start = False
     fake.down.update({"WaitOutput": 1000, "look": 1000, "ListProcesses": 1000})
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
@@ -261,6 +263,8 @@ async def test_a_node_that_does_not_come_back_is_told_in_plain_words(
         assert word not in told["error"]
     if name == "execute":
         assert told["process_id"] == fake.last().process.process_id
+    # The next call asks where the workspace is, which may be on another node by then.
+    assert locator.placements == [1]
 
 
 async def test_a_start_whose_answer_is_lost_is_found_and_attached_to(

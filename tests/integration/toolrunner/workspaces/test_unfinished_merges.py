@@ -12,7 +12,7 @@ from support.faults.points import FaultPoints
 from support.host.conditions import until
 from support.toolrunner.hosted_workspaces import Placer, fork, scratch
 from support.toolrunner.node import House, connected, node, reason_of
-from toolrunner.workspaces.merge.application import PLAN
+from toolrunner.workspaces.merge.application import DAMAGED_PLAN, PLAN
 
 DECIDED = "merge.decided"
 LOGGER = "toolrunner.workspaces.merge.service"
@@ -77,6 +77,26 @@ async def test_the_originals_stay_until_the_next_merge_can_restore_them(
         assert [each.path for each in report.conflicts] == ["z"]
         assert not (root / ".parley-merge").exists()
         assert not (root.parent / PLAN).exists()
+        assert (await placer.merge(fork_id, parent_id, paths=["d"])).applied
+        assert (root / "d" / "x").read_text() == "merged"
+
+
+async def test_the_files_of_a_merge_whose_plan_is_damaged_are_given_to_the_workspace(
+    house: House, points: FaultPoints
+) -> None:
+    async with placed(house) as placer:
+        fork_id, parent_id = await unfinished(placer, points)
+        root = placer.root(parent_id)
+        (root.parent / PLAN).write_bytes(b"{")
+
+        refused = await reason_of(placer.merge(fork_id, parent_id))
+
+        original = root / "unfinished-merge-1" / "old" / "0"
+        assert (refused, original.read_text()) == (UNKNOWN, "original")
+        assert not (root / ".parley-merge").exists()
+        assert (root.parent / DAMAGED_PLAN).read_bytes() == b"{"
+        (root / "d").mkdir()
+        original.rename(root / "d" / "x")
         assert (await placer.merge(fork_id, parent_id, paths=["d"])).applied
         assert (root / "d" / "x").read_text() == "merged"
 

@@ -11,13 +11,21 @@ from chatd.chats.domain.commands import Command
 from chatd.content.domain.agent_errors import REMEDIES
 from chatd.content.domain.messages import ErrorKind, FinishReason, TurnError
 from chatd.content.domain.parts import ToolCall
-from chatd.content.domain.tools import Dispatch, Execution, Executor, Outcome, ToolSpec
+from chatd.content.domain.tools import (
+    Dispatch,
+    Execution,
+    Executor,
+    InputAction,
+    InputAnswer,
+    Outcome,
+    ToolSpec,
+)
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.agent_model import AgentModel
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ModelProfile, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim, OwnerId
 from chatd.primitives.domain.requests import ClientKey
-from chatd.tools.agents.tools import AgentTools
+from chatd.tools.agents.tools import REQUEST_ID, AgentTools
 from chatd.tools.agents.types import AgentTypes
 from chatd.turns.domain.turn import TurnSetup
 from chatd.workspaces.domain.merges import MergeReport, MergeRequest
@@ -29,6 +37,7 @@ REFUSED = AgentsRefused("there are too many", "AGENTS_TOO_MANY")
 POOR = AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
 AGENT = Agent(ChatId("a"), "First", False, Status.WAITING, True, "Done.", None, 0, 7)
 SPEC = ToolSpec("spawn_agent", "", "{}", Executor.CHATD)
+TIME_IS_OVER = InputAnswer(REQUEST_ID, InputAction.CANCEL)
 
 
 class Children:
@@ -142,6 +151,7 @@ class Stage:
     def __init__(self) -> None:
         self.children, self.copies = Children(), Copies()
         self.states: list[ChatState] = []
+        self.answer: InputAnswer | None = None
         self.models = NoModels()
         self.tools = AgentTools(
             self.children,
@@ -162,7 +172,8 @@ class Stage:
         execution_id = ExecutionId("00000000-0000-0000-0000-00000000000e")
         call = ToolCall("c", name, json.dumps(given))
         dispatch = Dispatch(execution_id, call, Executor.CHATD, "")
-        ended = await self.tools.execute(Execution(context, 1, dispatch, SPEC))
+        execution = Execution(context, 1, dispatch, SPEC, answer=self.answer)
+        ended = await self.tools.execute(execution)
         assert isinstance(ended, Outcome)
         told: dict[str, object] = json.loads(ended.result_json)
         return told
@@ -339,3 +350,16 @@ async def test_a_tree_that_has_spent_its_limit_sends_its_agents_nothing(stage: S
     )
     assert (refused["ok"], refused["reason"]) == (False, "AGENTS_TOO_EXPENSIVE")
     assert len(stage.children.commands) == 1
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+async def test_an_agent_that_ends_as_the_time_runs_out_is_reported_as_ended(
+    stage: Stage, is_done: bool
+) -> None:
+    status = Status.WAITING if is_done else Status.RUNNING
+    stage.children.agents = (replace(AGENT, status=status, is_done=is_done),)
+    stage.answer = TIME_IS_OVER
+    told = await stage.call(TurnContext(CHAT, ANN), "wait_agents")
+    assert (told["ok"], told["timed_out"]) == (True, not is_done)
+    shown = "done" if is_done else "running"
+    assert f'"status": "{shown}"' in json.dumps(told["agents"])

@@ -31,8 +31,9 @@ from chatd.models.domain.language_model import (
 )
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import CALLS_MAX, plan_calls
-from chatd.turns.domain.loops import ASK_AFTER
+from chatd.turns.domain.loops import ASK_AFTER, HINT
 from chatd.turns.domain.steps import REPETITIONS_MAX, repeated_call
+from chatd.turns.domain.system_prompt import SystemPrompt
 from parley.clock.fake import EPOCH
 from support.chatd.turns.turn_stage import SETUP, Stage, calling, tool
 
@@ -201,7 +202,24 @@ async def test_a_call_with_the_same_result_six_times_is_asked_about() -> None:
     )
 
 
-async def test_where_nobody_can_be_asked_the_turn_ends_instead() -> None:
+@pytest.mark.parametrize("has_advisor", [False, True])
+async def test_the_third_equal_result_names_the_advisor_if_the_turn_may_ask_it(
+    has_advisor: bool,
+) -> None:
+    setup = replace(SETUP, system_prompt=SystemPrompt(has_advisor=has_advisor))
+    stage = Stage(circling, LOOK, setup=setup)
+    await stage.ask()
+    hints = [
+        json.loads(part.result_json).get(HINT, "")
+        for message in stage.messages
+        for part in message.content
+        if isinstance(part, ToolResult)
+    ]
+    named = ["ask the advisor" in hint for hint in hints]
+    assert named == [has_advisor and place >= 2 for place in range(ASK_AFTER)]
+
+
+async def test_in_an_unattended_chat_the_turn_ends_instead() -> None:
     stage = Stage(circling, LOOK, setup=replace(SETUP, is_attended=False))
     await stage.ask()
     assert len(stage.tools.order) == ASK_AFTER

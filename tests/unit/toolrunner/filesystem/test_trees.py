@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from support.host.limits import without_descriptors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.copy import copy_tree
 from toolrunner.filesystem.trash import Trash
-from toolrunner.filesystem.tree import measure
+from toolrunner.filesystem.tree import measure, walk
 
 
 @pytest.fixture
@@ -135,3 +136,13 @@ def test_a_file_that_is_made_while_the_trash_is_emptied_goes_too(tmp_path: Path)
         os.close(fd)
     trash.empty()
     assert [*(tmp_path / "trash").iterdir()] == []
+
+
+def test_a_tree_that_cannot_be_listed_is_not_taken_for_an_empty_one(tree: Path) -> None:
+    (tree / "d").mkdir()
+    (tree / "d" / "f").write_text("f")
+    root = Root.open_directory(str(tree))
+    with without_descriptors(), pytest.raises(OSError, match="Too many open files"):
+        list(walk(root))
+    assert [each.path for each in walk(root)] == ["d", "d/f"]
+    root.close()

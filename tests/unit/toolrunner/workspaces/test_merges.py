@@ -3,7 +3,7 @@
 import os
 import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -13,12 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.host.limits import without_descriptors
 from support.session.examples import examples
 from support.toolrunner.merged_trees import Pair, Tree, read, write
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.errors import MergeInterrupted, MergeUnfinished
-from toolrunner.workspaces.merge.application import MergePlan, go_back, go_forward
-from toolrunner.workspaces.merge.comparison import Strategy, cache_of
+from toolrunner.workspaces.merge.application import (
+    PLAN,
+    DamagedPlan,
+    MergePlan,
+    MergeStep,
+    go_back,
+    go_forward,
+)
+from toolrunner.workspaces.merge.comparison import Side, Strategy, cache_of
+from toolrunner.workspaces.merge.fork_base import Base
 from toolrunner.workspaces.merge.three_way import ConflictKind
 
 BEGINNING: Tree = {"a": "1\n2\n3\n4\n5\n", "b": "b", "d/x": "x", "d/y": "y", "link": "->a"}
@@ -258,6 +267,46 @@ def test_a_merge_that_cannot_be_undone_keeps_the_originals_until_it_can_be(pair:
     pair.merging.carry_out(pending)
     pair.merging.clear()
     assert read(pair.parent) == read_of(BEGINNING)
+
+
+@pytest.mark.parametrize("move", [go_forward, go_back])
+def test_a_step_whose_files_cannot_be_looked_at_fails(
+    pair: Pair, move: Callable[[Root, MergeStep], None]
+) -> None:
+    write(pair.fork, {"a": "f\n"})
+    _, plan = pair.plan()
+    done(pair, plan, 1)
+    root = Root.open_directory(str(pair.parent))
+    for step in plan.steps:
+        with without_descriptors(), pytest.raises(OSError, match="Too many open files"):
+            move(root, step)
+    root.close()
+
+
+def test_a_fork_whose_files_cannot_be_listed_is_not_taken_for_an_empty_one(pair: Pair) -> None:
+    root, base = Root.open_directory(str(pair.fork)), Base.load(pair.directory / "base")
+    with without_descriptors(), pytest.raises(OSError, match="Too many open files"):
+        Side(root, base, is_fork=True)
+    assert set(Side(root, base, is_fork=True).found) > {"a", "b", "d"}
+    root.close()
+
+
+def test_the_files_of_each_damaged_plan_get_a_directory_of_their_own(pair: Pair) -> None:
+    for number in (1, 2):
+        write(pair.fork, {"a": f"{number}\n"})
+        pair.plan()
+        (pair.directory / PLAN).write_bytes(b"{")
+        with pytest.raises(DamagedPlan):
+            pair.merging.pending()
+
+        directory = pair.merging.set_aside()
+
+        assert directory == f"unfinished-merge-{number}"
+        assert (pair.parent / directory / "new" / "0").read_text() == f"{number}\n"
+        assert pair.merging.pending() is None
+    (pair.directory / PLAN).write_bytes(b"{")
+    assert pair.merging.set_aside() == ""  # As after a cut between both renames.
+    assert pair.merging.pending() is None
 
 
 def changed_everywhere(pair: Pair) -> MergePlan:
