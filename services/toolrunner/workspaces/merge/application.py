@@ -5,11 +5,12 @@ the file system. The plan file commits the merge: until it is on disk nothing is
 it is, recovery executes it to the end. A step that fails marks the plan as reverted, on disk too if
 that is possible, and all steps are undone. Every step is idempotent. While a step is neither done
 nor undone, the plan and the stage are kept: the stage has the only copy of the parent's files.
-Without a plan that can be decoded no program knows their paths, so the stage is given to the people
-of the workspace under a name that they see.
+Without a plan that can be decoded no program knows their paths, and a path may be taken by another
+file; then the stage is given to the people of the workspace under a name that they see.
 """
 
 import errno
+import logging
 import os
 import stat
 from contextlib import suppress
@@ -38,6 +39,8 @@ from toolrunner.quotas.disk import passed
 from toolrunner.workspaces.merge.applied import AppliedMerge
 from toolrunner.workspaces.merge.comparison import STAGE, Change, Side
 from toolrunner.workspaces.merge.fork_base import Identity, link_target
+
+logger = logging.getLogger(__name__)
 
 PLAN: Final = "merge.json"
 #: Where a plan that cannot be decoded is kept, beside the plan of the next merge.
@@ -80,6 +83,7 @@ class MoveIn(_Named, frozen=True, tag="place"):
     """Move a staged file or link to its path, where nothing may exist."""
 
     slot: int
+    inode: int = 0  # Of the staged entry; plans of older versions do not have it.
 
 
 MergeStep = MoveAway | DropDirectory | MakeDirectory | MoveIn
@@ -173,7 +177,10 @@ def _placing(
             disk_bytes += _stage_file(change, source, parent, target)
         else:
             continue
-        steps.append(MoveIn(os.fsencode(change.path), slot))
+        staged = look(parent, target)
+        if staged is None:
+            raise MergeInterrupted(change.path)
+        steps.append(MoveIn(os.fsencode(change.path), slot, staged.seen.st_ino))
         if (problem := passed(quota, disk_bytes, len(steps))) is not None:
             raise problem
     return steps
@@ -303,6 +310,24 @@ class Merge:
                 unfinished.__cause__ = error
         if unfinished is not None:
             raise unfinished
+        if _is_filled(root, f"{STAGE}/old"):
+            path = _renamed(root, STAGE, SET_ASIDE)
+            logger.error(
+                "files of a merge that was undone were set aside, because others took their paths: "
+                "%s",
+                path,
+                extra={"workspace_id": self.directory.name},
+            )
+
+
+def _is_filled(root: Root, path: str) -> bool:
+    """Return whether a directory exists and has entries."""
+    with (
+        suppress(FileNotFoundError, NotADirectoryError),
+        root.opened(path, os.O_RDONLY | os.O_DIRECTORY) as fd,
+    ):
+        return bool(os.listdir(fd))
+    return False
 
 
 def _renamed(root: Root, name: str, wanted: str) -> str:
@@ -346,6 +371,8 @@ def go_forward(root: Root, step: MergeStep) -> None:
         case MoveIn(slot=slot):
             if look(root, _new(slot)) is not None:
                 _link(root, _new(slot), path)
+            elif look(root, f"{STAGE}/new") is None:
+                raise MergeInterrupted(path)  # All that was staged is gone.
         case _:
             assert_never(step)
 
@@ -363,11 +390,12 @@ def go_back(root: Root, step: MergeStep) -> None:
         case MakeDirectory():
             with suppress(OSError):
                 _drop(root, path, must_go=False)
-        case MoveIn(slot=slot):
+        case MoveIn(slot=slot, inode=inode):
             staged, placed = look(root, _new(slot)), look(root, path)
-            if staged is None and placed is not None:
-                _rename(root, path, _new(slot))
-            elif staged and placed and staged.seen.st_ino == placed.seen.st_ino:
+            if inode == 0 and staged is not None:
+                inode = staged.seen.st_ino
+            # Its fork has the content, too.
+            if placed is not None and placed.seen.st_ino == (inode or placed.seen.st_ino):
                 _unlink(root, path)
         case _:
             assert_never(step)

@@ -23,6 +23,7 @@ from toolrunner.workspaces.merge.application import (
     DamagedPlan,
     MergePlan,
     MergeStep,
+    MoveAway,
     go_back,
     go_forward,
 )
@@ -267,6 +268,47 @@ def test_a_merge_that_cannot_be_undone_keeps_the_originals_until_it_can_be(pair:
     pair.merging.carry_out(pending)
     pair.merging.clear()
     assert read(pair.parent) == read_of(BEGINNING)
+
+
+def test_a_merge_whose_staged_files_were_taken_away_changes_no_other_file(pair: Pair) -> None:
+    write(pair.fork, {"a": "f\n", "b": "f", "new": "f", "other": "f"})
+    _, plan = pair.plan()
+    pair.merging.decide(plan)
+    clearing = sum(isinstance(step, MoveAway) for step in plan.steps)
+    done(pair, plan, clearing + 2)
+    (pair.parent / ".parley-merge").rename(pair.parent / "taken")
+    write(pair.parent, {"other": "written meanwhile"})
+
+    with pytest.raises(MergeInterrupted):
+        pair.merging.carry_out(plan)
+    pending = pair.merging.pending()
+    assert pending is not None
+    for kept in ("new", "old"):
+        (pair.parent / ".parley-merge" / kept).mkdir(parents=True)
+    pair.merging.carry_out(pending)
+    pair.merging.clear()
+
+    found = {path: text for path, text in read(pair.parent).items() if "taken" not in path}
+    untouched = {path: text for path, text in read_of(BEGINNING).items() if path not in "ab"}
+    assert found == {**untouched, "other": "written meanwhile"}
+    assert (pair.parent / "taken/old/0").read_text() == BEGINNING["a"]
+
+
+def test_an_original_whose_path_was_taken_is_given_to_the_workspace(pair: Pair) -> None:
+    write(pair.fork, {"a": "f\n", "b": "f"})
+    _, plan = pair.plan()
+    pair.merging.decide(plan)
+    done(pair, plan, 1)
+    write(pair.parent, {"a": "written meanwhile"})
+
+    with pytest.raises(MergeInterrupted):
+        pair.merging.carry_out(plan)
+    pair.merging.clear()
+
+    assert (pair.parent / "a").read_text() == "written meanwhile"
+    assert (pair.parent / "b").read_text() == BEGINNING["b"]
+    assert (pair.parent / "unfinished-merge-1/old/0").read_text() == BEGINNING["a"]
+    assert not (pair.parent / ".parley-merge").exists()
 
 
 @pytest.mark.parametrize("move", [go_forward, go_back])
