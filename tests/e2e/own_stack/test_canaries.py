@@ -249,6 +249,23 @@ async def use_everything(stack: LocalStack, owner: Person, ada: Person, made: Ma
         async with asyncio.timeout(SOON_S):
             while (await person.ask("GET", f"/chats/{chat['id']}"))["status"] == "running":
                 await SystemClock().sleep(0.2)
+    await _print_secret(ada, chat["id"])
+
+
+async def _print_secret(person: Person, chat_id: str) -> None:
+    """Have a command print the secret that it has as a variable."""
+    processes = f"/chats/{chat_id}/processes"
+    await person.ask("POST", processes, {"command": "true"})
+    await person.ask("PUT", f"/workspaces/{chat_id}/grants", {"secret_names": ["TOKEN"]})
+    command = 'test -n "$TOKEN" && env && echo printed'
+    started = await person.ask("POST", processes, {"command": command})
+    async with asyncio.timeout(SOON_S):
+        while True:
+            output = await person.ask("GET", f"{processes}/{started['id']}/output?wait=10")
+            if output["process"]["state"] != "running":
+                break
+    assert output["text"].endswith("printed\n"), output
+    assert "TOKEN=****" in output["text"]
 
 
 async def _use_servers(owner: Person, made: Made) -> None:
