@@ -15,6 +15,9 @@ from typing import Final
 import msgspec
 
 GENESIS: Final = bytes(32)
+#: In place of the id of an object that is the subject or the actor of its entry.
+SUBJECT_OBJECT: Final = "subject"
+ACTOR_OBJECT: Final = "actor"
 _FORMAT: Final = "parley audit entry 1"
 _PERSON: Final = b"parley audit person 1\0"
 _ADDRESS: Final = b"parley audit address 1\0"
@@ -31,7 +34,7 @@ class AuditEntry:
         service: The service that recorded it.
         action: What was done; text, so that entries of newer versions can be verified.
         outcome: Whether it was done.
-        object_id: The id of what it was done to.
+        object_id: The id of what it was done to; of a user `SUBJECT_OBJECT` or `ACTOR_OBJECT`.
         actor: The pseudonym of the user who did it; None for a service.
         subject: The pseudonym of the user whom it concerns; None for none.
         details: Further facts.

@@ -13,7 +13,9 @@ from enum import StrEnum
 from typing import Final
 
 from parley.audit_log.chain import (
+    ACTOR_OBJECT,
     GENESIS,
+    SUBJECT_OBJECT,
     AuditEntry,
     address_digest,
     entry_hash,
@@ -68,6 +70,15 @@ class AuditedLine:
     subject: Person | None = None
     address: str | None = None
     address_salt: bytes | None = None
+
+    @property
+    def object_id(self) -> str:
+        """The id of what it was done to; empty if that is a user who was erased."""
+        named = self.entry.object_id
+        if named not in (SUBJECT_OBJECT, ACTOR_OBJECT):
+            return named
+        person = self.subject if named == SUBJECT_OBJECT else self.actor
+        return "" if person is None else person.user_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ READS_MAX: Final = 16
 #: The read quota of one process: some 40 MiB per second.
 TURN_S: Final = 0.05
 TURN_BYTES: Final = 2 * 1024 * 1024
+#: So long the end of an output waits for more, if a secret may begin there.
+HOLD_S: Final = 0.2
 #: The memory part of a quota.
 MEMORY: Final = "memory_bytes"
 #: What chatd starts in a new terminal of a person.
@@ -233,6 +235,7 @@ class LiveProcess:
         )
         if self.input is not None:
             self.input.close()
+        self.output.release()
         self._end()
 
     def exited_before(self) -> None:
@@ -301,6 +304,14 @@ class LiveProcess:
             return False
         if may_grow:
             self.output_grew.changed()
+            if self.output.is_holding:
+                asyncio.get_running_loop().call_later(HOLD_S, self._release)
         else:
             self._stop_reading()
         return may_grow
+
+    def _release(self) -> None:
+        # What came meanwhile may be the rest of a secret.
+        if self._output_fd >= 0 and not self._read():
+            self.output.release()
+            self.output_grew.changed()

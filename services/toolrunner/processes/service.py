@@ -76,6 +76,7 @@ class Processes:
         on_pruned: Callable[[int], None] = lambda _: None,
         removed_kept: timedelta = REMOVED_KEPT,
     ) -> None:
+        egress = egress or NoEgress()
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
         self._workspaces = workspaces
@@ -104,7 +105,7 @@ class Processes:
             clock=clock,
             new_id=new_id,
             limits=limits,
-            egress=egress or NoEgress(),
+            egress=egress,
             checkpoints=checkpoints,
         )
         if checkpoints is not None:
@@ -123,6 +124,7 @@ class Processes:
             clock=clock,
             encode_started=encode_started,
             ownership=self._ownership,
+            egress=egress,
         )
 
     async def __aenter__(self) -> "Processes":
@@ -152,6 +154,10 @@ class Processes:
                 live.close()
             self._registry.pipes.close()
             await self._tasks.__aexit__(kind, error, traceback)
+
+    async def mask_adopted(self) -> None:
+        """Mask the secrets of the processes of an earlier run of the service again."""
+        await self._adoption.mask()
 
     def stop_waiting(self) -> None:
         """End all waits: this node stops."""

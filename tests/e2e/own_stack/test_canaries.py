@@ -243,12 +243,34 @@ async def use_everything(stack: LocalStack, owner: Person, ada: Person, made: Ma
     await ada.ask("POST", "/secrets", secret)
     await _use_servers(owner, made)
     await _connect_account(owner, ada, made)
+    await _talk(program)
+    await _print_secret(ada, await _talk(ada))
+
+
+async def _talk(person: Person) -> str:
+    """Have a chat with one answer; return its id."""
     text = [{"type": "text", "text": "hello"}]
-    for person in (program, ada):
-        chat = await person.ask("POST", "/chats", {"content": text})
-        async with asyncio.timeout(SOON_S):
-            while (await person.ask("GET", f"/chats/{chat['id']}"))["status"] == "running":
-                await SystemClock().sleep(0.2)
+    chat = await person.ask("POST", "/chats", {"content": text})
+    async with asyncio.timeout(SOON_S):
+        while (await person.ask("GET", f"/chats/{chat['id']}"))["status"] == "running":
+            await SystemClock().sleep(0.2)
+    return str(chat["id"])
+
+
+async def _print_secret(person: Person, chat_id: str) -> None:
+    """Have a command print the secret that it has as a variable."""
+    processes = f"/chats/{chat_id}/processes"
+    await person.ask("POST", processes, {"command": "true"})
+    await person.ask("PUT", f"/workspaces/{chat_id}/grants", {"secret_names": ["TOKEN"]})
+    command = 'test -n "$TOKEN" && env && echo printed'
+    started = await person.ask("POST", processes, {"command": command})
+    async with asyncio.timeout(SOON_S):
+        while True:
+            output = await person.ask("GET", f"{processes}/{started['id']}/output?wait=10")
+            if output["process"]["state"] != "running":
+                break
+    assert output["text"].endswith("printed\n"), output
+    assert "TOKEN=****" in output["text"]
 
 
 async def _use_servers(owner: Person, made: Made) -> None:

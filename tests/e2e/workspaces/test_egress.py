@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,10 @@ async def test_a_sandboxed_workspace_uses_secrets_that_it_never_sees(
         await repository_changed(inside, found)
         await package_installed(inside, found)
         await repository_worked_on_without_network(client, found)
-        assert await inside.run('printf %s "$PLAIN_KEY"') == (0, VARIABLE)
+        # A command has the value of a variable, and what it prints does not show it.
+        assert await inside.run('printf %s "$PLAIN_KEY"') == (0, "*" * len(VARIABLE))
+        _, digest = await inside.run('printf %s "$PLAIN_KEY" | sha256sum')
+        assert digest.split()[0] == sha256(VARIABLE.encode()).hexdigest()
         assert await inside.run(SEARCH) == (0, "searched\n")
         await asyncio.to_thread(said, stack, "secret", "grant", "guarded-1")
         private = f"https://{found.places[1]}/team/private.git"

@@ -147,7 +147,7 @@ def _entry_to_proto(line: AuditedLine) -> audit_log_pb2.AuditEntry:
         service=entry.service,
         action=entry.action,
         outcome=OUTCOMES[AuditOutcome(entry.outcome)],
-        object_id=entry.object_id,
+        object_id=line.object_id,
         actor_id="" if line.actor is None else line.actor.user_id,
         subject_id="" if line.subject is None else line.subject.user_id,
         details_json=json.dumps(dict(entry.details), sort_keys=True),

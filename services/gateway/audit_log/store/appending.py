@@ -20,7 +20,7 @@ from gateway.audit_log.store.tables import (
     audit_people,
 )
 from parley.audit_log import AuditEntry, AuditEvent, address_digest, pseudonym_of
-from parley.audit_log.chain import hashed
+from parley.audit_log.chain import ACTOR_OBJECT, SUBJECT_OBJECT, hashed
 from parley.rpc import current_origin
 
 SERVICE: Final = "gateway"
@@ -137,13 +137,23 @@ def _entry(head: Any, event: AuditEvent, *, id_: str, at: datetime, service: str
         service=service,
         action=event.action,
         outcome=event.outcome,
-        object_id=event.object_id,
+        object_id=_object_of(event),
         actor=None,
         subject=None,
         details=dict(event.details),
         address=None,
         previous_hash=head.hash,
     )
+
+
+def _object_of(event: AuditEvent) -> str:
+    """Return the object of an event without the id of a user, which could never be erased."""
+    object_id = event.object_id.lower()
+    if object_id and object_id == event.subject_user_id:
+        return SUBJECT_OBJECT
+    if object_id and object_id == event.actor_user_id:
+        return ACTOR_OBJECT
+    return event.object_id
 
 
 # May run: process.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import ColumnElement, Select, Text, and_, cast, or_, select
 
 from gateway.audit_log.store.tables import (
     audit_addresses,
@@ -13,6 +13,7 @@ from gateway.audit_log.store.tables import (
     audit_people,
 )
 from parley.audit_log import AuditedLine, AuditEntry
+from parley.audit_log.chain import ACTOR_OBJECT, SUBJECT_OBJECT
 from parley.audit_log.verification import Person
 from parley.postgres import Database
 
@@ -125,12 +126,28 @@ def _filtered(listed: Select[Any], wanted: AuditFilter) -> Select[Any]:
             else entries.action == wanted.action
         )
     if wanted.object_id:
-        listed = listed.where(entries.object_id == wanted.object_id)
+        listed = listed.where(_is_about(wanted.object_id))
     if wanted.from_at is not None:
         listed = listed.where(entries.at >= wanted.from_at)
     if wanted.until_at is not None:
         listed = listed.where(entries.at < wanted.until_at)
     return listed
+
+
+def _is_about(object_id: str) -> ColumnElement[bool]:
+    """Return whether an entry has an object; users are named by their pseudonym."""
+    entries = audit_entries.c
+    # As text, because ids of other objects need not be UUIDs.
+    pseudonym = (
+        select(audit_people.c.pseudonym)
+        .where(cast(audit_people.c.user_id, Text) == object_id.lower())
+        .scalar_subquery()
+    )
+    return or_(
+        entries.object_id == object_id,
+        and_(entries.object_id == SUBJECT_OBJECT, entries.subject == pseudonym),
+        and_(entries.object_id == ACTOR_OBJECT, entries.actor == pseudonym),
+    )
 
 
 def _line(row: Any) -> AuditedLine:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from gateway.identity.domain import PasskeyRecord, UserKind
 from gateway.identity.engine.attempts import SECOND_FACTOR, Attempts
@@ -29,6 +30,9 @@ from gateway.identity.secret_tokens import TokenBytes
 from gateway.identity.store.second_factors import SecondFactorStore, StoredTotp
 from parley.clock import Clock
 from parley.identity import User
+
+#: Attempts of signed-in users are counted apart from those of sign-ins.
+SESSION: Final = "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class SecondFactors:
         totp = await self._totp(caller.id)
         if totp.confirmed_at is not None:
             raise TotpEnabled
-        await self._check(caller.id, code, totp, accepts_recovery=False)
+        await self._check(caller.id, code, totp, SESSION, accepts_recovery=False)
         codes = self._codes()
         digests = [recovery_digest(each) for each in codes]
         await self._store.confirm_totp(caller.id, totp.id, digests, self._clock.now())
@@ -121,7 +125,7 @@ class SecondFactors:
             SecondFactorRefused: The code is wrong.
             TooManyAttempts: It was wrong too often lately.
         """
-        await self.check(caller.id, code)
+        await self.check(caller.id, code, SESSION)
         codes = self._codes()
         await self._store.replace_codes(caller.id, [recovery_digest(each) for each in codes])
         return codes
@@ -134,7 +138,7 @@ class SecondFactors:
             SecondFactorRefused: The code is wrong.
             TooManyAttempts: It was wrong too often lately.
         """
-        await self.check(caller.id, code)
+        await self.check(caller.id, code, SESSION)
         await self._store.remove_totp(caller.id)
 
     async def reset(self, caller: User, user_id: str) -> None:
@@ -147,8 +151,14 @@ class SecondFactors:
         user = await self._users.managed_by(caller, user_id)
         await self._store.reset(user.id)
 
-    async def check(self, user_id: str, code: str) -> None:
+    async def check(self, user_id: str, code: str, known_as: str = "") -> None:
         """Check a code of the app, or spend a recovery code.
+
+        Args:
+            user_id: The user.
+            code: The code.
+            known_as: What shows that the caller signed in as this user before, whose attempts
+                are counted by themselves; empty for everybody else.
 
         Raises:
             TotpNotEnabled: The user has no app.
@@ -158,7 +168,7 @@ class SecondFactors:
         totp = await self._totp(user_id)
         if totp.confirmed_at is None:
             raise TotpNotEnabled
-        await self._check(user_id, code, totp, accepts_recovery=True)
+        await self._check(user_id, code, totp, known_as, accepts_recovery=True)
 
     async def _totp(self, user_id: str) -> StoredTotp:
         totp = await self._store.find_totp(user_id)
@@ -167,9 +177,10 @@ class SecondFactors:
         return totp
 
     async def _check(
-        self, user_id: str, code: str, totp: StoredTotp, *, accepts_recovery: bool
+        self, user_id: str, code: str, totp: StoredTotp, known_as: str, *, accepts_recovery: bool
     ) -> None:
-        charges = (SECOND_FACTOR.charge(user_id),)
+        subject = (user_id, known_as) if known_as else (user_id,)
+        charges = (SECOND_FACTOR.charge(*subject),)
         await self._attempts.count(charges)
         now = self._clock.now()
         step = matching_step(totp.secret, plain_code(code), step_at(now.timestamp()))

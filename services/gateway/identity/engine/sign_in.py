@@ -150,8 +150,8 @@ class SignIns:
         known_device = token if found is not None and found.is_known_device else None
         is_known = known_device is not None
         self._passwords.require_place(is_known=is_known)
-        charges = sign_in_charges(login, origin.address, known_device)
-        await self._attempts.count(charges)
+        choices = sign_in_charges(login, origin.address, known_device)
+        charges = await self._attempts.count(*choices)
         stored = None if found is None else found.hash
         try:
             is_right = await self._passwords.matches(password, stored, is_known=is_known)
@@ -187,8 +187,11 @@ class SignIns:
         begun = await self._factor_store.find(digest, UnfinishedPurpose.SECOND_FACTOR, now)
         if begun is None or begun.user_id is None:
             raise SignInNotBegun
+        token, known_device = origin.device_token, ""
+        if token and await self._sessions.is_known_device(begun.user_id, digest_of(token)):
+            known_device = token
         try:
-            await self._second_factors.check(begun.user_id, code)
+            await self._second_factors.check(begun.user_id, code, known_device)
         except SecondFactorRefused:
             await self._sessions.record_refusal(
                 SignInMethod.PASSWORD, WRONG_SECOND_FACTOR, begun.user_id
@@ -196,7 +199,7 @@ class SignIns:
             raise
         if await self._factor_store.take(digest, UnfinishedPurpose.SECOND_FACTOR, now) is None:
             raise SignInNotBegun
-        session = self._session(begun.user_id, SignInMethod.PASSWORD, origin)
+        session = self._session(begun.user_id, SignInMethod.PASSWORD, origin, known_device)
         verified_hash = begun.content.decode()
         await self._sessions.open(self._stored(session, origin), verified_hash=verified_hash)
         return session

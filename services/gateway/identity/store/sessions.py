@@ -86,6 +86,15 @@ class SessionStore:
             return None
         return PasswordOwner(user_of_table(row), row["hash"], row["is_known_device"])
 
+    # May run: credential.
+    async def is_known_device(self, user_id: str, device_digest: bytes) -> bool:
+        """Return whether a user signed in with this browser before."""
+        known = select(known_devices.c.digest).where(
+            known_devices.c.user_id == user_id, known_devices.c.digest == device_digest
+        )
+        async with self._database.reading() as connection:
+            return await connection.scalar(known) is not None
+
     # May run: user.
     async def find_hash(self, user_id: str) -> str | None:
         """Return the hash of a user's password; None if they have none."""

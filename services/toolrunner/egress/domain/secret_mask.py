@@ -1,4 +1,4 @@
-"""Masking of secrets in responses, in case a server echoes one to the workspace."""
+"""Masking of secrets in responses of servers, and in the output of processes that have them."""
 
 import base64
 import html
@@ -38,6 +38,11 @@ class Mask:
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._secrets = sorted({each for each in secrets if len(each) >= SECRET_BYTES_MIN}, key=len)
         self._kept = b""
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether bytes are held back."""
+        return bool(self._kept)
 
     def pass_on(self, piece: bytes) -> bytes:
         """Return the bytes that can be sent now."""

@@ -3,8 +3,10 @@
 import logging
 import os
 import select
+from collections.abc import Iterable
 from typing import Final
 
+from toolrunner.egress.domain.secret_mask import Mask, spellings
 from toolrunner.processes.output.excerpt import complete_bytes
 from toolrunner.processes.output.log import OutputLog
 
@@ -27,6 +29,7 @@ class KeptOutput:
         self._log = log
         self._is_logging = True
         self._is_movable = True
+        self._mask: Mask | None = None
         self._head = bytearray()
         self._tail = bytearray()
 
@@ -41,6 +44,25 @@ class KeptOutput:
             if spans[0][0] == 0:
                 output._head += log.read(0, min(HEAD_BYTES, spans[0][1]))
         return output
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether the last bytes wait for more, because a secret may begin there."""
+        return self._mask is not None and self._mask.is_holding
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Replace secrets by asterisks in all output that follows."""
+        # A terminal writes line ends in its own way.
+        written = {text for each in secrets for text in (each, each.replace("\n", "\r\n"))}
+        if written:
+            self._mask = Mask(each for text in written for each in spellings(text.encode()))
+            # What is moved to the log is seen only afterwards.
+            self._is_movable = False
+
+    def release(self) -> None:
+        """Store the bytes that wait for more."""
+        if self._mask is not None:
+            self.append(self._mask.finish())
 
     @property
     def log_place(self) -> tuple[str, int]:
@@ -92,7 +114,10 @@ class KeptOutput:
                 self._remember_moved(moved)
                 return moved > 0
         data = _read(fd)
-        self.append(data)
+        if data:
+            self.append(data if self._mask is None else self._mask.pass_on(data))
+        else:
+            self.release()
         return bool(data)
 
     def append(self, data: bytes) -> None:
@@ -139,6 +164,7 @@ class KeptOutput:
 
     def close(self) -> None:
         """Store no more; the stored output can still be read."""
+        self.release()
         self._log.close()
 
 

@@ -81,6 +81,7 @@ async def test_entries_are_listed_newest_first_in_pages(stack: GatewayStack) -> 
         ("action=user.c", []),
         ("user_id={ada}", ["user.created"]),
         ("object_id={ada}", ["user.created"]),
+        ("object_id=title", []),
         ("end=2000-01-01T00:00:00Z", []),
         ("start=2000-01-01T00:00:00Z&limit=1", ["user.created"]),
     ],

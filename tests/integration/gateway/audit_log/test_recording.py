@@ -124,7 +124,7 @@ async def test_no_secret_and_no_name_is_in_the_chain(
     text = "\n".join(row[0] for row in rows)
 
     secrets = (PASSWORD, url.partition("token=")[2], made.json()["key"])
-    people = ("Lovelace", "Ada's laptop", "typo", "oops", "127.0.0.1")
+    people = ("Lovelace", "Ada's laptop", "typo", "oops", "127.0.0.1", ada)
     assert [each for each in (*secrets, *people) if each in text] == []
 
 
@@ -140,16 +140,21 @@ async def test_deleting_a_person_erases_them_and_keeps_the_chain_valid(
         left = await connection.fetchval(
             "SELECT count(*) FROM identity.audit_people WHERE user_id = $1", ada
         )
+        named = await connection.fetchval(
+            "SELECT count(*) FROM identity.audit_entries e WHERE strpos(e::text, $1) > 0", ada
+        )
     finally:
         await connection.close()
     after = await verification(identity_database)
+    about = await stack.owner.request("GET", "/api/v1/audit-log?action=user.deleted")
 
     assert (await entries(identity_database))[-3:] == [
         ("user.created", "done", owner, None, "127.0.0.1"),
         ("user.deactivated", "done", owner, None, "127.0.0.1"),
         ("user.deleted", "done", owner, None, "127.0.0.1"),
     ]
-    assert left == 0
+    assert (left, named) == (0, 0)
+    assert [each["object_id"] for each in about.json()["items"]] == [None]
     assert (before.problems, after.problems) == ((), ())
     assert after.last_seq == before.last_seq + 1
 

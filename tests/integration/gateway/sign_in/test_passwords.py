@@ -12,8 +12,7 @@ import pytest
 from argon2 import extract_parameters
 
 from gateway.http.application import SECURITY_HEADERS
-from gateway.http.limits.client_address import ProxyNetwork
-from gateway.identity.engine.attempts import DEVICE, LOGIN, LOGIN_AND_ADDRESS
+from gateway.identity.engine.attempts import LOGIN_AND_ADDRESS
 from gateway.identity.engine.password_wait import WAIT_S, PasswordWait
 from gateway.identity.engine.passwords import Passwords, problem_of, processes_for
 from gateway.identity.errors import SignInBusy
@@ -250,31 +249,6 @@ async def test_one_address_guesses_slowly_whatever_the_login(stack: GatewayStack
     statuses = [(await sign_in(stack, f"user-{number}", WRONG)).status for number in range(31)]
 
     assert statuses == [401] * 30 + [429]
-
-
-async def test_a_known_browser_is_not_slowed_down_by_attempts_of_others(
-    tmp_path: Path, identity_database: str
-) -> None:
-    proxies = (ProxyNetwork.parse("127.0.0.1"),)
-    async with gateway_stack(tmp_path, identity_database, trusted_proxies=proxies) as stack:
-        browser = await invited(stack)
-        attacked = [
-            (await sign_in(stack, "ada", WRONG, f"192.0.2.{number}")).status
-            for number in range(LOGIN.attempts + 1)
-        ]
-        new_browser = await sign_in(stack, "ada", PASSWORD, "198.51.100.1")
-        body = {"login": "ada", "password": PASSWORD}
-        known_browser = await browser.call("POST", SIGN_IN, body)
-        own = [
-            (await browser.call("POST", SIGN_IN, body | {"password": WRONG})).status
-            for _ in range(DEVICE.attempts + 1)
-        ]
-        stack.clock.advance(LOGIN.refill_s)
-        later = await sign_in(stack, "ada", PASSWORD, "198.51.100.1")
-
-    assert attacked == [401] * LOGIN.attempts + [429]
-    assert (new_browser.status, known_browser.status, later.status) == (429, 200, 200)
-    assert own == [401] * DEVICE.attempts + [429]
 
 
 async def test_the_page_says_when_to_try_again(stack: GatewayStack) -> None:

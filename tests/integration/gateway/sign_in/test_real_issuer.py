@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -24,6 +25,8 @@ PROVIDER = ROOT / "tests" / "clients" / "identity_provider"
 ORIGIN = "http://parley.test:8080"
 CALLBACK = f"{ORIGIN}/login/oidc/corp/callback"
 START_S_MAX = 60
+FORM = re.compile(r'<form[^>]*action="([^"]+)"')
+ELSEWHERE = re.compile(r'href="(http://127[^"]+)"')
 
 
 @asynccontextmanager
@@ -50,32 +53,44 @@ async def provider() -> AsyncIterator[str]:
         await process.wait()
 
 
-async def agree(location: str, login: str) -> str:
+async def agree(person: aiohttp.ClientSession, location: str, login: str) -> str:
     """Sign in at the provider and agree, as a person does; return where it sends the browser."""
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with aiohttp.ClientSession(cookie_jar=jar) as person:
-        form: dict[str, str] | None = None
-        for _ in range(12):
-            request = (
-                person.get(location, allow_redirects=False)
-                if form is None
-                else person.post(location, data=form, allow_redirects=False)
-            )
-            async with request as reply:
-                text = await reply.text()
-                if reply.status in (302, 303):
-                    location, form = urljoin(location, reply.headers["Location"]), None
-                    if location.startswith(CALLBACK):
-                        return location
-                    continue
-                assert reply.status == 200, text
-            action = re.search(r'<form[^>]*action="([^"]+)"', text)
-            prompt = re.search(r'name="prompt" value="(\w+)"', text)
-            assert action is not None
-            assert prompt is not None
-            location = urljoin(location, action[1])
-            form = {"prompt": prompt[1], "login": login, "password": "any"}
+    form: dict[str, str] | None = None
+    for _ in range(12):
+        request = (
+            person.get(location, allow_redirects=False)
+            if form is None
+            else person.post(location, data=form, allow_redirects=False)
+        )
+        async with request as reply:
+            text = await reply.text()
+            if reply.status in (302, 303):
+                location, form = urljoin(location, reply.headers["Location"]), None
+                if location.startswith(CALLBACK):
+                    return location
+                continue
+            assert reply.status == 200, text
+        action = FORM.search(text)
+        prompt = re.search(r'name="prompt" value="(\w+)"', text)
+        assert action is not None
+        assert prompt is not None
+        location = urljoin(location, action[1])
+        form = {"prompt": prompt[1], "login": login, "password": "any"}
     raise AssertionError("the provider never came back")
+
+
+async def sign_out(person: aiohttp.ClientSession, location: str) -> str:
+    """Sign out at the provider, and return where it sends the browser."""
+    async with person.get(location) as asked:
+        text = await asked.text()
+        assert asked.status == 200, text
+    action, token = FORM.search(text), re.search(r'name="xsrf" value="([^"]+)"', text)
+    assert action is not None
+    assert token is not None
+    form = {"xsrf": token[1], "logout": "yes"}
+    async with person.post(action[1], data=form, allow_redirects=False) as done:
+        assert done.status in (302, 303), await done.text()
+        return done.headers["Location"]
 
 
 @pytest.mark.slow
@@ -99,19 +114,26 @@ async def test_a_certified_provider_signs_a_person_in(
         file.write_text(json.dumps([configured]))
         # The provider's tokens are of the real time.
         clock = FakeClock(datetime.now(UTC))  # noqa: TID251
-        async with gateway_stack(
-            tmp_path, identity_database, clock=clock, oidc_issuers_file=file
-        ) as stack:
+        async with (
+            gateway_stack(
+                tmp_path, identity_database, clock=clock, oidc_issuers_file=file
+            ) as stack,
+            aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as person,
+        ):
             group = await stack.owner.request("POST", "/api/v1/groups", {"name": "Engineers"})
             browser = Browser(stack)
             left = await browser.open("/login/oidc/corp")
-            back = await agree(left.headers["location"], "grace")
+            back = await agree(person, left.headers["location"], "grace")
             cookies = dict(browser.cookies)
             entered = await browser.open(back)
             me = (await browser.call("GET", "/api/v1/me")).json()
             members = await stack.owner.request(
                 "GET", f"/api/v1/groups/{group.json()['id']}/members"
             )
+            page = await browser.submit(await browser.open("/account"), "/logout")
+            (elsewhere,) = ELSEWHERE.findall(page.body.decode())
+            led_to = await sign_out(person, unescape(elsewhere))
+            after = await browser.call("GET", "/api/v1/me")
             browser.cookies = cookies
             replayed = await browser.open(back)
 
@@ -123,4 +145,5 @@ async def test_a_certified_provider_signs_a_person_in(
         "auditor",
     )
     assert [each["login"] for each in members.json()["items"]] == ["grace"]
+    assert (led_to, after.status) == (f"{ORIGIN}/login", 401)
     assert replayed.status == 403

@@ -108,6 +108,26 @@ async def test_codes_are_not_guessed(stack: GatewayStack) -> None:
     assert (right_too_early.status, right.status) == (429, 200)
 
 
+async def test_a_known_browser_and_a_session_are_not_slowed_down_by_codes_that_others_guess(
+    stack: GatewayStack,
+) -> None:
+    browser, app, _ = await with_app(stack)
+    guesses = [(await give(stack, "000000")).status for _ in range(SECOND_FACTOR.attempts + 1)]
+    begun = (await browser.call("POST", "/api/v1/sign-in", ADA)).json()
+    answer = {"continuation": begun["continuation"], "code": app.code()}
+    known_browser = await browser.call("POST", "/api/v1/sign-in/second-factor", answer)
+    stack.clock.advance(STEP_S)
+    session = await browser.call("POST", "/api/v1/me/recovery-codes", {"code": app.code()})
+    own = [
+        (await browser.call("POST", "/api/v1/me/recovery-codes", {"code": "000000"})).status
+        for _ in range(SECOND_FACTOR.attempts + 1)
+    ]
+
+    assert guesses == [401] * SECOND_FACTOR.attempts + [429]
+    assert (known_browser.status, session.status) == (200, 200)
+    assert own == [401] * SECOND_FACTOR.attempts + [429]
+
+
 async def test_a_recovery_code_works_once_and_however_it_is_typed(stack: GatewayStack) -> None:
     browser, app, codes = await with_app(stack)
     first = await give(stack, codes[0].replace("-", " ").upper())

@@ -3,18 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
 import grpc
 import pytest
 
+from parley.api.workspace.v1 import host_service_pb2 as host_api
 from parley.api.workspace.v1 import node_service_pb2 as api
 from parley.api.workspace.v1 import process_pb2, secret_pb2
 from parley.rpc import Address, Channels
 from support.toolrunner.fake_node_registry import FakeNodeRegistry, node_registry
 from support.toolrunner.hosted_workspaces import Placer, scratch
-from support.toolrunner.node import House, connected, node
+from support.toolrunner.node import House, connected, node, toolrunner
 from toolrunner.egress import SecretUnavailable, SecretUse, SecretValue
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.workspaces.domain.placement import HostState, Placement
@@ -154,6 +156,18 @@ async def test_a_node_that_is_about_to_be_known_is_waited_for(
     assert using.result().value == VALUE
 
 
+def with_variable() -> host_api.WorkspaceSpec:
+    """Return a workspace whose processes get a secret as a variable."""
+    spec = scratch()
+    grant = secret_pb2.SecretGrant(
+        name="deploy-key",
+        delivery=secret_pb2.SECRET_DELIVERY_ENVIRONMENT,
+        variable="DEPLOY_KEY",
+    )
+    spec.secrets.append(grant)
+    return spec
+
+
 async def test_a_variable_reaches_the_processes_of_its_workspace_and_each_is_on_record(
     house: House, registries: list[tuple[FakeNodeRegistry, Address]]
 ) -> None:
@@ -163,25 +177,44 @@ async def test_a_variable_reaches_the_processes_of_its_workspace_and_each_is_on_
     async with node(house), connected(house) as client:
         placer = Placer(client, Path(house.data))
         await registry.until(lambda: bool(registry.heartbeats))
-        spec = scratch()
-        spec.secrets.append(
-            secret_pb2.SecretGrant(
-                name="deploy-key",
-                delivery=secret_pb2.SECRET_DELIVERY_ENVIRONMENT,
-                variable="DEPLOY_KEY",
-            )
-        )
-        placer.enter(await placer.ready(spec))
-        told = await client.run('printf %s "$DEPLOY_KEY"')
+        placer.enter(await placer.ready(with_variable()))
+        told = await client.run('echo "$DEPLOY_KEY"; printf %s "$DEPLOY_KEY" | sha256sum')
         del registry.secrets["deploy-key"]
         refused = (await client.start("touch ran")).process
         placer.enter(await placer.ready(scratch()))
         other = await client.run('printf %s "${DEPLOY_KEY-none}"')
 
-    assert (told.output.text, other.output.text) == (VALUE.decode(), "none")
+    # The process has the value, and its output does not show it.
+    assert told.output.text == f"{'*' * len(VALUE)}\n{sha256(VALUE).hexdigest()}  -\n"
+    assert other.output.text == "none"
     assert [(use.secret_name, use.host, use.purpose) for use in registry.uses] == [
         ("deploy-key", "", f"process {told.process.process_id}"),
         ("deploy-key", "", f"process {refused.process_id}"),
     ]
     assert refused.state == process_pb2.PROCESS_STATE_START_FAILED
     assert "the secret 'deploy-key' cannot be used" in refused.start_error
+
+
+async def test_secrets_are_masked_again_after_the_node_was_killed(
+    house: House, registries: list[tuple[FakeNodeRegistry, Address]]
+) -> None:
+    registry, address = registries[0]
+    registry.secrets["deploy-key"] = VALUE
+    house.settings["TOOLRUNNER_CHATD"] = str(address)
+    async with toolrunner(house) as process, connected(house) as before:
+        placer = Placer(before, Path(house.data))
+        await registry.until(lambda: bool(registry.heartbeats))
+        placer.enter(await placer.ready(with_variable()))
+        started = await before.start('while ! [ -e go ]; do sleep 0.02; done; echo "$DEPLOY_KEY"')
+        process_id = started.process.process_id
+        process.kill()
+        await process.wait()
+    registry.uses.clear()
+    async with toolrunner(house), connected(house) as client:
+        client.stands_for(before)
+        await registry.until(lambda: bool(registry.uses))
+        await client.run("touch go")
+        printed = (await client.wait(process_id)).output.text
+
+    assert registry.uses[0].purpose == f"process {process_id}"
+    assert printed == f"{'*' * len(VALUE)}\n"
