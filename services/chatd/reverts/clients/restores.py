@@ -17,6 +17,7 @@ from chatd.primitives.domain.ids import (
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import AMBIGUOUS, MOVED, plain_problem
+from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import (
     checkpoint_pb2,
@@ -81,7 +82,14 @@ class NodeRestores:
                 _add(report, done.report)
             return report
 
-        report = await self._asked(claim.chat_id, owner, ask)
+        try:
+            report = await self._asked(claim.chat_id, owner, ask)
+        except (FenceLost, RestoreFailed):
+            raise
+        except ChatError as unready:
+            raise RestoreFailed(
+                f"The files could not be restored: {_reason(unready)}."
+            ) from unready
         if report is None:
             return b""
         _shorten(report)
@@ -126,6 +134,7 @@ class NodeRestores:
 
         Raises:
             RestoreFailed: It cannot be determined now.
+            ChatError: The workspace of the chat has to be started first, or cannot be used.
         """
 
         async def ask(
@@ -161,13 +170,8 @@ class NodeRestores:
             pause_s = min(2 * pause_s, AGAIN_S_MAX)
 
     async def _location(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation | None:
-        try:
-            location = await self._locator.locate(chat_id)
-            if not location.is_made:
-                return None
-            return await self._locator.ensure_ready(chat_id, owner)
-        except ChatError as unready:
-            raise RestoreFailed(f"The files could not be restored: {unready}.") from unready
+        location = await self._locator.locate(chat_id)
+        return await self._locator.ensure_ready(chat_id, owner) if location.is_made else None
 
     async def _ask(
         self, location: WorkspaceLocation, chat_id: ChatId, owner: Owner, ask: Ask[R]
@@ -181,6 +185,13 @@ class NodeRestores:
         channel = self._channels.also(Address.parse(location.address))
         with acting_for(user_of(owner)):
             return await ask(CheckpointServiceStub(channel), context)
+
+
+def _reason(unready: ChatError) -> str:
+    """Return for the user why a workspace cannot be used."""
+    if isinstance(unready, WorkspaceNotReady):
+        return f"the workspace is {unready.state}"
+    return str(unready)
 
 
 def _add(report: checkpoint_pb2.RestoreReport, more: checkpoint_pb2.RestoreReport) -> None:
