@@ -183,7 +183,7 @@ def servicers(components: Components, chat_servicer: ChatServicer) -> tuple[obje
             changed=catalogue.chat_changed,
         ),
         UsageServicer(usage),
-        FileServicer(StoredFiles(resources.pool), spend.groups),
+        FileServicer(StoredFiles(resources.pool), spend.groups, clock),
         WorkerServicer(worker.endings),
         ApprovalServicer(components.approvals.rules, worker.servers, _is_shared(components)),
         components.hooks.servicer,

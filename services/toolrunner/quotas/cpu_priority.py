@@ -1,13 +1,14 @@
 """Lower the priority of workspaces that use the CPU continuously."""
 
-import asyncio
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from parley.clock import Clock
 from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.threads import OwnThreads
 from toolrunner.processes.scan import Member, Members, set_nice
 from toolrunner.sandbox import NICE
 
@@ -51,6 +52,7 @@ class CpuPriorities:
 
     clock: Clock
     cpu_uses: dict[WorkspaceId, CpuUse] = field(default_factory=dict)
+    thread: OwnThreads = field(default_factory=partial(OwnThreads, "priorities"))
 
     async def look(self, members: Members) -> None:
         """Lower the priority of workspaces that use the CPU continuously."""
@@ -70,7 +72,7 @@ class CpuPriorities:
                 pace.is_idle = False
             if pace.is_idle or was_idle:
                 nice = NICEST if pace.is_idle else min(NICEST, os.nice(0) + NICE)
-                await asyncio.to_thread(_give_way, own, nice)
+                await self.thread.run(_give_way, own, nice)
 
 
 def _give_way(members: Iterable[Member], nice: int) -> None:

@@ -8,12 +8,12 @@ administrator rights; so the usage of a workspace is measured, and when it is to
 processes are killed.
 """
 
-import asyncio
 import logging
 import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.filesystem.disk_usage import Walked, walked
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import SpawnerGone
+from toolrunner.primitives.threads import OwnThreads
 from toolrunner.processes.live_process import MEMORY
 from toolrunner.processes.scan import (
     PIPE_BYTES,
@@ -77,6 +78,8 @@ class Quotas:
     sockets: SocketMemory
     directory: Path
     clock: Clock
+    #: Quotas are enforced whatever other work holds the threads of this process.
+    thread: OwnThreads = field(default_factory=partial(OwnThreads, "quotas"))
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
     _full: dict[WorkspaceId, int] = field(default_factory=dict)
     #: For each socket the number of consecutive scans with descriptors in flight.
@@ -115,11 +118,11 @@ class Quotas:
         """Check once; return whether to check again very soon."""
         leaders = self.processes.leaders()
         self._is_deserted = not leaders and not children_of(self.scan.spawner_pid)
-        members = {} if self._is_deserted else await asyncio.to_thread(self.scan.take, leaders)
+        members = {} if self._is_deserted else await self.thread.run(self.scan.take, leaders)
         is_close = await self._bound_processes(members)
         if members:
             sockets = await self.sockets.take(members)
-            is_close |= await asyncio.to_thread(self._bound_memories, members, sockets)
+            is_close |= await self.thread.run(self._bound_memories, members, sockets)
         await self.shares.look(members)
         await self._bound_disk(members)
         return is_close
@@ -243,11 +246,11 @@ class Quotas:
         started_s = self.clock.monotonic()
         workspace = self.workspaces.at(workspace_id)
         try:
-            paths = await asyncio.to_thread(places, workspace)
+            paths = await self.thread.run(places, workspace)
             named = await self._named(paths)
         except PermissionError:
             named = Walked(0, 0, unread=1)
-        held = await asyncio.to_thread(_held, workspace, members)
+        held = await self.thread.run(_held, workspace, members)
         now_s = self.clock.monotonic()
         return Use(
             disk_bytes=named.disk_bytes + held.disk_bytes,
@@ -275,7 +278,7 @@ class Quotas:
             disk_bytes = await self._total(paths, "--block-size=1")
             return Walked(disk_bytes, await self._total(paths, "--inodes"), unread=0)
         except (ProgramFailed, ValueError):
-            return await asyncio.to_thread(walked, map(str, paths), entries_max=ENTRIES_MAX)
+            return await self.thread.run(walked, map(str, paths), entries_max=ENTRIES_MAX)
 
     async def _total(self, paths: tuple[Path, ...], kind: str) -> int:
         """Run `du`, which is many times as fast as Python."""

@@ -7,15 +7,16 @@ its network. Both take some microseconds for each socket, so they are only read 
 sockets, and not again before some time that depends on how long it took.
 """
 
-import asyncio
 import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from parley.clock import Clock
 from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.threads import OwnThreads
 from toolrunner.processes.scan import Member, Members
 from toolrunner.sandbox import SocketUse, open_diag, socket_use
 
@@ -42,6 +43,7 @@ class SocketMemory:
 
     meter: SocketMeter
     clock: Clock
+    thread: OwnThreads = field(default_factory=partial(OwnThreads, "sockets"))
     _uses: dict[WorkspaceId, SocketUse] = field(default_factory=dict)
     _due_s: dict[WorkspaceId, float] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class SocketMemory:
 
     async def take(self, members: Members) -> dict[WorkspaceId, SocketUse]:
         """Return the socket memory of the workspaces for which it may be large."""
-        networks = await asyncio.to_thread(_networks, members)
+        networks = await self.thread.run(_networks, members)
         own = os.readlink(OWN_NETWORK)
         found: dict[WorkspaceId, SocketUse] = {}
         if any(own in each for each in networks.values()):
@@ -71,7 +73,7 @@ class SocketMemory:
         """Return the use of this network's sockets by inode; includes other programs' sockets."""
         began_s = self.clock.monotonic()
         if self._shared_due_s <= began_s:
-            self._shared = await asyncio.to_thread(_own_use)
+            self._shared = await self.thread.run(_own_use)
             ended_s = self.clock.monotonic()
             self._shared_due_s = ended_s + SHARE * (ended_s - began_s)
         return self._shared

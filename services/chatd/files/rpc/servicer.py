@@ -1,8 +1,8 @@
 """FileService: uploads and downloads of files in chunks."""
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Final
 
 import grpc
@@ -10,6 +10,7 @@ import grpc
 from chatd.chats.domain.views import StoredFile
 from chatd.content.domain.errors import FileNotFound, FileTooLarge
 from chatd.content.domain.files import FILE_BYTES_MAX, clean_name, confirmed
+from chatd.files.rpc.upload_slots import UploadSlots
 from chatd.files.store.files import StoredFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import InvalidRequest
@@ -21,6 +22,7 @@ from chatd.users.rpc.callers import caller_as_owner, caller_as_reader
 from parley.api.chat.v1 import file_pb2
 from parley.api.chat.v1 import file_service_pb2 as api
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceServicer
+from parley.clock import Clock, patient
 from parley.rpc import check_request
 
 Context = grpc.aio.ServicerContext
@@ -30,25 +32,26 @@ CHUNK_BYTES_MAX: Final = 256 * 1024
 RANGE_BYTES: Final = 2 * 1024 * 1024
 PAGE_SIZE: Final = 50
 FIRST_ID: Final = "00000000-0000-0000-0000-000000000000"
-#: Each upload holds a file in memory.
-UPLOADS_MAX: Final = 16
+#: The longest time that an upload may send nothing.
+SILENCE_S: Final = 60.0
 
 
 class FileServicer(FileServiceServicer):
     """Serves files; the server's error table converts errors to problems."""
 
-    def __init__(self, files: StoredFiles, groups: Groups) -> None:
+    def __init__(self, files: StoredFiles, groups: Groups, clock: Clock) -> None:
         self._files = files
         self._groups = groups
-        self._uploads = asyncio.Semaphore(UPLOADS_MAX)
+        self._clock = clock
+        self._slots = UploadSlots()
 
     async def UploadFile(
         self, request_iterator: AsyncIterator[api.UploadFileRequest], context: Context
     ) -> api.UploadFileResponse:
         """Store a file of the caller."""
         owner_id = caller_as_owner().id
-        async with self._uploads:
-            head, data = await _received(request_iterator)
+        async with self._slots.taken(owner_id):
+            head, data = await self._received(request_iterator)
             check_request(head)
             name = clean_name(head.name)
             file = FileData(name, confirmed(head.media_type, name, data), data)
@@ -96,8 +99,20 @@ class FileServicer(FileServiceServicer):
         if at == request.offset_bytes:
             yield _chunk(b"", is_last=True)
 
+    async def _received(
+        self, requests: AsyncIterator[api.UploadFileRequest]
+    ) -> tuple[api.UploadHead, bytes]:
+        """Return the head and the bytes of an upload."""
+        pieces = patient(requests, silence_s=SILENCE_S, clock=self._clock)
+        try:
+            async with aclosing(pieces):
+                return await _joined(pieces)
+        except TimeoutError:
+            text = f"nothing came for {SILENCE_S:g} s; upload the file again"
+            raise InvalidRequest("piece", text) from None
 
-async def _received(
+
+async def _joined(
     requests: AsyncIterator[api.UploadFileRequest],
 ) -> tuple[api.UploadHead, bytes]:
     """Return the head and the bytes of an upload; stop reading when the file is too large."""

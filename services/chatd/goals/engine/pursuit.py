@@ -6,7 +6,9 @@ in pieces: the request that starts it is repeated and finds the same process.
 
 import asyncio
 import logging
+from collections import Counter
 from datetime import timedelta
+from functools import partial
 from typing import Final, NoReturn, Protocol
 
 from chatd.chats.domain.owner_calls import CallPostponed, CallRefused
@@ -30,6 +32,7 @@ from chatd.goals.domain.goal import (
     within_budget,
 )
 from chatd.goals.store.goals import ClaimedGoal, PostgresGoals
+from chatd.primitives.domain.ids import OwnerId
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.tasks import is_set_within
@@ -42,6 +45,8 @@ SOON: Final = timedelta(seconds=1)
 #: When something that was away is asked for again.
 LATER: Final = timedelta(seconds=30)
 GOALS_MAX: Final = 8
+#: Of one owner, so that checks that take long leave places to the goals of others.
+GOALS_PER_OWNER_MAX: Final = 4
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +104,7 @@ class GoalPursuit:
         self._judge = judge
         self._clock = clock
         self._is_changed = asyncio.Event()
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: Counter[OwnerId] = Counter()
 
     def poke(self) -> None:
         """Look soon: a goal was set or resumed."""
@@ -125,13 +130,20 @@ class GoalPursuit:
 
     async def _begin_some(self, tasks: asyncio.TaskGroup) -> None:
         """Begin to work on as many goals as there are free places."""
-        while len(self._working) < GOALS_MAX:
-            claimed = await self._store.claim(CLAIM_FOR)
+        while self._working.total() < GOALS_MAX:
+            busy = [each for each, count in self._working.items() if count >= GOALS_PER_OWNER_MAX]
+            claimed = await self._store.claim(CLAIM_FOR, busy)
             if claimed is None:
                 return
+            owner_id = claimed.goal.owner.id
+            self._working[owner_id] += 1
             work = tasks.create_task(self._advance(claimed))
-            self._working.add(work)
-            work.add_done_callback(self._working.discard)
+            work.add_done_callback(partial(self._release, owner_id))
+
+    def _release(self, owner_id: OwnerId, _: asyncio.Task[None]) -> None:
+        self._working[owner_id] -= 1
+        if not self._working[owner_id]:
+            del self._working[owner_id]
 
     async def _advance(self, claimed: ClaimedGoal) -> None:
         """Work on a goal; neither a defect nor an outage ends the work on the others."""

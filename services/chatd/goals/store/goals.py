@@ -1,6 +1,6 @@
 """Goals in PostgreSQL: their owners set and read them, and one process at a time works on each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -52,8 +52,8 @@ SET_GOAL = """
 # May run: owner.
 DELETE_GOAL = "DELETE FROM chat.goals WHERE chat_id = $1 AND owner_id = $2 RETURNING chat_id"
 
-# An active goal whose chat is at rest and that no process claimed; none of suspended users. A chat
-# that waits to be woken by a monitor is not at rest for its goal.
+# An active goal whose chat is at rest and that no process claimed; none of suspended users and of
+# those who are left out. A chat that waits to be woken by a monitor is not at rest for its goal.
 # May run: process.
 CLAIM = f"""
     WITH resting AS (
@@ -65,6 +65,7 @@ CLAIM = f"""
         FROM chat.goals d JOIN chat.chat_exec e ON e.chat_id = d.chat_id
         WHERE d.state = 'active' AND e.status IN ('waiting', 'error') AND e.queue_length = 0
             AND (d.claimed_until IS NULL OR d.claimed_until < clock_timestamp())
+            AND d.owner_id <> ALL($2::uuid[])
             AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = d.owner_id)
             AND NOT EXISTS (SELECT 1 FROM chat.monitors w
                 WHERE w.chat_id = d.chat_id AND w.state IN ('waiting', 'due'))
@@ -192,9 +193,16 @@ class PostgresGoals:
         if await self._pool.fetchval(DELETE_GOAL, chat_id, owner_id) is None:
             raise ResourceNotFound(RESOURCE, chat_id)
 
-    async def claim(self, claim_for: timedelta) -> ClaimedGoal | None:
-        """Claim a goal whose chat is at rest; None if there is none. The claim expires."""
-        row = await self._pool.fetchrow(CLAIM, claim_for)
+    async def claim(
+        self, claim_for: timedelta, left_out: Sequence[OwnerId] = ()
+    ) -> ClaimedGoal | None:
+        """Claim a goal whose chat is at rest; None if there is none. The claim expires.
+
+        Args:
+            claim_for: When it expires.
+            left_out: Owners whose goals are not claimed.
+        """
+        row = await self._pool.fetchrow(CLAIM, claim_for, left_out)
         if row is None:
             return None
         chat = RestingChat(row["history_version"], row["error"] or "", bool(row["is_interrupted"]))

@@ -17,7 +17,9 @@ from chatd.primitives.domain.ids import (
 from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import AMBIGUOUS, MOVED, plain_problem
+from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
+from chatd.workspaces.domain.workspace import State
 from parley.api.workspace.v1 import (
     checkpoint_pb2,
     checkpoint_service_pb2,
@@ -27,6 +29,7 @@ from parley.api.workspace.v1 import (
 from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from parley.clock import Clock
 from parley.rpc import Address, Channels, acting_for
+from parley.tasks import Overtaken, run_unless
 
 R = TypeVar("R")
 
@@ -35,6 +38,8 @@ RESTORE_S: Final = 300.0
 PREVIEW_S: Final = 60.0
 #: How long a node may be unavailable before the revert fails.
 RETURN_S: Final = 60.0
+#: How long a preview waits for a workspace or its node; its caller does not wait much longer.
+PATIENCE_S: Final = 15.0
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 4.0
 REPORTED_PATHS_MAX: Final = 200
@@ -81,7 +86,14 @@ class NodeRestores:
                 _add(report, done.report)
             return report
 
-        report = await self._asked(claim.chat_id, owner, ask)
+        try:
+            report = await self._asked(claim.chat_id, owner, ask)
+        except (FenceLost, RestoreFailed):
+            raise
+        except ChatError as unready:
+            raise RestoreFailed(
+                f"The files could not be restored: {_reason(unready)}."
+            ) from unready
         if report is None:
             return b""
         _shorten(report)
@@ -126,6 +138,7 @@ class NodeRestores:
 
         Raises:
             RestoreFailed: It cannot be determined now.
+            ChatError: The workspace of the chat has to be started first, or cannot be used.
         """
 
         async def ask(
@@ -137,15 +150,18 @@ class NodeRestores:
             )
             return (await stub.PreviewRestore(request, timeout=PREVIEW_S)).report
 
-        return await self._asked(chat_id, owner, ask) or checkpoint_pb2.RestoreReport()
+        report = await self._asked(chat_id, owner, ask, PATIENCE_S)
+        return report or checkpoint_pb2.RestoreReport()
 
-    async def _asked(self, chat_id: ChatId, owner: Owner, ask: Ask[R]) -> R | None:
+    async def _asked(
+        self, chat_id: ChatId, owner: Owner, ask: Ask[R], patience_s: float | None = None
+    ) -> R | None:
         """Return a node's answer, retried while it is away; None if the chat has no files."""
-        until_s = self._clock.monotonic() + RETURN_S
+        until_s = self._clock.monotonic() + (patience_s or RETURN_S)
         pause_s = AGAIN_S
         while True:
             try:
-                location = await self._location(chat_id, owner)
+                location = await self._location(chat_id, owner, patience_s)
                 return None if location is None else await self._ask(location, chat_id, owner, ask)
             except grpc.aio.AioRpcError as error:
                 problem = plain_problem(error)
@@ -160,14 +176,20 @@ class NodeRestores:
             await self._clock.sleep(pause_s)
             pause_s = min(2 * pause_s, AGAIN_S_MAX)
 
-    async def _location(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation | None:
+    async def _location(
+        self, chat_id: ChatId, owner: Owner, patience_s: float | None
+    ) -> WorkspaceLocation | None:
+        """Return where the files are, once their workspace is ready; None if there are none."""
+        location = await self._locator.locate(chat_id)
+        if not location.is_made:
+            return None
+        readying = self._locator.ensure_ready(chat_id, owner)
+        if patience_s is None:
+            return await readying
         try:
-            location = await self._locator.locate(chat_id)
-            if not location.is_made:
-                return None
-            return await self._locator.ensure_ready(chat_id, owner)
-        except ChatError as unready:
-            raise RestoreFailed(f"The files could not be restored: {unready}.") from unready
+            return await run_unless(readying, self._clock.sleep(patience_s))
+        except Overtaken:
+            raise WorkspaceNotReady(location.workspace_id, State.PREPARING) from None
 
     async def _ask(
         self, location: WorkspaceLocation, chat_id: ChatId, owner: Owner, ask: Ask[R]
@@ -181,6 +203,13 @@ class NodeRestores:
         channel = self._channels.also(Address.parse(location.address))
         with acting_for(user_of(owner)):
             return await ask(CheckpointServiceStub(channel), context)
+
+
+def _reason(unready: ChatError) -> str:
+    """Return for the user why a workspace cannot be used."""
+    if isinstance(unready, WorkspaceNotReady):
+        return f"the workspace is {unready.state}"
+    return str(unready)
 
 
 def _add(report: checkpoint_pb2.RestoreReport, more: checkpoint_pb2.RestoreReport) -> None:

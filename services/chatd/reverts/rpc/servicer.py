@@ -44,6 +44,7 @@ class FilePreviews(Protocol):
 
         Raises:
             RestoreFailed: It cannot be determined now.
+            ChatError: The workspace of the chat has to be started first, or cannot be used.
         """
         ...
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chatd.chats.domain.chat import ChatState, Status
-from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.titles.engine.jobs import Job
 from parley.clock import Clock
 
@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
+    owner_id: OwnerId
     job: Job
     due_s: float
 
@@ -30,24 +31,24 @@ class Debouncer:
     """Keeps one job for each idle chat, and drops it when the chat runs again.
 
     Args:
-        start: Called with the jobs whose chats have been idle long enough.
+        start: Called with the owners and the jobs of chats that have been idle long enough.
         clock: The clock.
     """
 
-    def __init__(self, start: Callable[[Job], None], clock: Clock) -> None:
+    def __init__(self, start: Callable[[OwnerId, Job], None], clock: Clock) -> None:
         self._start = start
         self._clock = clock
         # Ordered by due time, since all wait equally long.
         self._waiting: dict[ChatId, _Waiting] = {}
         self._is_needed = asyncio.Event()
 
-    def add(self, chat_id: ChatId, job: Job) -> None:
+    def add(self, chat_id: ChatId, owner_id: OwnerId, job: Job) -> None:
         """Schedule a job of a chat that has just become idle; it replaces an earlier one."""
         self._waiting.pop(chat_id, None)
         if len(self._waiting) >= DEBOUNCED_MAX:
             logger.warning("a small generation is dropped because too many chats came to rest")
             del self._waiting[next(iter(self._waiting))]
-        self._waiting[chat_id] = _Waiting(job, self._clock.monotonic() + DEBOUNCE_S)
+        self._waiting[chat_id] = _Waiting(owner_id, job, self._clock.monotonic() + DEBOUNCE_S)
         self._is_needed.set()
 
     def state_changed(self, state: ChatState) -> None:
@@ -68,4 +69,4 @@ class Debouncer:
                 await self._clock.sleep(left_s)
             else:
                 del self._waiting[chat_id]
-                self._start(first.job)
+                self._start(first.owner_id, first.job)

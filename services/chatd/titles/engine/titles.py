@@ -101,7 +101,7 @@ class TitleWriter:
         title_store: TitleStore,
         jobs: JobQueue,
         *,
-        debounce: Callable[[ChatId, Job], None],
+        debounce: Callable[[ChatId, OwnerId, Job], None],
         bill: Callable[[LedgerEntry, OwnerId], None],
         changed: Callable[[ChatId, int], None],
     ) -> None:
@@ -116,13 +116,13 @@ class TitleWriter:
         """Generate a title for a chat that was created without one."""
         source = title_source(new.messages[-1].content)
         if not new.has_own_title and source:
-            self._jobs.add(partial(self._title, new, source))
+            self._jobs.add(new.owner.id, partial(self._title, new, source))
 
     def ended(self, ended: TurnEnded) -> None:
         """Generate the label and summary after a turn, if its chat is idle now."""
         is_at_rest = ended.state.status is not Status.RUNNING
         if is_at_rest and not (ended.model is not None and is_demo(ended.model)):
-            self._debounce(ended.state.chat_id, partial(self._note, ended))
+            self._debounce(ended.state.chat_id, ended.owner.id, partial(self._note, ended))
 
     async def propose(self, chat_id: ChatId, owner: Owner) -> str:
         """Return a title for a chat as it is now.

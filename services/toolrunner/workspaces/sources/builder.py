@@ -3,10 +3,9 @@
 import asyncio
 import errno
 import os
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol, TypeVar, assert_never
 
@@ -14,13 +13,12 @@ import msgspec
 
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.filesystem.beneath import Root
-from toolrunner.filesystem.copy import Copied, copy_tree
+from toolrunner.filesystem.copy import Copied
 from toolrunner.filesystem.spread import spread_out
 from toolrunner.filesystem.trash import PRIVATE, Trash
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import Quota, WorkspaceId
 from toolrunner.primitives.errors import ForkNotPossible, InvalidRequest, QuotaExceeded
-from toolrunner.quotas.disk import passed
 from toolrunner.spawner.client.node_programs import ProgramFailed
 from toolrunner.workspaces.domain.spec import (
     Fork,
@@ -31,12 +29,12 @@ from toolrunner.workspaces.domain.spec import (
     Scratch,
     Source,
 )
-from toolrunner.workspaces.merge.fork_base import copy_with_base
 from toolrunner.workspaces.sources.clone import Cloner
 from toolrunner.workspaces.sources.disk_guard import within_disk_limit
 from toolrunner.workspaces.sources.home_file import copy_home_file
 from toolrunner.workspaces.sources.overlays import Overlays
 from toolrunner.workspaces.sources.remotes import RemoteRefused
+from toolrunner.workspaces.sources.tree_copies import OriginalGone, TreeCopies
 
 T = TypeVar("T")
 
@@ -61,10 +59,6 @@ class SourceFailed(Exception):
         super().__init__(message)
         self.is_full = is_full
         self.is_recreatable = is_recreatable
-
-
-class _Unwanted(Exception):
-    """The copy was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +103,7 @@ class SourceBuilder:
     trash: Trash
     owners: Owners
     may_borrow: bool
+    copies: TreeCopies = field(default_factory=TreeCopies)
 
     def described(self, source: Source) -> Made:
         """Return how the files that were made from a source are to be used.
@@ -200,7 +195,8 @@ class SourceBuilder:
                 registered.path, workspace.directory / LAYER, workspace.directory / "files"
             )
             return False
-        copied = await _copied(registered.path, workspace.directory / UNFINISHED, None, quota)
+        unfinished = workspace.directory / UNFINISHED
+        copied = await self.copies.copy(registered.path, unfinished, None, quota)
         say("copy", f"{source.directory}: a snapshot, {_told(copied)}")
         return True
 
@@ -208,7 +204,7 @@ class SourceBuilder:
         parent = self.workspaces.at(source.parent_id)
         unfinished, base = workspace.directory / UNFINISHED, workspace.directory / BASE
         owner = self.owners.take()
-        copied = await _copied(parent.root, unfinished, base, quota, owner)
+        copied = await self.copies.copy(parent.root, unfinished, base, quota, owner)
         await asyncio.to_thread(copy_home_file, parent, workspace, owner)
         say("copy", f"a copy of {source.parent_id}, {_told(copied)}")
 
@@ -304,6 +300,8 @@ def _failure_of(error: Exception) -> Exception:
                 f"{error.limit}; what has several names is a file for each of them here"
             )
             return SourceFailed(text, is_full=True, is_recreatable=False)
+        case OriginalGone():
+            return SourceFailed("the workspace it is a copy of was removed meanwhile")
         case ProgramFailed():
             return SourceFailed(str(error), is_full="No space left" in str(error))
         case OSError():
@@ -311,48 +309,6 @@ def _failure_of(error: Exception) -> Exception:
             return SourceFailed(f"its files cannot be made: {error.strerror}", is_full=is_full)
         case _:
             return error
-
-
-async def _copied(
-    source: Path, target: Path, base: Path | None, quota: Quota, owner: int | None = None
-) -> Copied:
-    """Copy a tree in a thread; if cancelled, the thread ends before this returns."""
-    is_unwanted = threading.Event()
-
-    def check(copied: Copied) -> None:
-        if is_unwanted.is_set():
-            raise _Unwanted
-        if (problem := passed(quota, copied.disk_bytes, copied.entries)) is not None:
-            raise problem
-
-    def work() -> Copied:
-        target.mkdir(mode=PRIVATE)
-        if owner is not None:
-            # First, so that no other workspace gets this user meanwhile.
-            os.chown(target, owner, owner)
-        original = Root.open_directory(str(source))
-        try:
-            copy = Root.open_directory(str(target))
-            try:
-                if base is None:
-                    return copy_tree(original, copy, check=check)
-                copied = copy_with_base(original, copy, base, check, owner)
-                if os.fstat(original.fd).st_ino != os.stat(source).st_ino:
-                    raise SourceFailed("the workspace it is a copy of was removed meanwhile")
-                return copied
-            finally:
-                copy.close()
-        finally:
-            original.close()
-
-    copying = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(copying)
-    except asyncio.CancelledError:
-        is_unwanted.set()
-        await asyncio.wait([copying])
-        copying.exception()
-        raise
 
 
 def _told(copied: Copied) -> str:

@@ -7,13 +7,14 @@ from typing import Any
 import grpc
 import pytest
 
-from chatd.chats.domain.chat import Retry
-from chatd.chats.domain.commands import RecordRetry
+from chatd.chats.domain.chat import NewMessage, Retry
+from chatd.chats.domain.commands import FinishTurn, RecordRetry
 from chatd.chats.domain.transitions import fence_of
-from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.rpc.position import mark_of
-from parley.api.chat.v1 import chat_pb2
+from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
 from parley.rpc import problem_of
@@ -44,6 +45,28 @@ async def test_a_reader_gets_what_was_said_and_what_is_said_next(served: ServedC
         await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=chat.id))
         assert (await events.read()).closed.reason == stream_api.CLOSE_REASON_NOT_FOUND
         assert await events.read() is grpc.aio.EOF
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (FinishReason.LENGTH, message_pb2.FINISH_REASON_LENGTH),
+        (FinishReason.CONTENT_FILTER, message_pb2.FINISH_REASON_CONTENT_FILTER),
+        (FinishReason.INTERRUPTED, message_pb2.FINISH_REASON_INTERRUPTED),
+    ],
+)
+async def test_a_reader_is_told_why_an_answer_was_cut(
+    served: ServedChats, reason: FinishReason, told: message_pb2.FinishReason
+) -> None:
+    chat = await served.ann.create()
+    cut = NewMessage(Role.ASSISTANT, (Text("Half an"),), finish_reason=reason)
+    async with asyncio.timeout(10):
+        events = follow(served.ann, chat.id)
+        await until_status(events)
+        fence = fence_of(await served.state(chat.id))
+        await served.stores.chats.apply(ChatId(chat.id), FinishTurn(fence, (cut,)))
+        assert (await events.read()).event.message.finish_reason == told
+        events.cancel()
 
 
 async def test_a_reader_is_told_that_an_edit_dropped_the_queue(served: ServedChats) -> None:

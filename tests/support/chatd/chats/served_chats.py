@@ -423,7 +423,7 @@ async def served_chats(
                 )
             ),
             UsageServicer(usage),
-            FileServicer(StoredFiles(pool), groups),
+            FileServicer(StoredFiles(pool), groups, telling.clock),
             telling.servicer(identities.guard, tunnelled),
             WorkspaceAccessServicer(workspace_access, nodes, stopping),
             *catalogue.servicers,

@@ -99,7 +99,7 @@ async def test_small_jobs_run_a_few_at_a_time_and_too_many_are_dropped(
             await go_on.wait()
             under_way.remove(number)
 
-        jobs.add(work)
+        jobs.add(ANN, work)
 
     for number in range(5):
         job(number)
@@ -127,8 +127,8 @@ async def test_a_job_that_crashes_leaves_the_others_alone() -> None:
     async def work() -> None:
         done.set()
 
-    jobs.add(crash)
-    jobs.add(work)
+    jobs.add(ANN, crash)
+    jobs.add(ANN, work)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         running = group.create_task(jobs.run())
         await done.wait()

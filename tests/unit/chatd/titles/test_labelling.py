@@ -98,7 +98,7 @@ class Desk:
             side_calls,
             self.notes,
             self.jobs,
-            debounce=lambda _, job: self.jobs.add(job),
+            debounce=lambda _, owner_id, job: self.jobs.add(owner_id, job),
             bill=self._bill,
             changed=lambda *change: self.changed.append(change),
         )

@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from chatd.chats.domain.chat import ChatState, Status
-from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from chatd.titles.engine.debounce import DEBOUNCE_S, DEBOUNCED_MAX, Debouncer
 from chatd.titles.engine.jobs import Job
 from parley.clock import FakeClock
 
 A, B = ChatId("a"), ChatId("b")
+ANN = OwnerId("ann")
 
 
 async def note(name: str) -> None:
@@ -27,9 +28,10 @@ class Desk:
         self.debouncer = Debouncer(self._start, self.clock)
 
     def rests(self, chat_id: ChatId, name: str) -> None:
-        self.debouncer.add(chat_id, partial(note, name))
+        self.debouncer.add(chat_id, ANN, partial(note, name))
 
-    def _start(self, job: Job) -> None:
+    def _start(self, owner_id: OwnerId, job: Job) -> None:
+        assert owner_id == ANN
         assert isinstance(job, partial)
         self.started.append(job.args[0])
 

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from typing import cast
 import pytest
 
 from parley.clock import FakeClock
+from support.host.busy_threads import busy_threads
 from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.primitives.domain import Limits, ProcessId, Quota, WorkspaceId
 from toolrunner.primitives.errors import QuotaExceeded
@@ -289,16 +291,14 @@ def sleepers() -> Iterator[dict[int, Leader]]:
         each.wait()
 
 
-async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the_others(
-    tmp_path: Path, sleepers: dict[int, Leader]
-) -> None:
-    workspaces = Workspaces(tmp_path, quota=Quota(disk_bytes=1024**2))
+def overfull(directory: Path, processes: Ending) -> tuple[Quotas, Workspaces]:
+    """Return the quotas of some workspaces, of which w5 uses too much."""
+    workspaces = Workspaces(directory, quota=Quota(disk_bytes=1024**2))
     for name in NAMES:
         workspaces.prepared(WorkspaceId(name))
-    (tmp_path / "w5" / "files" / "big").write_bytes(os.urandom(2 * 1024**2))
-    processes = Ending(sleepers)
+    (directory / "w5" / "files" / "big").write_bytes(os.urandom(2 * 1024**2))
     clock = FakeClock()
-    spawner = EmptyingSpawner(tmp_path, "w5")
+    spawner = EmptyingSpawner(directory, "w5")
     quotas = Quotas(
         processes=cast(Processes, processes),
         workspaces=workspaces,
@@ -306,11 +306,30 @@ async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the
         programs=NodePrograms(cast(Spawner, spawner), lambda: "p"),
         shares=CpuPriorities(clock),
         sockets=SocketMemory(cast(SocketMeter, spawner), clock),
-        directory=tmp_path,
+        directory=directory,
         clock=clock,
     )
+    return quotas, workspaces
+
+
+async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the_others(
+    tmp_path: Path, sleepers: dict[int, Leader]
+) -> None:
+    processes = Ending(sleepers)
+    quotas, workspaces = overfull(tmp_path, processes)
     await quotas.look()
     assert (processes.ended, set(workspaces.overruns)) == (["w5"], {"w5"})
+
+
+async def test_quotas_are_enforced_while_other_work_holds_all_threads(
+    tmp_path: Path, sleepers: dict[int, Leader]
+) -> None:
+    processes = Ending(sleepers)
+    quotas, _ = overfull(tmp_path, processes)
+    with busy_threads():
+        async with asyncio.timeout(20):
+            await quotas.look()
+    assert processes.ended == ["w5"]
 
 
 def test_a_process_whose_first_thread_ended_is_counted_with_its_memory() -> None:
