@@ -26,7 +26,14 @@ from chatd.approvals.domain.rules import (
     match_call,
     match_program,
 )
-from chatd.approvals.domain.taint import CLEAN, CONFINED, Taint, Workspace, outside_origins
+from chatd.approvals.domain.taint import (
+    CLEAN,
+    CONFINED,
+    TEMPLATE_TOOLS,
+    Taint,
+    Workspace,
+    outside_origins,
+)
 from chatd.content.domain.arguments import parsed
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall
@@ -147,7 +154,9 @@ def judge(
     questions = [
         *(_question(answer, call) for answer in answers if answer.effect is Effect.ASK),
         *_policy_questions(spec, answers),
-        *_taint_questions(spec, taint, workspace, programs, answers),
+        *_taint_questions(
+            spec, taint if _has_content(spec, arguments) else CLEAN, workspace, programs, answers
+        ),
     ]
     open_questions = [each for each in questions if not _is_settled(each, call, spec, rules)]
     if not open_questions:
@@ -233,6 +242,13 @@ def _taint_questions(
         is_rememberable=True,
         is_taint=True,
     )
+
+
+def _has_content(spec: ToolSpec, arguments: object) -> bool:
+    """Return whether arguments have content that could be sent out: of a template, parameters."""
+    if spec.name not in TEMPLATE_TOOLS:
+        return True
+    return not isinstance(arguments, dict) or bool(arguments.get("parameters"))
 
 
 def _question(answer: _Answer, call: ToolCall) -> _Question:

@@ -1,11 +1,16 @@
 """Content from outside in a chat, and the calls that could carry data out."""
 
-import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from chatd.approvals.domain.fetching import (
+    files_run_by,
+    files_written_to_fetch,
+    is_cloning,
+    is_fetching,
+    texts_of,
+)
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.parts import Source, ToolCall, ToolResult
 from chatd.content.domain.tools import AGENT_PROCESSES, Executor, ToolSpec
@@ -13,27 +18,13 @@ from chatd.content.domain.tools import AGENT_PROCESSES, Executor, ToolSpec
 WEB: Final = "the web"
 FETCHED: Final = "a download"
 REPOSITORY: Final = "files of a repository"
-#: Tools that read files of a workspace, its skills and changes included, or run commands in it.
-WORKSPACE_TOOLS: Final = frozenset(
-    (
-        AGENT_PROCESSES,
-        "apply_child_changes",
-        "execute",
-        "find_files",
-        "list_files",
-        "process_output",
-        "read_file",
-        "read_skill",
-        "read_skill_file",
-        "search_files",
-    )
-)
 #: Tools whose arguments reach the network of a workspace.
 NETWORK_TOOLS: Final = frozenset(("execute", "process_write"))
+#: Tools that write files of a workspace, with the text as an argument.
+WRITING_TOOLS: Final = frozenset(("apply_patch", "edit_files", "write_file"))
+#: Tools whose parameters may be part of the address that a node clones from.
+TEMPLATE_TOOLS: Final = frozenset(("create_workspace", "start_workspace"))
 _MCP_SEPARATOR: Final = "__"
-_FETCH: Final = re.compile(
-    r"\b(?:aria2c|curl|elinks|ftp|gh|https?|links|lynx|nc|ncat|rsync|scp|sftp|ssh|w3m|wget|xh)\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +33,14 @@ class Workspace:
 
     Attributes:
         has_egress: Whether its processes reach other hosts.
-        has_outside_files: Whether its files count as content from outside.
+        has_outside_files: Whether its files count as content from outside. Instruction files and
+            descriptions of skills are in every prompt, so they count before any call reads them.
+        are_clones_outside: Whether files of repositories count that commands clone into it.
     """
 
     has_egress: bool = False
     has_outside_files: bool = False
+    are_clones_outside: bool = False
 
 
 CONFINED: Final = Workspace()
@@ -64,38 +58,53 @@ CLEAN: Final = Taint()
 
 def taint_of(messages: Iterable[Message], workspace: Workspace = CONFINED) -> Taint:
     """Return the origins of content from outside in a history, summarised messages included."""
-    origins: set[str] = set()
-    fetching: set[str] = set()
+    origins: set[str] = {REPOSITORY} if workspace.has_outside_files else set()
+    commands = _Commands()
     for message in messages:
         for part in message.content:
             match part:
                 case Source():
                     origins.add(WEB)
-                case ToolCall() if workspace.has_egress and part.tool_name in NETWORK_TOOLS:
-                    # What is typed into a shell may be read by any later call: the first counts.
-                    if any(map(_FETCH.search, _texts_of(part.args_json))):
-                        fetching.add(part.tool_call_id)
+                case ToolCall() if workspace.has_egress:
+                    commands.add_call(part)
                 case ToolResult():
                     origins.update(_origins_of(part, workspace))
-                    if part.tool_call_id in fetching:
-                        origins.add(FETCHED)
-    return Taint(frozenset(origins))
+                    commands.add_result(part)
+    return Taint(frozenset(origins.union(commands.origins(workspace))))
 
 
-def _texts_of(args_json: str) -> Iterator[str]:
-    """Return the texts in arguments, without escapes, which would hide the beginnings of words."""
-    try:
-        found: list[object] = [json.loads(args_json)]
-    except (ValueError, RecursionError):
-        found = [args_json]
-    while found:
-        match found.pop():
-            case str() as text:
-                yield text
-            case list() as items:
-                found.extend(items)
-            case dict() as fields:
-                found.extend(fields.values())
+class _Commands:
+    """The commands of a history that have a result, and the files that calls wrote for them."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._ended: list[str] = []
+        self._written: list[str] = []
+
+    def add_call(self, call: ToolCall) -> None:
+        """Note a call."""
+        if call.tool_name in NETWORK_TOOLS:
+            self._texts.setdefault(call.tool_call_id, []).extend(texts_of(call.args_json))
+        elif call.tool_name in WRITING_TOOLS:
+            self._written.append(call.args_json)
+
+    def add_result(self, result: ToolResult) -> None:
+        """Note a result: what is typed into a shell may be read by any call after it."""
+        self._ended += self._texts.pop(result.tool_call_id, ())
+
+    def origins(self, workspace: Workspace) -> Iterable[str]:
+        """Return where their output may come from."""
+        if any(map(is_fetching, self._ended)) or self._ran_own_file():
+            yield FETCHED
+        if workspace.are_clones_outside and any(map(is_cloning, self._ended)):
+            yield REPOSITORY
+
+    def _ran_own_file(self) -> bool:
+        """Return whether a command ran a file that a call had written and that fetches."""
+        if not self._written:
+            return False
+        ran = frozenset(name for text in self._ended for name in files_run_by(text))
+        return any(files_written_to_fetch(args_json, ran) for args_json in self._written)
 
 
 def _origins_of(result: ToolResult, workspace: Workspace) -> Iterable[str]:
@@ -104,12 +113,9 @@ def _origins_of(result: ToolResult, workspace: Workspace) -> Iterable[str]:
     elif result.mcp_server_id or _MCP_SEPARATOR in result.tool_name:
         # Only tools of MCP servers have such names.
         yield result.mcp_server_id or _prefix(result.tool_name)
-    else:
-        if workspace.has_outside_files and result.tool_name in WORKSPACE_TOOLS:
-            yield REPOSITORY
-        if workspace.has_egress and result.tool_name == AGENT_PROCESSES:
-            # The agent's call that fetches may still run: its own history does not show it yet.
-            yield FETCHED
+    elif workspace.has_egress and result.tool_name == AGENT_PROCESSES:
+        # The agent's call that fetches may still run: its own history does not show it yet.
+        yield FETCHED
 
 
 def outside_origins(spec: ToolSpec, taint: Taint, workspace: Workspace) -> frozenset[str]:
@@ -124,7 +130,9 @@ def outside_origins(spec: ToolSpec, taint: Taint, workspace: Workspace) -> froze
         # A server inside the workspace reaches what the workspace reaches.
         own = {spec.server_id, _prefix(spec.name)} if spec.server_id else set()
         return taint.origins - own if workspace.has_egress else frozenset()
-    return frozenset()
+    # A node clones from other hosts, whatever network its workspaces have.
+    is_cloned_from = spec.executor is Executor.CHATD and spec.name in TEMPLATE_TOOLS
+    return taint.origins if is_cloned_from else frozenset()
 
 
 def _prefix(tool_name: str) -> str:

@@ -59,14 +59,16 @@ class WorkspaceReach:
         """Return what is known of the workspace of a chat, or of the one that it would get."""
         found = await self._workspaces.of_chat(chat_id)
         workspace = None if found is None else found.workspace
+        is_outside = await self.are_repositories_outside()
         if workspace is None:
-            return Workspace(has_egress=self._scratch_level() in UNCONFINED_LEVELS)
+            has_egress = self._scratch_level() in UNCONFINED_LEVELS
+            return Workspace(has_egress, are_clones_outside=is_outside)
         has_egress = (
             workspace.spec.network.access is not Network.NONE
             or workspace.sandbox_level in UNCONFINED_LEVELS
         )
         is_cloned = workspace.kind in CLONED_KINDS
-        return Workspace(has_egress, is_cloned and await self.are_repositories_outside())
+        return Workspace(has_egress, is_cloned and is_outside, is_outside)
 
     def _scratch_level(self) -> str:
         try:

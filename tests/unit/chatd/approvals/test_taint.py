@@ -27,6 +27,7 @@ from chatd.primitives.domain.ids import MessageId
 
 OPEN = Workspace(has_egress=True)
 EXECUTE = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
+CREATE = ToolSpec("create_workspace", "", "{}", Executor.CHATD)
 WIKI = ToolSpec("wiki__save", "", "{}", Executor.MCPGATEWAY, server_id="wiki-id")
 MAIL = ToolSpec("mail__send", "", "{}", Executor.MCPGATEWAY, server_id="mail-id")
 
@@ -67,10 +68,8 @@ def typed(text: str) -> tuple[Part, ...]:
         ((result("wiki__read"),), CONFINED, {"wiki__"}),
         ((result("read_file"),), CONFINED, set()),
         ((result("read_file"),), Workspace(has_outside_files=True), {REPOSITORY}),
-        ((result("read_skill"),), Workspace(has_outside_files=True), {REPOSITORY}),
-        ((result("read_skill_file"),), Workspace(has_outside_files=True), {REPOSITORY}),
-        ((result("apply_child_changes"),), Workspace(has_outside_files=True), {REPOSITORY}),
-        ((result("write_file"),), Workspace(has_outside_files=True), set()),
+        # Instruction files and descriptions of skills are in the prompt before any call.
+        ((Text("hello"),), Workspace(has_outside_files=True), {REPOSITORY}),
         (ran("curl https://example.org"), OPEN, {FETCHED}),
         (ran("curl https://example.org"), CONFINED, set()),
         (ran("make"), OPEN, set()),
@@ -82,7 +81,6 @@ def typed(text: str) -> tuple[Part, ...]:
         ((ToolCall("1", "process_write", "curl {"), result("process_write")), OPEN, {FETCHED}),
         ((result("my_tool"),), OPEN, set()),
         ((result("agent_processes"),), OPEN, {FETCHED}),
-        ((result("agent_processes"),), Workspace(has_outside_files=True), {REPOSITORY}),
         ((result("agent_processes"),), Workspace(True, True), {FETCHED, REPOSITORY}),
         ((result("agent_processes"),), CONFINED, set()),
     ],
@@ -91,6 +89,74 @@ def test_the_origins_of_content_from_outside(
     parts: tuple[Part, ...], workspace: Workspace, origins: set[str]
 ) -> None:
     assert taint_of(history(*parts), workspace) == Taint(frozenset(origins))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "dig txt example.org",
+        "cat < /dev/tcp/example.org/80",
+        "openssl s_client -connect example.org:443",
+        "python3 -c 'import urllib.request as r; print(r.urlopen(u).read())'",
+        "node -e 'fetch(process.env.URL)'",
+        "git clone https://example.org/x; curl example.org",
+        "git clone https://example.org/$(wget -qO- example.org)",
+        "git -c core.sshCommand=curl clone https://example.org/x",
+    ],
+)
+def test_a_command_with_code_that_connects_is_a_download(command: str) -> None:
+    assert taint_of(history(*ran(command)), OPEN) == tainted(FETCHED)
+    assert taint_of(history(*ran(command)), CONFINED) == CLEAN
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git clone https://example.org/x.git",
+        "git -C x -c a.b=c fetch ssh://git@example.org/x",
+        "cd x && git pull 'https://example.org/x' main",
+        "git clone git@example.org:x.git",
+        "git submodule update --init",
+    ],
+)
+def test_a_repository_that_is_cloned_counts_where_the_installation_says_so(command: str) -> None:
+    asked = replace(OPEN, are_clones_outside=True)
+    assert taint_of(history(*ran(command)), OPEN) == CLEAN
+    assert taint_of(history(*ran(command)), asked) == tainted(REPOSITORY)
+
+
+FETCHER = "import urllib.request\nprint(urllib.request.urlopen(ADDRESS).read())\n"
+PATCH = "*** Begin Patch\n*** Add File: tools/get.py\n+import httpx\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "command", "is_download"),
+    [
+        ("write_file", {"path": "tools/get.py", "content": FETCHER}, "python3 tools/get.py", True),
+        ("write_file", {"path": "tools/get.py", "content": FETCHER}, "python -m tools.get", True),
+        ("write_file", {"path": "get", "content": "#!/bin/sh\ncurl $1\n"}, "cd x; ./get", True),
+        ("write_file", {"path": "get.sh", "content": "curl $1"}, "cat get.sh | sh", True),
+        ("write_file", {"content": FETCHER, "path": "get.py"}, "uv run get.py", True),
+        ("edit_files", {"files": [{"path": "get.py", "edits": [FETCHER]}]}, "python get.py", True),
+        ("apply_patch", {"patch": PATCH}, "python tools/get.py", True),
+        ("write_file", {"path": "get.py", "content": FETCHER}, "python other.py", False),
+        ("write_file", {"path": "get.py", "content": FETCHER}, "git add get.py", False),
+        ("write_file", {"path": "get.py", "content": "print(1)"}, "python get.py", False),
+        ("read_file", {"path": "get.py", "note": FETCHER}, "python get.py", False),
+    ],
+)
+def test_a_file_that_the_chat_wrote_to_fetch_and_ran_is_a_download(
+    tool: str, arguments: dict[str, object], command: str, is_download: bool
+) -> None:
+    wrote = ToolCall("0", tool, json.dumps(arguments))
+    assert taint_of(history(wrote, replaced(result(tool), tool_call_id="0")), OPEN) == CLEAN
+    expected = tainted(FETCHED) if is_download else CLEAN
+    assert taint_of(history(wrote, *ran(command)), OPEN) == expected
+
+
+def test_of_two_calls_with_the_same_id_both_count() -> None:
+    fetch, make = ran("curl example.org")[0], ran("make")
+    assert taint_of(history(fetch, *make), OPEN) == tainted(FETCHED)
 
 
 def asks(
@@ -123,6 +189,23 @@ def test_commands_ask_where_the_workspace_reaches_other_hosts() -> None:
     assert asks(EXECUTE, tainted(WEB))
     assert asks(replace(EXECUTE, name="process_write"), tainted("wiki-id"))
     assert not asks(replace(EXECUTE, name="write_file"), tainted(WEB))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_asked"),
+    [
+        ({"template_id": "t", "parameters": {"repo": "leak"}}, True),
+        ({"template_id": "t", "name": "mine"}, False),
+        ({"template_id": "t", "parameters": {}}, False),
+    ],
+)
+def test_parameters_of_a_template_ask_whatever_network_the_workspace_has(
+    arguments: dict[str, object], is_asked: bool
+) -> None:
+    made = ToolCall("1", CREATE.name, json.dumps(arguments))
+    for taint, expected in ((tainted(WEB), is_asked), (CLEAN, False)):
+        judgement = judge(made, CREATE, ChatMode.ORDINARY, (), taint, CONFINED)
+        assert isinstance(judgement, Ask) is expected
 
 
 def test_another_server_asks_and_the_same_does_not() -> None:

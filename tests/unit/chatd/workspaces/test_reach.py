@@ -108,7 +108,9 @@ async def test_files_of_cloned_repositories_are_from_outside_if_the_installation
     kind: Kind, untrusted: bool, is_outside: bool
 ) -> None:
     found = workspace(kind, NONE, "ns")
-    assert await reach(found, untrusted=untrusted) == Known(has_outside_files=is_outside)
+    assert await reach(found, untrusted=untrusted) == Known(
+        has_outside_files=is_outside, are_clones_outside=untrusted
+    )
 
 
 @pytest.mark.parametrize("nodes", [0, 1])
@@ -116,3 +118,4 @@ async def test_a_chat_without_a_workspace_is_confined_as_its_scratch_one_will_be
     nodes: int,
 ) -> None:
     assert await reach(None, nodes=nodes) == Known()
+    assert await reach(None, nodes=nodes, untrusted=True) == Known(are_clones_outside=True)

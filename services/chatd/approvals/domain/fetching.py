@@ -1,0 +1,95 @@
+"""Commands that get content from other hosts, as far as their texts show it.
+
+Theory: a command gets content if it names a program that does, or has code that does, or runs a
+file with such code that the chat wrote itself. Programs that were there before, and what they read,
+are not known: what a workspace may reach at all is decided by its network.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_PROGRAMS: Final = (
+    "aria2c|axel|curl|drill|elinks|lftp|lynx|ncat|netcat|nslookup|rclone|rsync|scp|sftp|socat|ssh|"
+    "telnet|tftp|w3m|wget|whois|yt-dlp"
+)
+#: Names that are also words of other texts, and the beginnings of addresses.
+_SHORT_PROGRAMS: Final = "dig|ftp|gh|glab|https?|links|nc|xh"
+_CODE: Final = (
+    r"/dev/(?:tcp|udp)/|openssl\s+s_client|\bfetch\s*\(|\brequests\.\w|\bsocket\.socket\b|"
+    r"\b(?:aiohttp|axios|create_connection|file_get_contents|fsockopen|httpx|LWP|Net::\w+|"
+    r"IO::Socket|TCPSocket|urllib\w*|urlopen|XMLHttpRequest)\b"
+)
+_FETCH: Final = re.compile(rf"\b(?:{_PROGRAMS}|{_SHORT_PROGRAMS})\b|{_CODE}")
+_FETCH_IN_FILE: Final = re.compile(rf"\b(?:{_PROGRAMS})\b|{_CODE}")
+#: One command of git that talks to another host.
+_CLONE: Final = re.compile(
+    r"\bgit\b(?:\s+-[^\s;&|]+(?:\s+[^-\s;&|][^\s;&|]*)??){0,8}"
+    r"\s+(?:clone|fetch|ls-remote|pull|push|remote|submodule)\b[^\n;&|]*"
+)
+_ADDRESS: Final = re.compile(r"\b(?:git|https?|ssh)://[^\s'\";&|$`()]*")
+_WORD: Final = re.compile(r"[\w./+@-]+")
+_INTERPRETER: Final = re.compile(
+    r"(?:bun|deno|lua|node|npx|perl|php|poetry|pypy|python|Rscript|ruby|source|ts-node|tsx|uvx?|"
+    r"(?:ba|da|k|z)?sh)[\d.]*"
+)
+#: A file that is run by its path, or read by a shell.
+_STARTED: Final = re.compile(
+    r"(?:^|[;&|({`]|\b(?:do|else|exec|then|time)\b|(?:^|\s)\.(?=\s))\s*((?:\.{1,2}|~)?/[\w./+@-]+)",
+    re.MULTILINE,
+)
+_WRITTEN_PATH: Final = re.compile(
+    r'"(?:new_)?path"\s*:\s*"([^"\\]+)"|\*\*\* (?:Add File|Update File|Move to): ([^\\"\n]+)'
+)
+
+
+def texts_of(args_json: str) -> Iterator[str]:
+    """Return the texts in arguments, without escapes, which would hide the beginnings of words."""
+    try:
+        found: list[object] = [json.loads(args_json)]
+    except (ValueError, RecursionError):
+        found = [args_json]
+    while found:
+        match found.pop():
+            case str() as text:
+                yield text
+            case list() as items:
+                found.extend(items)
+            case dict() as fields:
+                found.extend(fields.values())
+
+
+def is_fetching(text: str) -> bool:
+    """Return whether a command may get content from another host, repositories of git aside."""
+    plain = _CLONE.sub(_without_addresses, text) if "git" in text else text
+    return _FETCH.search(plain) is not None
+
+
+def _without_addresses(cloning: re.Match[str]) -> str:
+    return _ADDRESS.sub("", cloning[0])
+
+
+def is_cloning(text: str) -> bool:
+    """Return whether a command may get files of a repository from another host."""
+    return _CLONE.search(text) is not None
+
+
+def files_run_by(text: str) -> frozenset[str]:
+    """Return the names of files that a command may run: by their paths, or by an interpreter."""
+    names = [word.rpartition("/")[2] for word in _WORD.findall(text)]
+    if not any(map(_INTERPRETER.fullmatch, names)):
+        return frozenset(path.rpartition("/")[2] for path in _STARTED.findall(text))
+    # `python -m package.module` runs `module.py`.
+    modules = (f"{name.rpartition('.')[2]}.py" for name in names)
+    return frozenset((*names, *modules))
+
+
+def files_written_to_fetch(args_json: str, names: frozenset[str]) -> frozenset[str]:
+    """Return which of these files a call wrote with code that gets content from other hosts."""
+    paths = (found[1] or found[2] for found in _WRITTEN_PATH.finditer(args_json))
+    written = names.intersection(path.strip().rpartition("/")[2] for path in paths)
+    if not written:
+        return frozenset()
+    is_fetching_file = any(map(_FETCH_IN_FILE.search, texts_of(args_json)))
+    return written if is_fetching_file else frozenset()
