@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgateway.client.kept_tools import CATALOGUE_BYTES_MAX, TOOLS_MAX
-from mcpgateway.client.operations import PAGES_MAX
+from mcpgateway.client.operations import INSTRUCTIONS_BYTES_MAX, PAGES_MAX
 from mcpgateway.client.sessions import Sessions
 from parley.egress import Policy
 from support.host.ports import free_port
@@ -39,11 +39,12 @@ class Server:
         self._schema = schema or {"type": "object"}
         self._pages_max = pages_max
         self.pages = 0
+        self.discovered: dict[str, Any] = DISCOVERED
 
     def answer(self, request: bytes) -> bytes:
         """Answer one HTTP request."""
         asked = json.loads(request.partition(b"\r\n\r\n")[2])
-        said: dict[str, Any] = {"result": DISCOVERED}
+        said: dict[str, Any] = {"result": self.discovered}
         if asked["method"] == "tools/list":
             said = self._page(asked.get("params", {}).get("cursor"))
         body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}).encode()
@@ -112,3 +113,19 @@ async def test_a_listing_ends_at_its_bytes() -> None:
     assert kept == CATALOGUE_BYTES_MAX // 60_000
     # The page of the first that did not fit was the last one.
     assert (server.pages, catalogue.dropped) == (kept // 20 + 1, 20 * server.pages - kept)
+
+
+async def test_long_instructions_are_cut_and_say_so() -> None:
+    port, server = free_port(), Server(1, pages_max=1)
+    server.discovered |= {"instructions": "Be bri\u200bef. " + "\u00e4" * 100_000}
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with (
+        asyncio.timeout(60),
+        raw_server(port, server.answer),
+        Sessions.open(Policy().with_url(url), supervision()) as sessions,
+    ):
+        said = (await sessions.list_tools(a_target(a_server(url=url)))).instructions
+
+    assert (said[:12], said.count("\u200b")) == ("Be brief. \u00e4\u00e4", 0)
+    assert INSTRUCTIONS_BYTES_MAX / 2 < len(said.encode()) <= INSTRUCTIONS_BYTES_MAX
+    assert not said.endswith("\u00e4")
