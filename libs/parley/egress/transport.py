@@ -98,6 +98,14 @@ class Exchange:
         self.error = error
         self.broken.set()
 
+    def adopt(self, other: "Exchange") -> None:
+        """Take over what happened to a request that had an exchange of its own."""
+        self.is_sent, self.status = other.is_sent, other.status
+        self.retry_after, self.challenge = other.retry_after, other.challenge
+        self.error_body = other.error_body
+        if other.error is not None:
+            self.fail(other.error)
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:

@@ -4,16 +4,12 @@ In the SDK's own one an error of one request, for example a response that is cut
 of all requests of the session. Here the request is answered with an error, and the exchange of its
 caller says which. The SDK's errors for requests that get no answer are recorded there too, because
 servers use the same codes. A notification that a server does not accept holds up nothing.
-
-Further requests that are sent for a call, to resume its response or to answer what its server asks,
-have exchanges of their own: the call was delivered before, whatever becomes of them.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
 from typing import Final
 
 import anyio
@@ -23,17 +19,11 @@ from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import RequestContext, StreamableHTTPTransport, StreamWriter
 from mcp.shared._context_streams import create_context_streams
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    CONNECTION_CLOSED,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
-)
+from mcp_types import CONNECTION_CLOSED, JSONRPCRequest, RequestId
 
+from mcpgateway.client.call_exchange import CALL_EXCHANGE, begin_exchange, fail_call, is_awaited
 from mcpgateway.client.error_answers import NoAnswer
-from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
+from parley.egress.transport import EXCHANGE, ResponseTooLarge
 
 #: How long a server may take to accept what it need not answer.
 ACCEPT_S_MAX: Final = 10.0
@@ -41,9 +31,6 @@ ACCEPT_S_MAX: Final = 10.0
 DELETE_S_MAX: Final = 3.0
 #: The client is closing, and reads no more answers.
 CLOSED: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
-
-#: The exchange of the request that further requests of its context belong to.
-_OF_CALL: ContextVar[Exchange | None] = ContextVar("exchange_of_call", default=None)
 
 logger = logging.getLogger(__name__)
 
@@ -96,13 +83,13 @@ class _LoneRequests(StreamableHTTPTransport):
             self._tasks.start_soon(self._notify, ctx)
 
     async def _request(self, ctx: RequestContext, request_id: RequestId) -> None:
-        _OF_CALL.set(EXCHANGE.get())
+        CALL_EXCHANGE.set(EXCHANGE.get())
         try:
             await super()._handle_post_request(ctx)
         except CLOSED:
             logger.debug("an answer came while the client closed")
         except Exception as error:  # Whatever fails here is of this request only.
-            _record(error)
+            fail_call(error)
             await super()._resolve_abandoned_request(ctx.read_stream_writer, request_id, str(error))
 
     async def _handle_reconnection(
@@ -112,12 +99,12 @@ class _LoneRequests(StreamableHTTPTransport):
         retry_interval_ms: int | None = None,
         attempt: int = 0,
     ) -> None:
-        if EXCHANGE.get() is _OF_CALL.get():
-            _begin_exchange()
+        if EXCHANGE.get() is CALL_EXCHANGE.get():
+            begin_exchange()
         await super()._handle_reconnection(ctx, last_event_id, retry_interval_ms, attempt)
 
     async def _notify(self, ctx: RequestContext) -> None:
-        exchange = _begin_exchange()
+        exchange = begin_exchange()
         try:
             async with asyncio.timeout(ACCEPT_S_MAX):
                 await super()._handle_post_request(ctx)
@@ -127,9 +114,9 @@ class _LoneRequests(StreamableHTTPTransport):
         except Exception as error:  # Likewise.
             problem = type(error).__name__
         logger.info("a message to an MCP server was not accepted: %s", problem)
-        if _is_awaited(ctx.session_message.message):
+        if is_awaited(ctx.session_message.message):
             # The server goes on waiting for it, and the call would wait for the server.
-            _record(NoAnswer(f"it did not accept the answer to what it asked: {problem}"))
+            fail_call(NoAnswer(f"it did not accept the answer to what it asked: {problem}"))
 
     async def _resolve_abandoned_request(
         self,
@@ -141,31 +128,9 @@ class _LoneRequests(StreamableHTTPTransport):
     ) -> None:
         exchange = EXCHANGE.get()
         if exchange is not None and isinstance(exchange.error, ResponseTooLarge):
-            _record(exchange.error)
+            fail_call(exchange.error)
         elif code == CONNECTION_CLOSED:
-            _record(httpx2.RemoteProtocolError(message))
+            fail_call(httpx2.RemoteProtocolError(message))
         else:
-            _record(NoAnswer(message))
+            fail_call(NoAnswer(message))
         await super()._resolve_abandoned_request(read_stream_writer, request_id, message, code=code)
-
-
-def _begin_exchange() -> Exchange:
-    """Give the requests that follow in the current context an exchange of their own."""
-    before = EXCHANGE.get()
-    exchange = Exchange(depth_max=None if before is None else before.depth_max)
-    EXCHANGE.set(exchange)
-    return exchange
-
-
-def _is_awaited(message: JSONRPCMessage) -> bool:
-    """Return whether a message answers a request of the server; a ping has an empty answer."""
-    if isinstance(message, JSONRPCResponse):
-        return bool(message.result)
-    return isinstance(message, JSONRPCError)
-
-
-def _record(error: Exception) -> None:
-    """Record why the call that the current context belongs to has no answer."""
-    exchange = _OF_CALL.get()
-    if exchange is not None and exchange.error is None:
-        exchange.fail(error)

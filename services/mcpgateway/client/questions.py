@@ -2,7 +2,8 @@
 
 A server of the current protocol ends its response with what it asks, and gets the same request
 again with the answers. One of an older protocol sends a request of its own while the call runs; it
-comes with the context of that call over streamable HTTP, and without any over SSE.
+comes with the context of that call in the call's own response, and without any in the stream that a
+session has beside its calls.
 """
 
 import contextvars
@@ -27,8 +28,10 @@ from mcp_types import (
     InputResponses,
 )
 
+from mcpgateway.client.call_exchange import CALL_EXCHANGE
 from mcpgateway.client.tool_names import canonical_json
 from mcpgateway.client.translation import visible_schema, visible_text
+from parley.egress.transport import EXCHANGE, Exchange
 
 MESSAGE_CHARACTERS_MAX: Final = 4096
 URL_CHARACTERS_MAX: Final = 2048
@@ -89,13 +92,17 @@ class Elicitations:
     """Answers what the servers of older protocols ask on one connection."""
 
     def __init__(self) -> None:
-        self._calls: list[Ask] = []
+        self._calls: list[tuple[Ask, Exchange | None]] = []
 
     async def __call__(
         self, context: ClientRequestContext, params: ElicitRequestParams
     ) -> ElicitResult | ErrorData:
         """Ask the person of the call that the request belongs to."""
-        ask = _ASK.get() or (self._calls[0] if len(self._calls) == 1 else None)
+        ask = _ASK.get()
+        if ask is None and len(self._calls) == 1:
+            # It came without the context of a call, and this is the only one.
+            ask, exchange = self._calls[0]
+            CALL_EXCHANGE.set(exchange)
         if ask is None:
             text = "no call is known that this belongs to"
             return ErrorData(code=INVALID_REQUEST, message=text)
@@ -105,11 +112,12 @@ class Elicitations:
     def calling(self, ask: Ask) -> Iterator[None]:
         """Ask by `ask` what is asked while the context lasts."""
         token = _ASK.set(ask)
-        self._calls.append(ask)
+        call = (ask, EXCHANGE.get())
+        self._calls.append(call)
         try:
             yield
         finally:
-            self._calls.remove(ask)
+            self._calls.remove(call)
             _ASK.reset(token)
 
 

@@ -40,7 +40,8 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from mcpgateway.client.error_answers import CANNOT_BE_READ
+from mcpgateway.client.call_exchange import begin_exchange, fail_call, is_awaited
+from mcpgateway.client.error_answers import CANNOT_BE_READ, NoAnswer
 from mcpgateway.client.lenient_listing import LENIENT_VERSION, with_usable_tools
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
 from parley.foreign_json import ShallowJson
@@ -237,12 +238,33 @@ class _Poster:
     async def post(self, message: JSONRPCMessage) -> None:
         """Post a message, in the context of the call that it is of."""
         if isinstance(message, JSONRPCRequest):
-            self._requests.add(message.id)
-            # As long as its caller waits: a server may answer the post after the request.
-            problem = await self._problem(message)
-            if problem is not None:
-                await self._refuse(message.id, problem)
+            await self._request(message)
+        else:
+            await self._notify(message)
+
+    async def _request(self, message: JSONRPCRequest) -> None:
+        """Post a request, for as long as its caller waits: a server may answer the post later.
+
+        The post decides about the call only while the request is open. After its answer came the
+        call may go on with further requests, whatever becomes of this post.
+        """
+        call = EXCHANGE.get()
+        self._requests.add(message.id)
+        own = begin_exchange()
+        if call is not None:
+            # Assumed until the opposite is proven.
+            call.is_sent, call.status = True, None
+        problem = await self._problem(message)
+        if not self._requests.has(message.id):
             return
+        if call is not None:
+            call.adopt(own)
+        if problem is not None:
+            await self._refuse(message.id, problem)
+
+    async def _notify(self, message: JSONRPCMessage) -> None:
+        """Post what the server need not answer; an answer that it refuses ends the call."""
+        begin_exchange()
         cancelled = _cancelled_id(message)
         given_up = None if cancelled is None else self._requests.pop(cancelled)
         try:
@@ -252,6 +274,10 @@ class _Poster:
             problem = ErrorData(code=INTERNAL_ERROR, message="the server did not accept it in time")
         if problem is not None:
             logger.info("a message to an MCP server was not accepted: %s", problem.message)
+            if is_awaited(message):
+                # The server goes on waiting for it, and the call would wait for the server.
+                refused = f"it did not accept the answer to what it asked: {problem.message}"
+                fail_call(NoAnswer(refused))
         if given_up is not None and given_up.post is not None:
             # After the notification: a server that reads both ends its work.
             given_up.post.cancel()

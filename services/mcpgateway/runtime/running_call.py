@@ -12,7 +12,7 @@ from mcpgateway.servers.errors import UpstreamFailed
 from parley.clock import Clock
 
 PROGRESS_PERIOD_S: Final = 0.25
-NOBODY: Final = Answer(AnswerAction.CANCEL)
+CANCEL_ANSWER: Final = Answer(AnswerAction.CANCEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class RunningCall:
         """Wake the followers; with None they read the record from the journal."""
         if self.question is not None:
             # What asked may still wait in a session that other calls use.
-            self.answer(self.question.id, NOBODY)
+            self.answer(self.question.id, CANCEL_ANSWER)
         self.finished.set_result(record)
         self._progress_changed.set()
 

@@ -14,7 +14,12 @@ from mcpgateway.client.content import TooLarge, truncated
 from mcpgateway.client.intent import sent_arguments
 from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
 from mcpgateway.runtime.call_questions import CallQuestions
-from mcpgateway.runtime.running_call import NOBODY, CallTimeouts, PreparedCall, RunningCall
+from mcpgateway.runtime.running_call import (
+    CANCEL_ANSWER,
+    CallTimeouts,
+    PreparedCall,
+    RunningCall,
+)
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import McpError, UpstreamFailed
 from mcpgateway.servers.health import OF_LOGIN
@@ -104,7 +109,7 @@ class UpstreamCalls:
     async def _ask(self, running: RunningCall, silence: CallTimeouts, question: Question) -> Answer:
         """Ask a person; the time until they answer does not count."""
         if running.prepare is None:
-            return NOBODY
+            return CANCEL_ANSWER
         execution_id = running.call_request.key.execution_id
         async with running.asking:
             running.question_count += 1
@@ -114,7 +119,7 @@ class UpstreamCalls:
                 await self._questions.ask(execution_id, question)
                 answered = running.open_question(question)
                 await asyncio.wait({answered}, timeout=ANSWER_S_MAX)
-                running.answer(question.id, NOBODY)
+                running.answer(question.id, CANCEL_ANSWER)
                 await self._questions.go_on(execution_id, question.id)
                 return answered.result()
             finally:

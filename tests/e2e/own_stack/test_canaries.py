@@ -241,7 +241,7 @@ async def use_everything(stack: LocalStack, owner: Person, ada: Person, made: Ma
         "value": made.keep("personal secret", canary("personal")),
     }
     await ada.ask("POST", "/secrets", secret)
-    await _use_servers(owner, made)
+    await _use_servers(owner, ada, made)
     await _connect_account(owner, ada, made)
     await _talk(program)
     await _print_secret(ada, await _talk(ada))
@@ -273,8 +273,8 @@ async def _print_secret(person: Person, chat_id: str) -> None:
     assert "TOKEN=****" in output["text"]
 
 
-async def _use_servers(owner: Person, made: Made) -> None:
-    """Add MCP servers with a key, with headers and with a client secret; ask one of them."""
+async def _use_servers(owner: Person, ada: Person, made: Made) -> None:
+    """Add MCP servers with a key, headers, a client secret and a value of a user; ask them."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
     key = {"api_key": made.keep("MCP key", canary("mcp-key"))}
@@ -300,6 +300,13 @@ async def _use_servers(owner: Person, made: Made) -> None:
         for server in servers:
             added = await owner.ask("POST", "/mcp/servers", {**server, "url": url})
             await owner.client.request("POST", f"{API}/mcp/servers/{added['id']}/probe", {})
+        valued = {"slug": "valued", "url": url, "is_enabled": True}
+        valued |= {"user_values": [{"header": "X-Own", "description": "Your key."}]}
+        path = f"/mcp/servers/{(await owner.ask('POST', '/mcp/servers', valued))['id']}"
+        own = made.keep("own value for an MCP server", canary("own-value"))
+        await ada.ask("PUT", f"{path}/me/values", {"values": {"X-Own": own}})
+        call = {"original_name": "echo", "arguments": {"text": "hello"}}
+        assert (await ada.ask("POST", f"{path}/tools/call", call))["outcome"] == "succeeded"
 
 
 async def _connect_account(owner: Person, ada: Person, made: Made) -> None:
@@ -394,7 +401,15 @@ def dumped(stack: LocalStack) -> bytes:
 async def answers_to(person: Person, made: Made) -> dict[str, list[str]]:
     """Return the lists that have a secret, as another person or an administrator sees them."""
     found = {}
+    listed = await person.client.request("GET", f"{API}/mcp/servers")
+    servers = [each["id"] for each in listed.json()["items"]] if listed.status == 200 else []
+    of_servers = [
+        f"/mcp/servers/{server_id}{rest}"
+        for server_id in servers
+        for rest in ("", "/changes", "/login", "/tools", "/resources", "/prompts")
+    ]
     for path in (
+        *of_servers, "/mcp/calls", "/mcp/logins",
         "/users", "/people", "/providers", "/provider-keys", "/hooks", "/secrets", "/mcp/servers",
         "/oidc-issuers", "/service-tokens", "/me/api-keys", "/me/sessions", "/me/second-factors",
         "/audit-log", "/audit-log/export", "/settings", "/chats", "/configuration", "/models",
@@ -453,6 +468,7 @@ async def test_g8_no_secret_that_was_made_is_found_anywhere(tmp_path: Path) -> N
             found: dict[str, Any] = {
                 "answers to another user": await answers_to(eve, made),
                 "answers to the owner": await answers_to(owner, made),
+                "answers to the user": await answers_to(ada, made),
                 "answers to nobody": await answers_to(Person(stack, {}), made),
                 "streams": made.found_in(await stream_to(ada)),
                 "dump": made.found_in(await asyncio.to_thread(dumped, stack)),

@@ -4,15 +4,19 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from support.host.conditions import until
 from support.host.ports import free_port
 from support.mcpgateway.servers import everything_process, until_listening
 from support.stack.local_stack import LocalStack
+from support.stack.page_session import call
 
 pytestmark = pytest.mark.slow
 
+SEEN_S_MAX = 90.0
 ECHO = 'call: everything__echo {"text": "the sea"}'
 
 
@@ -24,6 +28,33 @@ def stack(tmp_path: Path) -> Iterator[LocalStack]:
     assert started.returncode == 0, started.stderr
     yield stack
     assert stack.parley("down").returncode == 0
+
+
+def asked_and_answered(stack: LocalStack, decision: str) -> str:
+    """Let a chat call the tool, answer the approval that it waits for; return what is stored."""
+    content = [{"type": "text", "text": ECHO}]
+    chat_id = call(stack, "POST", "/api/v1/chats", {"content": content})["id"]
+    path = f"/api/v1/chats/{chat_id}"
+
+    def actions() -> list[dict[str, Any]]:
+        items = call(stack, "GET", "/api/v1/actions")["items"]
+        return [each for each in items if each["chat_id"] == chat_id]
+
+    (action,) = until(actions, "an approval", within_s=SEEN_S_MAX)
+    assert (action["kind"], action["tool_name"]) == ("approval", "everything__echo")
+    call(stack, "POST", f"{path}/actions/{action['id']}/answer", {"decision": decision})
+    until(
+        lambda: bool(call(stack, "GET", path)["status"] == "waiting"),
+        "the end of the turn",
+        within_s=SEEN_S_MAX,
+    )
+    return json.dumps(call(stack, "GET", f"{path}/messages"))
+
+
+def outcomes(stack: LocalStack) -> list[str]:
+    """Return how the recorded calls of the tool ended."""
+    recorded = json.loads(stack.parley("mcp", "calls", "--json").stdout)["items"]
+    return [each["outcome"] for each in recorded if each["original_name"] == "echo"]
 
 
 def test_a_server_is_added_used_lost_and_found_again(stack: LocalStack) -> None:
@@ -40,6 +71,12 @@ def test_a_server_is_added_used_lost_and_found_again(stack: LocalStack) -> None:
         assert (probed.returncode, probed.stdout.splitlines()[-1]) == (
             0,
             "everything speaks 2026-07-28 and offers 5 tools.",
+        )
+        shown = json.loads(stack.parley("mcp", "show", "everything").stdout)
+        assert (shown["url"], shown["health"]["state"], shown["health"]["tool_count"]) == (
+            url,
+            "ready",
+            5,
         )
         listed = stack.parley("mcp", "tools", "everything").stdout.splitlines()
         assert [line.split()[0] for line in listed[1:]] == [
@@ -60,8 +97,12 @@ def test_a_server_is_added_used_lost_and_found_again(stack: LocalStack) -> None:
         asyncio.run(until_listening(port))
         again = stack.parley("run", ECHO)
         assert "the sea" in again.stdout + again.stderr
-    recorded = json.loads(stack.parley("mcp", "calls", "--json").stdout)["items"]
-    outcomes = [call["outcome"] for call in recorded if call["original_name"] == "echo"]
-    assert outcomes == ["succeeded"] * 3
+        assert outcomes(stack) == ["succeeded"] * 3
+        # Its policy asks a person before each call.
+        assert stack.parley("mcp", "set", "everything", "--approval", "always").returncode == 0
+        assert '"outcome": "done"' not in asked_and_answered(stack, "refuse")
+        assert outcomes(stack) == ["succeeded"] * 3
+        assert '"outcome": "done"' in asked_and_answered(stack, "accept")
+        assert outcomes(stack) == ["succeeded"] * 4
     assert stack.parley("mcp", "rm", "everything").returncode == 0
     assert "everything" not in stack.parley("mcp", "ls").stdout

@@ -38,11 +38,11 @@ def allowing_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSt
 
 
 @pytest.fixture
-def stack(allowing_stack: LocalStack) -> Iterator[LocalStack]:
+def stack(allowing_stack: LocalStack) -> LocalStack:
     """Give a stack whose operator allows MCP servers on this machine, without any."""
-    yield allowing_stack
     for each in call(allowing_stack, "GET", "/api/v1/mcp/servers")["items"]:
         call(allowing_stack, "DELETE", f"/api/v1/mcp/servers/{each['id']}")
+    return allowing_stack
 
 
 async def added(stack: LocalStack, slug: str, url: str, **settings: object) -> str:
@@ -84,11 +84,16 @@ async def administrator(stack: LocalStack, chromium: Browser) -> Page:
     return page
 
 
+async def chat_of(stack: LocalStack, page: Page, rest: str = "") -> Any:
+    """Return the chat that is shown, as it is stored, or what else is below its path."""
+    chat_id = str(await page.run("location.pathname.split('/')[2]"))
+    path = f"/api/v1/chats/{chat_id}{rest}"
+    return await asyncio.to_thread(call, stack, "GET", path, login="paula")
+
+
 async def messages_of(stack: LocalStack, page: Page) -> Any:
     """Return the stored messages of the chat that is shown."""
-    chat_id = str(await page.run("location.pathname.split('/')[2]"))
-    path = f"/api/v1/chats/{chat_id}/messages"
-    return await asyncio.to_thread(call, stack, "GET", path, login="paula")
+    return await chat_of(stack, page, "/messages")
 
 
 async def test_a_person_connects_an_account_in_a_window_and_uses_the_server(
@@ -270,7 +275,7 @@ async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
 ) -> None:
     async with everything_server() as server:
         server.server.add_tool(hostile, structured_output=False)
-        await added(stack, "everything", server.url, availability="default_off")
+        server_id = await added(stack, "everything", server.url, availability="default_off")
         await page.visit(f"http://{stack.http}/")
         await page.click("button", "0 servers")
         await page.click("[role=menuitemcheckbox]", "everything")
@@ -292,6 +297,14 @@ async def test_a_chat_chooses_servers_and_shows_results_part_by_part(
             " document.querySelectorAll('img.mcp-picture').length]"
         )
         assert found == [0, "undefined", 2]
+        # Another message chooses otherwise.
+        assert (await chat_of(stack, page))["mcp_server_ids"] == [server_id]
+        await page.click("button", "1 server")
+        await page.click("[role=menuitemcheckbox]", "everything")
+        await page.find("button", "0 servers")
+        await written(page, "hello")
+        await idle(page)
+        assert (await chat_of(stack, page))["mcp_server_ids"] == []
 
 
 async def test_what_a_server_asks_is_answered_in_a_form(stack: LocalStack, page: Page) -> None:

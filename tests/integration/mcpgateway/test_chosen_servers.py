@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chatd.bus_handlers import follow_servers
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED, McpServers
 from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import Outcome
@@ -15,6 +16,7 @@ from chatd.tools.mcp_results import ResultFiles
 from chatd.tools.mcpgateway import McpTools
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
+from parley.bus import PostgresBus
 from parley.clock import FakeClock, SystemClock
 from parley.identity import ServiceName, Signer, SigningKey
 from parley.rpc import Address, Channels, acting_for, connect
@@ -23,6 +25,8 @@ from support.chatd.chats.known_servers import KnownServers
 from support.chatd.tools.kept_files import KeptFiles
 from support.chatd.workspaces.recorded_progress import Reports
 from support.host.ports import free_port
+from support.host.supervised import supervision
+from support.mcpgateway.everything_server import everything_server
 from support.mcpgateway.gateway import ADMIN, McpGateway, mcp_gateway
 from support.mcpgateway.servers import session_process, until_listening
 from support.mcpgateway.turn_tools import CHAT, OWNER, add_server, execution_of, tools_at
@@ -70,6 +74,40 @@ async def test_an_answer_is_used_until_servers_change(gateway: McpGateway) -> No
     assert await tools.refused(CHAT, OWNER, [server_id], ()) == {}
     tools.forget_catalogues()
     assert await tools.refused(CHAT, OWNER, [server_id], ()) == {server_id: NO_SUCH_SERVER}
+
+
+async def test_a_server_that_is_deleted_is_used_by_no_turn_after_the_notice(
+    tmp_path: Path, mcp_database: str
+) -> None:
+    async with (
+        asyncio.timeout(60),
+        everything_server() as every,
+        mcp_gateway(tmp_path, mcp_database, allowed=every.place) as gateway,
+        PostgresBus.open(mcp_database, application_name="chatd", supervision=supervision()) as bus,
+        asyncio.TaskGroup() as group,
+    ):
+        server_id = await created(gateway, "well", every.url)
+        # Its clock stands still, so that what is known of servers does not grow old.
+        tools = tools_at(gateway)
+        following = group.create_task(follow_servers(bus, tools))
+        # A chat keeps the ids that it chose.
+        context = TurnContext(CHAT, OWNER, mcp_server_ids=(server_id,))
+        specs = {spec.name: spec for spec in await tools.list_tools(context)}
+        with acting_for(ADMIN):
+            await gateway.servers.DeleteServer(
+                servers_api.DeleteServerRequest(request_id="d", server_id=server_id)
+            )
+        while await tools.list_tools(context):
+            pass
+        late = await tools.execute(execution_of(specs["well__whoami"], {}, context=context))
+        following.cancel()
+
+    assert isinstance(late, Outcome)
+    assert (late.outcome, "SERVER_NOT_FOUND" in late.result_json, every.seen) == (
+        ToolOutcome.FAILED,
+        True,
+        [],
+    )
 
 
 async def test_no_answer_is_no_permission(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
+from parley.api.mcp.v1 import tool_service_pb2 as tools_api
 from parley.api.mcp.v1.error_reason_pb2 import ErrorReason
 from parley.postgres import Database
 from parley.rpc import acting_for, problem_of
@@ -207,6 +208,30 @@ async def test_a_call_whose_row_was_deleted_is_acknowledged_and_never_made_again
     assert (await reason_of(events_of(gateway, a_call(demo))))[1] == "CALL_ACKNOWLEDGED"
     again = await gateway.runtime.AckCalls(acknowledging)
     assert list(again.skipped_execution_ids) == []
+
+
+async def test_a_call_is_listed_for_auditors_after_its_row_of_the_journal_was_deleted(
+    gateway: McpGateway, database: Database
+) -> None:
+    demo = await found_demo(gateway)
+    await events_of(gateway, a_call(demo))
+    await gateway.runtime.AckCalls(
+        api.AckCallsRequest(
+            request_id="r", execution_ids=["call-1"], journal_generation=demo.generation
+        )
+    )
+    await delete_acknowledged(database)
+    with acting_for(ADMIN):
+        listed = await gateway.tools.ListCalls(tools_api.ListCallsRequest())
+
+    (call,) = listed.calls
+    assert (call.slug, call.original_name, call.user_id, call.chat_id, call.outcome) == (
+        "demo",
+        "get_current_time",
+        MEMBER.id,
+        "chat-1",
+        tool_pb2.CALL_OUTCOME_SUCCEEDED,
+    )
 
 
 async def test_a_call_cancelled_before_it_starts_never_starts(gateway: McpGateway) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +23,13 @@ FAILED = b"HTTP/1.1 500 Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n
 #: More levels than any reader of JSON follows.
 DEEP = '{"type":"object","properties":{"in":' * 3000 + "{}" + "}}" * 3000
 SAID = {"content": [{"type": "text", "text": "said"}]}
+#: The name of what a client answers to a request of the server.
+ANSWERED = "answered"
+ELICITATION = {
+    "id": "asked-1",
+    "method": "elicitation/create",
+    "params": {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}},
+}
 
 
 @dataclass(slots=True)
@@ -32,6 +39,8 @@ class StreamServer:
     - `echo` keeps all rules.
     - `silent` answers neither the post nor the request.
     - `open` answers the request, and leaves the post open.
+    - `late` answers the request, and hangs up on the post when `refusing` is set.
+    - `asking` asks the person, and answers the request when it has accepted the answer.
     - `ending` ends the stream, and leaves the post open.
     - `refused` ends the stream, and refuses the post when `refusing` is set.
     - `deep` has structured content that is too deep to be read.
@@ -45,6 +54,7 @@ class StreamServer:
         opened: How many streams were opened.
         received: The methods of messages as they came, and the tools of calls.
         came: Is set by each message.
+        answering: The response to the answer of a person; empty to hang up.
         refusing: Lets it refuse a post.
         given_up: Is set when a client hangs up on a post that was left open.
     """
@@ -53,9 +63,11 @@ class StreamServer:
     opened: int = 0
     received: list[str] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
+    answering: bytes = ACCEPTED
     refusing: asyncio.Event = field(default_factory=asyncio.Event)
     given_up: asyncio.Event = field(default_factory=asyncio.Event)
     _streams: dict[int, asyncio.StreamWriter] = field(default_factory=dict)
+    _asking: object = None
 
     async def until_received(self, name: str) -> None:
         """Wait for a message."""
@@ -92,6 +104,10 @@ class StreamServer:
         message = json.loads(await reader.readexactly(int(length[1]) if length else 0))
         found = re.search(rb"session=(\d+)", head)
         assert found is not None
+        stream = self._streams.get(int(found[1]))
+        if "method" not in message:
+            self._answered(writer, stream)
+            return
         method, tool = message["method"], message.get("params", {}).get("name", "")
         self.received.append(tool or method)
         self.came.set()
@@ -100,27 +116,40 @@ class StreamServer:
         if tool == "refusing":
             writer.write(REFUSING)
             return
-        if tool not in ("silent", "open", "ending", "refused"):
+        if tool not in ("silent", "open", "late", "ending", "refused"):
             writer.write(ACCEPTED)
-        stream = self._streams.get(int(found[1]))
         if stream is None or "id" not in message:
             return
         if tool in ("ending", "refused"):
             stream.write_eof()
+        elif tool == "asking":
+            self._asking = message["id"]
+            stream.write(_event(ELICITATION))
         elif tool != "silent":
-            answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], **_answer(method, tool)})
-            event = f"event: message\ndata: {answer}\n\n".replace('"DEEP"', DEEP)
-            stream.write(event.replace("LARGE", LARGE).encode())
-        if tool == "refused":
+            stream.write(_event({"id": message["id"], **_answer(method, tool)}))
+        if tool in ("refused", "late"):
             await self.refusing.wait()
+        if tool == "refused":
             writer.write(FAILED)
         if tool in ("silent", "open", "ending") and not await reader.read():
             self.given_up.set()
+
+    def _answered(self, writer: asyncio.StreamWriter, stream: asyncio.StreamWriter | None) -> None:
+        self.received.append(ANSWERED)
+        self.came.set()
+        writer.write(self.answering)
+        if stream is not None and self.answering == ACCEPTED:
+            stream.write(_event({"id": self._asking, "result": SAID}))
 
     def close(self) -> None:
         """End all streams."""
         for stream in tuple(self._streams.values()):
             stream.close()
+
+
+def _event(message: Mapping[str, object]) -> bytes:
+    text = json.dumps({"jsonrpc": "2.0", **message}).replace('"DEEP"', DEEP)
+    return f"event: message\ndata: {text}\n\n".replace("LARGE", LARGE).encode()
 
 
 def _answer(method: str, tool: str) -> dict[str, Any]:

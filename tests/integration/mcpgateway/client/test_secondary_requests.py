@@ -20,6 +20,7 @@ from parley.egress.transport import Identity, guarded_client
 from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.hostile.scripted_host import (
     ANSWERED,
+    STANDING,
     Reply,
     ScriptedHost,
     scripted_host,
@@ -79,11 +80,22 @@ async def test_a_call_that_was_delivered_may_have_executed_although_it_cannot_be
     assert host.asked == ["x"]
 
 
+#: Where a server asks: in the response of the call, or in the stream beside the calls.
+ASKING: Mapping[str, Mapping[str, Reply]] = {
+    "response": {"x": Reply(asks=ELICITATION, is_held=True)},
+    "stream": {
+        "x": Reply(is_held=True),
+        STANDING: Reply(asks=ELICITATION, is_held=True, after="x"),
+    },
+}
+
+
 @pytest.mark.parametrize("name", NOT_ACCEPTED)
+@pytest.mark.parametrize("where", ASKING)
 async def test_a_call_ends_when_its_server_does_not_accept_what_a_person_answered(
-    name: str,
+    where: str, name: str
 ) -> None:
-    script = {"x": Reply(asks=ELICITATION, is_held=True), ANSWERED: NOT_ACCEPTED[name]}
+    script = {**ASKING[where], ANSWERED: NOT_ACCEPTED[name]}
     async with serving(script) as (host, sessions, target):
         failure = await failure_of_call(sessions, target)
 

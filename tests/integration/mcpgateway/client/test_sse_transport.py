@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
+from mcp.client._transport import ReadStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
@@ -15,10 +16,10 @@ from mcpgateway.client.sse_transport import sse_transport
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.egress import Policy
-from parley.egress.transport import IDENTITY, Identity, guarded_client
+from parley.egress.transport import EXCHANGE, IDENTITY, Exchange, Identity, guarded_client
 from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.session_calls import sessions_to
-from support.mcpgateway.stream_server import StreamServer, stream_server
+from support.mcpgateway.stream_server import ANSWERED, FAILED, StreamServer, stream_server
 from support.mcpgateway.values import a_server, a_target
 
 SAID = ToolAnswer(False, (TextPart("said"),))
@@ -80,22 +81,79 @@ async def test_a_stream_that_ends_during_a_post_ends_the_call_at_once() -> None:
     assert (after, server.received.count("ending"), server.opened) == (SAID, 1, 2)
 
 
-async def test_a_post_that_is_refused_after_the_stream_ended_raises_nothing() -> None:
-    async with asyncio.timeout(30), stream_server() as server:
-        policy, limit = Policy().with_url(server.url), httpx2.Timeout(10)
-        http = guarded_client(policy, response_bytes_max=EVENT_BYTES_MAX, timeout=limit)
-        IDENTITY.set(Identity.at(server.url, {}))
-        call = JSONRPCRequest(
-            jsonrpc="2.0", id=1, method="tools/call", params={"name": "refused", "arguments": {}}
-        )
-        async with sse_transport(server.url, http, EVENT_BYTES_MAX) as (answered, requests):
-            await requests.send(SessionMessage(call))
-            received = [each async for each in answered]
-            posts = {task for task in asyncio.all_tasks() if is_post(task)}
-            server.refusing.set()
-            await asyncio.wait(posts)
+@asynccontextmanager
+async def posted(
+    server: StreamServer, tool: str
+) -> AsyncIterator[ReadStream[SessionMessage | Exception]]:
+    """Post a call of a tool, and yield the stream of answers."""
+    policy, limit = Policy().with_url(server.url), httpx2.Timeout(10)
+    http = guarded_client(policy, response_bytes_max=EVENT_BYTES_MAX, timeout=limit)
+    IDENTITY.set(Identity.at(server.url, {}))
+    params = {"name": tool, "arguments": {}}
+    call = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=params)
+    async with sse_transport(server.url, http, EVENT_BYTES_MAX) as (answered, requests):
+        await requests.send(SessionMessage(call))
+        yield answered
 
-    assert (received, [post.exception() for post in posts]) == ([], [None])
+
+async def ended_posts(server: StreamServer) -> list[BaseException | None]:
+    """Let the server end the posts that it left open; return what became of them."""
+    posts = {task for task in asyncio.all_tasks() if is_post(task)}
+    server.refusing.set()
+    await asyncio.wait(posts)
+    return [post.exception() for post in posts]
+
+
+async def test_a_post_that_is_refused_after_the_stream_ended_raises_nothing() -> None:
+    async with (
+        asyncio.timeout(30),
+        stream_server() as server,
+        posted(server, "refused") as answered,
+    ):
+        received = [each async for each in answered]
+        ended = await ended_posts(server)
+
+    assert (received, ended) == ([], [None])
+
+
+async def test_a_post_that_is_cut_after_its_answer_came_does_not_end_the_call() -> None:
+    exchange = Exchange()
+    EXCHANGE.set(exchange)
+    async with asyncio.timeout(30), stream_server() as server, posted(server, "late") as answered:
+        await answered.receive()
+        ended = await ended_posts(server)
+
+    assert (ended, exchange.is_sent, exchange.error) == ([None], True, None)
+
+
+#: How a server may not accept what a person answered.
+NOT_ACCEPTED = {
+    "credentials": b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "session": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "failed": FAILED,
+    "cut": b"",
+}
+
+
+async def test_a_person_answers_what_a_server_asks_during_a_call() -> None:
+    async with serving() as (server, sessions, target):
+        answer = await called(sessions, target, "asking")
+
+    assert (answer, server.received.count(ANSWERED), server.opened) == (SAID, 1, 1)
+
+
+@pytest.mark.parametrize("name", NOT_ACCEPTED)
+async def test_a_call_ends_when_its_server_does_not_accept_what_a_person_answered(
+    name: str,
+) -> None:
+    async with serving() as (server, sessions, target):
+        server.answering = NOT_ACCEPTED[name]
+        failure = await failure_of(sessions, target, "asking")
+        after = await called(sessions, target, "echo")
+
+    assert (failure.reason, failure.may_have_executed) == (Reason.PROTOCOL_ERROR, True)
+    assert "it did not accept the answer to what it asked" in str(failure)
+    assert (after, server.opened, server.received.count("asking")) == (SAID, 1, 1)
 
 
 def is_post(task: "asyncio.Task[object]") -> bool:

@@ -7,29 +7,43 @@ from pathlib import Path
 import pytest
 
 from mcpgateway.admin.deleted_users import RETRY_S, SWEEP_S, DeletedUsers
+from mcpgateway.admin.notices import USERS_TOPIC
 from mcpgateway.oauth.store.grants import GrantStore
 from mcpgateway.servers.errors import GroupsUnavailable
 from mcpgateway.servers.groups import GatewayGroups
 from mcpgateway.servers.stored_users import StoredUsers
 from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
+from parley.bus import Notice, PostgresBus
 from parley.clock import FakeClock
-from parley.identity import Role, User, UserId
+from parley.identity import Role, ServiceName, SigningKey, TrustFile, User, UserId
 from parley.postgres import Database
 from parley.rpc import Address, Channels
 from parley.secrets import Keyring, SecretBox
 from support.database.postgres import TestPostgres
 from support.gateway.identity_calls import ASKED, channel_to, owner_of
 from support.gateway.stack import GatewayStack, gateway_stack, migrate_identity
-from support.mcpgateway.logins import LoginLab
+from support.host.supervised import supervision
+from support.mcpgateway.authorization_server import FakeAuthorizationServer
+from support.mcpgateway.gateway import KnownGateway, mcp_gateway
+from support.mcpgateway.logins import LoginLab, create_server
 
 PLACE = Address.parse("unix:/gateway")
 
 
 @pytest.fixture
-async def stack(tmp_path: Path, postgres: TestPostgres) -> AsyncIterator[GatewayStack]:
+def own_key() -> SigningKey:
+    """The key of a mcpgateway that the gateway trusts."""
+    return SigningKey.generate()
+
+
+@pytest.fixture
+async def stack(
+    tmp_path: Path, postgres: TestPostgres, own_key: SigningKey
+) -> AsyncIterator[GatewayStack]:
     """A gateway whose notices do not reach mcpgateway, because its database is another one."""
     (tmp_path / "gateway").mkdir(mode=0o700)
+    TrustFile(tmp_path / "gateway" / "trust.json").add_key(ServiceName.MCPGATEWAY, own_key)
     async with (
         postgres.database(template="identity", prepare=migrate_identity) as url,
         gateway_stack(tmp_path / "gateway", url) as running,
@@ -72,6 +86,44 @@ async def test_a_login_of_a_deleted_user_goes_although_the_notice_was_lost(
         }
 
     assert left == {bob.id}
+
+
+async def test_a_login_goes_when_the_bus_says_that_its_user_is_deleted(
+    tmp_path: Path,
+    mcp_database: str,
+    issuer: FakeAuthorizationServer,
+    stack: GatewayStack,
+    database: Database,
+    own_key: SigningKey,
+) -> None:
+    asked = KnownGateway(stack.gateway.grpc.address, own_key)
+    ada, bob = await create_user(stack, "ada"), await create_user(stack, "bob")
+
+    async def users() -> set[str]:
+        return {
+            row["user_id"] for row in await database.pool.fetch("SELECT user_id FROM mcp.grants")
+        }
+
+    async with (
+        asyncio.timeout(60),
+        mcp_gateway(
+            tmp_path / "two", mcp_database, allowed=issuer.place, clock=stack.clock, asked=asked
+        ) as gateway,
+        PostgresBus.open(
+            mcp_database, application_name="gateway", supervision=supervision()
+        ) as bus,
+    ):
+        lab = LoginLab(gateway, issuer, await create_server(gateway, issuer.mcp_url))
+        for user in (ada, bob):
+            await lab.log_in(user, user.id)
+        await delete_user(stack, ada)
+        kept = await users()
+        # A notice says that something changed, also of users who are not deleted.
+        bus.publish(Notice(USERS_TOPIC, bob.id, 1), Notice(USERS_TOPIC, ada.id, 1))
+        while await users() == kept:
+            pass
+
+    assert (kept, await users()) == ({ada.id, bob.id}, {bob.id})
 
 
 class Reachable:

@@ -88,6 +88,24 @@ async def test_a_user_logs_in_uses_the_server_and_logs_out(lab: LoginLab) -> Non
     assert (await problem_with(lab.call("2"))).reason == "NEEDS_CONNECT"
 
 
+@pytest.mark.parametrize(
+    ("challenge", "listed", "asked"),
+    [
+        ("tools", ["more"], "tools offline_access"),
+        ("", ["more", "tools"], "more tools offline_access"),
+        # Without either, what the authorization server has is not asked for.
+        ("", [], None),
+    ],
+)
+async def test_scopes_are_those_of_the_refusal_and_else_those_that_the_server_lists(
+    lab: LoginLab, challenge: str, listed: list[str], asked: str | None
+) -> None:
+    lab.issuer.scope_in_challenge = challenge
+    lab.issuer.resource_metadata = {"scopes_supported": listed}
+    lab.issuer.agree(await lab.begin())
+    assert lab.issuer.asked[-1].get("scope") == asked
+
+
 async def test_two_users_never_use_each_others_login(lab: LoginLab) -> None:
     await lab.log_in(MEMBER, "alice")
     assert (await problem_with(lab.call("1", OTHER))).reason == "NEEDS_CONNECT"

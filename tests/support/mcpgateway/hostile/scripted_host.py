@@ -18,6 +18,8 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 #: The name of what a client answers to a request of the server.
 ANSWERED = "answered"
+#: The name of the stream that a session has beside its calls.
+STANDING = "standing stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Reply:
         is_missing: Whether the connection is closed without it.
         asks: The method and parameters of a request of the server, which is sent before it is held
             and before the body; all of them are events then.
+        after: The name that has to be asked for before anything is sent.
     """
 
     body: Mapping[str, Any] | str | None = field(default_factory=lambda: {"result": SAID})
@@ -44,6 +47,7 @@ class Reply:
     is_held: bool = False
     is_missing: bool = False
     asks: Mapping[str, Any] | None = None
+    after: str = ""
 
     def begun(self) -> bytes:
         """Return the bytes that are sent before the reply is held."""
@@ -84,7 +88,8 @@ class ScriptedHost:
         url: Its endpoint.
         is_modern: Whether it has no sessions.
         script: The replies by the names of tools and prompts, the URIs of resources, and else by
-            methods; by `ANSWERED` those to answers to what the server asks.
+            methods; by `ANSWERED` those to answers to what the server asks, and by `STANDING` the
+            one to a request for the stream beside the calls.
         asked: The names and URIs that were asked for, in order.
         opened: How many sessions were opened.
         deleted: The sessions that were deleted, in order.
@@ -124,6 +129,8 @@ class ScriptedHost:
         with suppress(ConnectionError):
             request = await read_request(reader)
             reply, request_id = self._reply(request or b"")
+            if reply.after:
+                await self.until_asked(reply.after)
             writer.write(reply.begun())
             if reply.is_held:
                 await self.released.wait()
@@ -152,7 +159,7 @@ class ScriptedHost:
             self.deleted.append(session)
             return self.deleting, None
         if not head.startswith(b"POST"):
-            return Reply(None, 405), None
+            return self.script.get(STANDING, Reply(None, 405)), None
         message = json.loads(body)
         if "method" not in message:
             self.asked.append(ANSWERED)
