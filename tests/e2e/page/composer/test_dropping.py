@@ -27,6 +27,7 @@ async def test_a_dropped_file_goes_with_the_message_and_escape_leaves_an_edit_of
     page = await chromium.page()
     await page.resize(1280, 800)
     await sign_in(page, stack, "dagny")
+    await page.find(".composer textarea")
     await page.run(DROP)
     await page.find(".composer .file-chip", "dropped.txt")
     await written(page, "repeat after me: with a file")

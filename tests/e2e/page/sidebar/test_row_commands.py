@@ -8,7 +8,7 @@ from support.stack.page_session import call, idle, sign_in, written
 
 pytestmark = pytest.mark.slow
 
-TITLES = "[...document.querySelectorAll('.chat-row-title')].map((each) => each.innerText)"
+TITLES = "[...document.querySelectorAll('.chat-row-title bdi')].map((each) => each.innerText)"
 PINNED = "document.querySelector('.side h2')?.textContent.includes('Pinned')"
 #: Drags the last chat of the list onto the first one.
 DRAG = """
