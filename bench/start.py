@@ -87,23 +87,46 @@ def start_figures(repeat: int) -> dict[str, Any]:
     }
 
 
-def cold_figures() -> dict[str, float]:
-    """Return how long a clone takes from nothing to ready, in all and without its packages."""
+def timed_s(*command: str | Path) -> float:
+    """Run a command, and return how long it took in seconds."""
+    began = time.monotonic()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    return round(time.monotonic() - began, 2)
+
+
+def mib_below(*directories: Path) -> float:
+    """Return the MiB of all files in directories."""
+    files = (each for directory in directories for each in directory.rglob("*"))
+    return round(sum(each.lstat().st_size for each in files if each.is_file()) / 2**20, 1)
+
+
+def page_figures(clone: Path) -> dict[str, float]:
+    """Return what the page adds to the set-up of a clone: cold, with its packages, and warm."""
+    web = clone / "services" / "gateway" / "web"
+    return {
+        "cold_s": timed_s(clone / "scripts/page"),
+        "warm_s": timed_s(clone / "scripts/page"),
+        "packages_mib": mib_below(web / "page" / "node_modules"),
+        "built_mib": mib_below(web / "built"),
+    }
+
+
+def cold_figures() -> dict[str, Any]:
+    """Return how long a clone takes from nothing to ready, and which part of it is the page's."""
     root = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
         clone, home = Path(directory) / "clone", Path(directory) / "home"
         subprocess.run(["git", "clone", "--quiet", str(root), str(clone)], check=True)
         with socket.create_server(("127.0.0.1", 0)) as free:
             http = f"127.0.0.1:{free.getsockname()[1]}"
-        began = time.monotonic()
-        subprocess.run([clone / "scripts/setup"], stdout=subprocess.DEVNULL, check=True)
-        setup_s = time.monotonic() - began
+        setup_s = timed_s(clone / "scripts/setup")
+        page = page_figures(clone)
         up = ("--detach", "--http", http, "--home", str(home))
-        subprocess.run([clone / "scripts/run", *up], stdout=subprocess.DEVNULL, check=True)
-        ready_s = time.monotonic() - began
+        run_s = timed_s(clone / "scripts/run", *up)
         down = [str(clone / ".venv/bin/parley"), "down", "--home", str(home)]
         subprocess.run(down, stdout=subprocess.DEVNULL, check=True)
-    return {"setup_s": round(setup_s, 2), "cold_run_s": round(ready_s, 2)}
+    ready_s = round(setup_s + page["cold_s"] + run_s, 2)
+    return {"setup_s": setup_s, "page": page, "cold_run_s": ready_s}
 
 
 def main() -> None:

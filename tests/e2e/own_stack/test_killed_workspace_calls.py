@@ -71,6 +71,12 @@ def slow_calls(stack: LocalStack, chat_id: str) -> str:
     return succeeded(stack, "show", chat_id).rpartition("counted:")[2].partition(":")[0]
 
 
+def unknown_calls(stack: LocalStack, chat_id: str) -> list[str]:
+    """Return the tools of a chat that are listed as such that may have run."""
+    found = call(stack, "GET", "/api/v1/unknown-outcomes")["items"]
+    return [each["tool_name"] for each in found if each["chat_id"] == chat_id]
+
+
 @pytest.mark.parametrize("service", ["chatd", "toolrunner"])
 def test_a_call_is_unknown_after_a_kill_and_the_next_one_works(
     stack: LocalStack, service: str
@@ -92,6 +98,7 @@ def test_a_call_is_unknown_after_a_kill_and_the_next_one_works(
     )
     said = json.dumps(call(stack, "GET", f"{path}/messages"))
     assert "UNKNOWN_OUTCOME" in said
+    assert unknown_calls(stack, chat_id) == ["ws_plain__slow"]
     until(lambda: not before & pids_with(word), "no orphan", within_s=SEEN_S_MAX)
     answered = 'call: ws_plain__echo {"text": "after the kill"}'
 
@@ -101,6 +108,7 @@ def test_a_call_is_unknown_after_a_kill_and_the_next_one_works(
         return "after the kill" in shown.rpartition(answered)[2]
 
     until(is_answered, "an answer", within_s=SEEN_S_MAX)
+    assert unknown_calls(stack, chat_id) == []
     assert slow_calls(stack, chat_id) == "x"
     for each in files.rglob("slow_calls"):
         each.unlink()

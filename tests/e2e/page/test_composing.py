@@ -2,10 +2,11 @@
 
 import pytest
 
+from support.faults.points import FaultPoints
 from support.net.browser import Page
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_in_all_looks
-from support.stack.page_session import idle, written
+from support.stack.page_session import call, idle, written
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +101,29 @@ async def test_pasted_text_that_is_not_stored_goes_back_into_the_message_of_a_co
 
     assert text.startswith("Read this:\n\na line of a long log\n")
     assert tiles == 0
+
+
+async def test_a_summary_is_shown_before_the_turn_that_made_it_is_over(
+    stack: LocalStack, page: Page, points: FaultPoints
+) -> None:
+    await written(page, "repeat after me: one")
+    await page.find(".assistant-message", "one")
+    await page.until("location.pathname.startsWith('/chats/')")
+    await idle(page)
+    chat_id = (await page.run("location.pathname")).rpartition("/")[2]
+    points.arm("CommitCompaction.before", subjects=(chat_id,))
+    await page.click(".composer textarea")
+    await page.type("/compact")
+    await page.find("[role=option]", "/compact")
+    await page.press("Enter")
+    await page.find(".summary-rule", "Summarized")
+    status = call(stack, "GET", f"/api/v1/chats/{chat_id}", login="paula")["status"]
+    lines = await page.run("document.querySelectorAll('.summary-rule').length")
+    points.release("CommitCompaction.before")
+    await idle(page)
+    await page.until("document.querySelectorAll('.summary-rule').length === 1")
+
+    assert (status, lines) == ("running", 1)
 
 
 async def test_a_command_summarises_the_chat_and_the_line_says_what_the_model_has(

@@ -33,6 +33,44 @@ REQUESTS = (
 )
 
 
+#: What a page without its policy would allow; the policy reports each.
+FORBIDDEN = """
+    (async () => {
+        const reported = [];
+        addEventListener('securitypolicyviolation',
+            (each) => reported.push(each.effectiveDirective));
+        const allowed = [];
+        const attempt = (name, work) => {
+            try { work(); allowed.push(name); } catch { /* It was refused. */ }
+        };
+        const script = 'window.hacked = 1';
+        attempt('text as HTML', () => { document.createElement('div').innerHTML = '<b>x</b>'; });
+        attempt('text as script', () => { document.createElement('script').text = script; });
+        attempt('text as handler', () => { document.body.setAttribute('onclick', script); });
+        const picture = new Image();
+        picture.src = 'http://elsewhere.test/p.png';
+        document.body.append(picture);
+        document.body.setAttribute('style', 'color: red');
+        await fetch('http://elsewhere.test/f').then(() => allowed.push('fetch'), () => {});
+        await new Promise((done) => setTimeout(done, 200));
+        document.body.removeAttribute('style');
+        picture.remove();
+        return [allowed, [...new Set(reported)].sort(), String(window.hacked)];
+    })()
+"""
+
+
+async def test_the_policy_refuses_what_would_run_or_load_it(stack: LocalStack, page: Page) -> None:
+    await page.visit(f"http://{stack.http}/")
+    await page.find(".composer textarea")
+    allowed, reported, hacked = await page.run(FORBIDDEN)
+    # What was refused is told on the console, as it should be.
+    page.said.clear()
+
+    assert (allowed, hacked) == ([], "undefined")
+    assert {"connect-src", "img-src", "require-trusted-types-for"} <= set(reported)
+
+
 async def test_hostile_text_runs_nothing_and_loads_nothing(stack: LocalStack, page: Page) -> None:
     page.requests.clear()
     await page.visit(f"http://{stack.http}/")

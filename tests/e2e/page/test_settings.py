@@ -4,6 +4,7 @@ import pytest
 
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
+from support.stack.page_audit import problems_of
 from support.stack.page_session import PASSWORD, call, sign_in
 
 pytestmark = pytest.mark.slow
@@ -68,13 +69,17 @@ async def administrator(stack: LocalStack, chromium: Browser) -> Page:
 
 
 async def sections_of(page: Page, path: str, stack: LocalStack) -> dict[str, str]:
-    """Open every section of a screen, and return what each shows first, by its title."""
+    """Open every section of a screen, and return what each shows first, by its title.
+
+    None of them may have a problem for people who do not see it or use only the keyboard.
+    """
     await page.visit(f"http://{stack.http}{path}")
     await page.find(".sections-list a")
     titles = await page.run(
         "[...document.querySelectorAll('.sections-list a')].map((each) => each.innerText)"
     )
     shown = {}
+    problems = {}
     for title in titles:
         await page.click(".sections-list a", title)
         await page.until(
@@ -83,6 +88,9 @@ async def sections_of(page: Page, path: str, stack: LocalStack) -> dict[str, str
         )
         shown[title] = await page.run("document.querySelector('main').innerText")
         assert "could not be read" not in shown[title], (title, shown[title])
+        if found := await problems_of(page):
+            problems[title] = found
+    assert problems == {}
     return shown
 
 

@@ -49,6 +49,24 @@ class StoredAction:
         return ToolCall(self.tool_call_id, self.tool_name, self.args_json, self.mcp_server_id)
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownCall:
+    """A call of which it is not known whether it ran.
+
+    Attributes:
+        message_id: The message with the call.
+        ended_at: When its outcome was given up.
+    """
+
+    chat_id: ChatId
+    chat_title: str
+    message_id: MessageId
+    tool_call_id: str
+    tool_name: str
+    args_json: str
+    ended_at: datetime
+
+
 class ActionNotFound(ChatError):
     """The chat never asked this."""
 

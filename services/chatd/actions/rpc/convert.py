@@ -2,7 +2,7 @@
 
 import json
 
-from chatd.actions.domain.action import StoredAction
+from chatd.actions.domain.action import StoredAction, UnknownCall
 from chatd.approvals.domain.judgement import arguments_digest
 from chatd.chats.rpc.convert import ACTION_KIND, ACTION_STATE
 from chatd.primitives.rpc.times import optional_time
@@ -27,6 +27,19 @@ def action_to_proto(action: StoredAction) -> action_pb2.Action:
         answer_json=action.answer_json,
         chat_title=action.chat_title,
         arguments_digest=arguments_digest(action.call),
+    )
+
+
+def unknown_to_proto(call: UnknownCall) -> action_service_pb2.UnknownOutcome:
+    """Return a call of which it is not known whether it ran."""
+    return action_service_pb2.UnknownOutcome(
+        chat_id=call.chat_id,
+        chat_title=call.chat_title,
+        message_id=call.message_id,
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        args_json=call.args_json,
+        ended_at=optional_time(call.ended_at),
     )
 
 

@@ -16,7 +16,7 @@ from chatd.actions.domain.answers import (
     supplied_by,
 )
 from chatd.actions.engine.dispatching import CallDispatcher, NotPermitted, Permitted
-from chatd.actions.rpc.convert import action_to_proto, plan_to_proto
+from chatd.actions.rpc.convert import action_to_proto, plan_to_proto, unknown_to_proto
 from chatd.actions.store.actions import Actions
 from chatd.chats.domain.commands import AnswerAction, Approved, Resolved, Supplied
 from chatd.chats.domain.errors import ActionNotOpen, TransitionNotAllowed
@@ -91,6 +91,13 @@ class ActionServicer(ActionServiceServicer):
             actions=map(action_to_proto, page),
             next_page_token=token_of(_Place(page[-1].id)) if is_more else "",
         )
+
+    async def ListUnknownOutcomes(
+        self, request: api.ListUnknownOutcomesRequest, context: Context
+    ) -> api.ListUnknownOutcomesResponse:
+        """List the calls in the caller's chats that may have run."""
+        found = await self._ports.actions.list_unknown(caller_as_owner().id)
+        return api.ListUnknownOutcomesResponse(outcomes=map(unknown_to_proto, found))
 
     async def GetAction(
         self, request: api.GetActionRequest, context: Context

@@ -2,7 +2,12 @@
 
 import asyncpg
 
-from chatd.actions.domain.action import ActionNotFound, PlanNotFound, StoredAction
+from chatd.actions.domain.action import (
+    ActionNotFound,
+    PlanNotFound,
+    StoredAction,
+    UnknownCall,
+)
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.chats.store.codec import stored_text
 from chatd.chats.store.view_rows import CHATS, READABLE
@@ -45,6 +50,37 @@ SELECT_PLAN = f"""
     ORDER BY a.created_at DESC LIMIT 1
 """
 
+# Calls of the last turns of a user's chats, and of the chats that they started since, of which it
+# is not known whether they ran. Only what changed since the last message of the user is read.
+# May run: owner.
+SELECT_UNKNOWN = """
+    WITH roots AS (
+        SELECT c.id, e.turn_id, said.created_at AS begun_at
+        FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+        JOIN chat.chat_messages said ON said.chat_id = c.id AND said.id = e.turn_id
+        WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND NOT e.archived
+        ORDER BY e.changed_at DESC LIMIT $2)
+    SELECT c.id AS chat_id, c.title, called.message_id, called.arguments, told.created_at,
+        result ->> 'tool_call_id' AS tool_call_id, result ->> 'tool_name' AS tool_name
+    FROM roots JOIN chat.chats c ON c.root_chat_id = roots.id
+    JOIN chat.chat_exec e ON e.chat_id = c.id AND e.changed_at >= roots.begun_at
+    JOIN chat.chat_messages told ON told.chat_id = c.id AND told.created_at >= roots.begun_at
+        AND told.id > CASE WHEN c.id = roots.id THEN roots.turn_id ELSE 0 END
+        AND told.role = 'tool' AND NOT told.is_deleted AND told.content_version = 1
+    CROSS JOIN LATERAL json_array_elements(told.content) result
+    CROSS JOIN LATERAL (
+        SELECT said.id AS message_id, call ->> 'args_json' AS arguments
+        FROM chat.chat_messages said CROSS JOIN LATERAL json_array_elements(said.content) call
+        WHERE said.chat_id = c.id AND said.id < told.id AND said.role = 'assistant'
+            AND said.content_version = 1 AND call ->> 'type' = 'tool-call'
+            AND call ->> 'tool_call_id' = result ->> 'tool_call_id'
+        ORDER BY said.id DESC LIMIT 1) called
+    WHERE result ->> 'type' = 'tool-result' AND result ->> 'outcome' = 'unknown'
+    ORDER BY told.created_at DESC, c.id, told.id LIMIT $3
+"""
+ROOTS_MAX = 200
+UNKNOWN_MAX = 100
+
 
 class Actions:
     """The actions of all chats."""
@@ -58,6 +94,11 @@ class Actions:
         """Return what the chats of a user wait for, the longest first, after one of them."""
         rows = await self._pool.fetch(SELECT_OPEN, owner_id, after, actions_max)
         return tuple(map(_action_of, rows))
+
+    async def list_unknown(self, owner_id: OwnerId) -> tuple[UnknownCall, ...]:
+        """Return the calls in chats of a user that may have run, the newest first."""
+        rows = await self._pool.fetch(SELECT_UNKNOWN, owner_id, ROOTS_MAX, UNKNOWN_MAX)
+        return tuple(map(_unknown_of, rows))
 
     async def find(self, chat_id: ChatId, reader: Reader, action_id: str) -> StoredAction:
         """Return one action, open or ended.
@@ -82,6 +123,18 @@ class Actions:
         if row is None:
             raise PlanNotFound(chat_id)
         return _action_of(row)
+
+
+def _unknown_of(row: asyncpg.Record) -> UnknownCall:
+    return UnknownCall(
+        chat_id=ChatId(str(row["chat_id"])),
+        chat_title=row["title"],
+        message_id=MessageId(row["message_id"]),
+        tool_call_id=row["tool_call_id"],
+        tool_name=row["tool_name"],
+        args_json=stored_text(row["arguments"]),
+        ended_at=row["created_at"],
+    )
 
 
 def _action_of(row: asyncpg.Record) -> StoredAction:

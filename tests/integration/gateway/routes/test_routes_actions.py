@@ -64,6 +64,36 @@ async def test_what_chats_wait_for_is_listed_page_by_page(stack: GatewayStack) -
     assert last_request(stack) == api.ListActionsRequest(page_size=5, page_token="here")
 
 
+async def test_calls_that_may_have_run_are_listed(stack: GatewayStack) -> None:
+    outcome = api.UnknownOutcome(
+        chat_id=CHAT_ID,
+        chat_title="A chat",
+        message_id=17,
+        tool_call_id="call",
+        tool_name="execute",
+        args_json='{"command": "make"}',
+        ended_at=MOMENT,
+    )
+    stack.chatd.answers["ListUnknownOutcomes"] = api.ListUnknownOutcomesResponse(outcomes=[outcome])
+
+    listed = await stack.owner.request("GET", "/api/v1/unknown-outcomes")
+
+    assert listed.json() == {
+        "items": [
+            {
+                "chat_id": CHAT_ID,
+                "chat_title": "A chat",
+                "message_id": 17,
+                "tool_call_id": "call",
+                "tool_name": "execute",
+                "args": {"command": "make"},
+                "ended_at": "2026-01-01T00:00:00Z",
+            }
+        ]
+    }
+    assert last_request(stack) == api.ListUnknownOutcomesRequest()
+
+
 async def test_one_action_is_read_as_it_ended(stack: GatewayStack) -> None:
     ended = action_pb2.Action(
         id=ACTION_ID,

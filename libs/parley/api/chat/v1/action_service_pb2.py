@@ -31,7 +31,7 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/action_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fparley/api/chat/v1/action.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"g\n\x12ListActionsRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x81\x01\n\x13ListActionsResponse\x12:\n\x07\x61\x63tions\x18\x01 \x03(\x0b\x32\x1a.parley.api.chat.v1.ActionB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"x\n\x10GetActionRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12\x33\n\taction_id\x18\x02 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10\x41\x43TION_NOT_FOUND\"?\n\x11GetActionResponse\x12*\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1a.parley.api.chat.v1.Action\"P\n\x0eQuestionAnswer\x12 \n\x08selected\x18\x01 \x03(\tB\x0e\xbaH\x05\x92\x01\x02\x10\x04\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x04text\x18\x02 \x01(\tB\x0e\xbaH\x05r\x03\x18\x90N\xc2\xc1\x18\x02\x08\x01\"\xd2\x03\n\x13\x41nswerActionRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12\x33\n\taction_id\x18\x03 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10\x41\x43TION_NOT_FOUND\x12<\n\x08\x64\x65\x63ision\x18\x04 \x01(\x0e\x32\".parley.api.chat.v1.ActionDecisionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x06remark\x18\x05 \x01(\tB\x0e\xbaH\x05r\x03\x18\x90N\xc2\xc1\x18\x02\x08\x01\x12\x43\n\x07\x61nswers\x18\x06 \x03(\x0b\x32\".parley.api.chat.v1.QuestionAnswerB\x0e\xbaH\x05\x92\x01\x02\x10\x04\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x04plan\x18\x07 \x01(\tB\x0f\xbaH\x06r\x04(\x80\x80\x04\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08remember\x18\x08 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\'\n\x10\x61rguments_digest\x18\t \x01(\tB\r\xbaH\x04r\x02\x18@\xc2\xc1\x18\x02\x08\x01\x12\x30\n\x0c\x63ontent_json\x18\n \x01(\tB\x1a\xbaH\x06r\x04(\x80\x80\x04\xc2\xc1\x18\r\x08\x01\x12\x07\x63ontent(\x01\"z\n\x14\x41nswerActionResponse\x12\x32\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1a.parley.api.chat.v1.ActionB\x06\xc2\xc1\x18\x02\x08\x01\x12.\n\x04\x63hat\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.ChatB\x06\xc2\xc1\x18\x02\x08\x01\"A\n\x0eGetPlanRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"\xd9\x01\n\x04Plan\x12\x19\n\taction_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05title\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04text\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x05state\x18\x04 \x01(\x0e\x32\x1f.parley.api.chat.v1.ActionStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08\x61\x63\x63\x65pted\x18\x05 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x0bproposed_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"9\n\x0fGetPlanResponse\x12&\n\x04plan\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Plan*i\n\x0e\x41\x63tionDecision\x12\x1f\n\x1b\x41\x43TION_DECISION_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41\x43TION_DECISION_ACCEPT\x10\x01\x12\x1a\n\x16\x41\x43TION_DECISION_REFUSE\x10\x02\x32\x8f\x06\n\rActionService\x12\xad\x01\n\x0bListActions\x12&.parley.api.chat.v1.ListActionsRequest\x1a\'.parley.api.chat.v1.ListActionsResponse\"M\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1d\n\x1b\n\x19List what chats wait for.\x82\xd3\xe4\x93\x02\x11\x12\x0f/api/v1/actions\x12\xc2\x01\n\tGetAction\x12$.parley.api.chat.v1.GetActionRequest\x1a%.parley.api.chat.v1.GetActionResponse\"h\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x14\n\x12\n\x10Read one action.\x82\xd3\xe4\x93\x02\x35\x12+/api/v1/chats/{chat_id}/actions/{action_id}b\x06\x61\x63tion\x12\xd2\x01\n\x0c\x41nswerAction\x12\'.parley.api.chat.v1.AnswerActionRequest\x1a(.parley.api.chat.v1.AnswerActionResponse\"o\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x18\n\x16\n\x11\x41nswer an action.\x10\xca\x01\x82\xd3\xe4\x93\x02\x37\"2/api/v1/chats/{chat_id}/actions/{action_id}/answer:\x01*\x12\xb3\x01\n\x07GetPlan\x12\".parley.api.chat.v1.GetPlanRequest\x1a#.parley.api.chat.v1.GetPlanResponse\"_\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read the plan of a chat.\x82\xd3\xe4\x93\x02$\x12\x1c/api/v1/chats/{chat_id}/planb\x04planb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/action_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fparley/api/chat/v1/action.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"g\n\x12ListActionsRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x81\x01\n\x13ListActionsResponse\x12:\n\x07\x61\x63tions\x18\x01 \x03(\x0b\x32\x1a.parley.api.chat.v1.ActionB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\x1c\n\x1aListUnknownOutcomesRequest\"b\n\x1bListUnknownOutcomesResponse\x12\x43\n\x08outcomes\x18\x01 \x03(\x0b\x32\".parley.api.chat.v1.UnknownOutcomeB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\"\xf3\x01\n\x0eUnknownOutcome\x12\x17\n\x07\x63hat_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nchat_title\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nmessage_id\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0ctool_call_id\x18\x04 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttool_name\x18\x05 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12!\n\targs_json\x18\x06 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x04\x61rgs(\x01\x12\x34\n\x08\x65nded_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"x\n\x10GetActionRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12\x33\n\taction_id\x18\x02 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10\x41\x43TION_NOT_FOUND\"?\n\x11GetActionResponse\x12*\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1a.parley.api.chat.v1.Action\"P\n\x0eQuestionAnswer\x12 \n\x08selected\x18\x01 \x03(\tB\x0e\xbaH\x05\x92\x01\x02\x10\x04\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x04text\x18\x02 \x01(\tB\x0e\xbaH\x05r\x03\x18\x90N\xc2\xc1\x18\x02\x08\x01\"\xd2\x03\n\x13\x41nswerActionRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12\x33\n\taction_id\x18\x03 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10\x41\x43TION_NOT_FOUND\x12<\n\x08\x64\x65\x63ision\x18\x04 \x01(\x0e\x32\".parley.api.chat.v1.ActionDecisionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x06remark\x18\x05 \x01(\tB\x0e\xbaH\x05r\x03\x18\x90N\xc2\xc1\x18\x02\x08\x01\x12\x43\n\x07\x61nswers\x18\x06 \x03(\x0b\x32\".parley.api.chat.v1.QuestionAnswerB\x0e\xbaH\x05\x92\x01\x02\x10\x04\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x04plan\x18\x07 \x01(\tB\x0f\xbaH\x06r\x04(\x80\x80\x04\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08remember\x18\x08 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\'\n\x10\x61rguments_digest\x18\t \x01(\tB\r\xbaH\x04r\x02\x18@\xc2\xc1\x18\x02\x08\x01\x12\x30\n\x0c\x63ontent_json\x18\n \x01(\tB\x1a\xbaH\x06r\x04(\x80\x80\x04\xc2\xc1\x18\r\x08\x01\x12\x07\x63ontent(\x01\"z\n\x14\x41nswerActionResponse\x12\x32\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1a.parley.api.chat.v1.ActionB\x06\xc2\xc1\x18\x02\x08\x01\x12.\n\x04\x63hat\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.ChatB\x06\xc2\xc1\x18\x02\x08\x01\"A\n\x0eGetPlanRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"\xd9\x01\n\x04Plan\x12\x19\n\taction_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05title\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04text\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x05state\x18\x04 \x01(\x0e\x32\x1f.parley.api.chat.v1.ActionStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08\x61\x63\x63\x65pted\x18\x05 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x0bproposed_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"9\n\x0fGetPlanResponse\x12&\n\x04plan\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Plan*i\n\x0e\x41\x63tionDecision\x12\x1f\n\x1b\x41\x43TION_DECISION_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41\x43TION_DECISION_ACCEPT\x10\x01\x12\x1a\n\x16\x41\x43TION_DECISION_REFUSE\x10\x02\x32\xe4\x07\n\rActionService\x12\xad\x01\n\x0bListActions\x12&.parley.api.chat.v1.ListActionsRequest\x1a\'.parley.api.chat.v1.ListActionsResponse\"M\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1d\n\x1b\n\x19List what chats wait for.\x82\xd3\xe4\x93\x02\x11\x12\x0f/api/v1/actions\x12\xd2\x01\n\x13ListUnknownOutcomes\x12..parley.api.chat.v1.ListUnknownOutcomesRequest\x1a/.parley.api.chat.v1.ListUnknownOutcomesResponse\"Z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18!\n\x1f\n\x1dList calls that may have run.\x82\xd3\xe4\x93\x02\x1a\x12\x18/api/v1/unknown-outcomes\x12\xc2\x01\n\tGetAction\x12$.parley.api.chat.v1.GetActionRequest\x1a%.parley.api.chat.v1.GetActionResponse\"h\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x14\n\x12\n\x10Read one action.\x82\xd3\xe4\x93\x02\x35\x12+/api/v1/chats/{chat_id}/actions/{action_id}b\x06\x61\x63tion\x12\xd2\x01\n\x0c\x41nswerAction\x12\'.parley.api.chat.v1.AnswerActionRequest\x1a(.parley.api.chat.v1.AnswerActionResponse\"o\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x18\n\x16\n\x11\x41nswer an action.\x10\xca\x01\x82\xd3\xe4\x93\x02\x37\"2/api/v1/chats/{chat_id}/actions/{action_id}/answer:\x01*\x12\xb3\x01\n\x07GetPlan\x12\".parley.api.chat.v1.GetPlanRequest\x1a#.parley.api.chat.v1.GetPlanResponse\"_\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read the plan of a chat.\x82\xd3\xe4\x93\x02$\x12\x1c/api/v1/chats/{chat_id}/planb\x04planb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,6 +46,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTACTIONSRESPONSE'].fields_by_name['actions']._serialized_options = b'\302\301\030\t\010\001\022\005items'
   _globals['_LISTACTIONSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
   _globals['_LISTACTIONSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_LISTUNKNOWNOUTCOMESRESPONSE'].fields_by_name['outcomes']._loaded_options = None
+  _globals['_LISTUNKNOWNOUTCOMESRESPONSE'].fields_by_name['outcomes']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['chat_id']._loaded_options = None
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['chat_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['chat_title']._loaded_options = None
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['chat_title']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['message_id']._loaded_options = None
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['message_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['tool_call_id']._loaded_options = None
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['tool_call_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['tool_name']._loaded_options = None
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['tool_name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['args_json']._loaded_options = None
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['args_json']._serialized_options = b'\302\301\030\n\010\001\022\004args(\001'
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['ended_at']._loaded_options = None
+  _globals['_UNKNOWNOUTCOME'].fields_by_name['ended_at']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_GETACTIONREQUEST'].fields_by_name['chat_id']._loaded_options = None
   _globals['_GETACTIONREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
   _globals['_GETACTIONREQUEST'].fields_by_name['action_id']._loaded_options = None
@@ -94,34 +110,42 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLAN'].fields_by_name['proposed_at']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_ACTIONSERVICE'].methods_by_name['ListActions']._loaded_options = None
   _globals['_ACTIONSERVICE'].methods_by_name['ListActions']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\035\n\033\n\031List what chats wait for.\202\323\344\223\002\021\022\017/api/v1/actions'
+  _globals['_ACTIONSERVICE'].methods_by_name['ListUnknownOutcomes']._loaded_options = None
+  _globals['_ACTIONSERVICE'].methods_by_name['ListUnknownOutcomes']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030!\n\037\n\035List calls that may have run.\202\323\344\223\002\032\022\030/api/v1/unknown-outcomes'
   _globals['_ACTIONSERVICE'].methods_by_name['GetAction']._loaded_options = None
   _globals['_ACTIONSERVICE'].methods_by_name['GetAction']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\024\n\022\n\020Read one action.\202\323\344\223\0025\022+/api/v1/chats/{chat_id}/actions/{action_id}b\006action'
   _globals['_ACTIONSERVICE'].methods_by_name['AnswerAction']._loaded_options = None
   _globals['_ACTIONSERVICE'].methods_by_name['AnswerAction']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030\030\n\026\n\021Answer an action.\020\312\001\202\323\344\223\0027\"2/api/v1/chats/{chat_id}/actions/{action_id}/answer:\001*'
   _globals['_ACTIONSERVICE'].methods_by_name['GetPlan']._loaded_options = None
   _globals['_ACTIONSERVICE'].methods_by_name['GetPlan']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\034\n\032\n\030Read the plan of a chat.\202\323\344\223\002$\022\034/api/v1/chats/{chat_id}/planb\004plan'
-  _globals['_ACTIONDECISION']._serialized_start=1739
-  _globals['_ACTIONDECISION']._serialized_end=1844
+  _globals['_ACTIONDECISION']._serialized_start=2115
+  _globals['_ACTIONDECISION']._serialized_end=2220
   _globals['_LISTACTIONSREQUEST']._serialized_start=294
   _globals['_LISTACTIONSREQUEST']._serialized_end=397
   _globals['_LISTACTIONSRESPONSE']._serialized_start=400
   _globals['_LISTACTIONSRESPONSE']._serialized_end=529
-  _globals['_GETACTIONREQUEST']._serialized_start=531
-  _globals['_GETACTIONREQUEST']._serialized_end=651
-  _globals['_GETACTIONRESPONSE']._serialized_start=653
-  _globals['_GETACTIONRESPONSE']._serialized_end=716
-  _globals['_QUESTIONANSWER']._serialized_start=718
-  _globals['_QUESTIONANSWER']._serialized_end=798
-  _globals['_ANSWERACTIONREQUEST']._serialized_start=801
-  _globals['_ANSWERACTIONREQUEST']._serialized_end=1267
-  _globals['_ANSWERACTIONRESPONSE']._serialized_start=1269
-  _globals['_ANSWERACTIONRESPONSE']._serialized_end=1391
-  _globals['_GETPLANREQUEST']._serialized_start=1393
-  _globals['_GETPLANREQUEST']._serialized_end=1458
-  _globals['_PLAN']._serialized_start=1461
-  _globals['_PLAN']._serialized_end=1678
-  _globals['_GETPLANRESPONSE']._serialized_start=1680
-  _globals['_GETPLANRESPONSE']._serialized_end=1737
-  _globals['_ACTIONSERVICE']._serialized_start=1847
-  _globals['_ACTIONSERVICE']._serialized_end=2630
+  _globals['_LISTUNKNOWNOUTCOMESREQUEST']._serialized_start=531
+  _globals['_LISTUNKNOWNOUTCOMESREQUEST']._serialized_end=559
+  _globals['_LISTUNKNOWNOUTCOMESRESPONSE']._serialized_start=561
+  _globals['_LISTUNKNOWNOUTCOMESRESPONSE']._serialized_end=659
+  _globals['_UNKNOWNOUTCOME']._serialized_start=662
+  _globals['_UNKNOWNOUTCOME']._serialized_end=905
+  _globals['_GETACTIONREQUEST']._serialized_start=907
+  _globals['_GETACTIONREQUEST']._serialized_end=1027
+  _globals['_GETACTIONRESPONSE']._serialized_start=1029
+  _globals['_GETACTIONRESPONSE']._serialized_end=1092
+  _globals['_QUESTIONANSWER']._serialized_start=1094
+  _globals['_QUESTIONANSWER']._serialized_end=1174
+  _globals['_ANSWERACTIONREQUEST']._serialized_start=1177
+  _globals['_ANSWERACTIONREQUEST']._serialized_end=1643
+  _globals['_ANSWERACTIONRESPONSE']._serialized_start=1645
+  _globals['_ANSWERACTIONRESPONSE']._serialized_end=1767
+  _globals['_GETPLANREQUEST']._serialized_start=1769
+  _globals['_GETPLANREQUEST']._serialized_end=1834
+  _globals['_PLAN']._serialized_start=1837
+  _globals['_PLAN']._serialized_end=2054
+  _globals['_GETPLANRESPONSE']._serialized_start=2056
+  _globals['_GETPLANRESPONSE']._serialized_end=2113
+  _globals['_ACTIONSERVICE']._serialized_start=2223
+  _globals['_ACTIONSERVICE']._serialized_end=3219
 # @@protoc_insertion_point(module_scope)

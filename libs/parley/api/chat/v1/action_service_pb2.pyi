@@ -101,6 +101,95 @@ class ListActionsResponse(_message.Message):
 Global___ListActionsResponse: _TypeAlias = ListActionsResponse  # noqa: Y015
 
 @_typing.final
+class ListUnknownOutcomesRequest(_message.Message):
+    """Lists calls with an unknown outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUnknownOutcomesRequest: _TypeAlias = ListUnknownOutcomesRequest  # noqa: Y015
+
+@_typing.final
+class ListUnknownOutcomesResponse(_message.Message):
+    """Calls with an unknown outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnknownOutcome]:
+        """The calls, the newest first; at most 100, of the 200 chats that changed last."""
+
+    def __init__(
+        self,
+        *,
+        outcomes: _abc.Iterable[Global___UnknownOutcome] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcomes", b"outcomes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUnknownOutcomesResponse: _TypeAlias = ListUnknownOutcomesResponse  # noqa: Y015
+
+@_typing.final
+class UnknownOutcome(_message.Message):
+    """A call of which it is not known whether it ran."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    CHAT_TITLE_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
+    TOOL_NAME_FIELD_NUMBER: _builtins.int
+    ARGS_JSON_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    chat_title: _builtins.str
+    """Title of the chat."""
+    message_id: _builtins.int
+    """The message with the call."""
+    tool_call_id: _builtins.str
+    """The call."""
+    tool_name: _builtins.str
+    """The called tool."""
+    args_json: _builtins.str
+    """Arguments of the call as one JSON object."""
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """When the outcome was given up."""
+
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        chat_title: _builtins.str = ...,
+        message_id: _builtins.int = ...,
+        tool_call_id: _builtins.str = ...,
+        tool_name: _builtins.str = ...,
+        args_json: _builtins.str = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["args_json", b"args_json", "chat_id", b"chat_id", "chat_title", b"chat_title", "ended_at", b"ended_at", "message_id", b"message_id", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnknownOutcome: _TypeAlias = UnknownOutcome  # noqa: Y015
+
+@_typing.final
 class GetActionRequest(_message.Message):
     """Asks for one action."""
 

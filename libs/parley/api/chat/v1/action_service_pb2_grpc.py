@@ -40,6 +40,11 @@ class ActionServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListActionsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListActionsResponse.FromString,
                 _registered_method=True)
+        self.ListUnknownOutcomes = channel.unary_unary(
+                '/parley.api.chat.v1.ActionService/ListUnknownOutcomes',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListUnknownOutcomesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListUnknownOutcomesResponse.FromString,
+                _registered_method=True)
         self.GetAction = channel.unary_unary(
                 '/parley.api.chat.v1.ActionService/GetAction',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.GetActionRequest.SerializeToString,
@@ -63,6 +68,14 @@ class ActionServiceServicer:
 
     def ListActions(self, request, context):
         """List what the caller's chats wait for, the longest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUnknownOutcomes(self, request, context):
+        """List the calls of the caller's chats of which it is not known whether they ran, the newest first. A call is listed
+        until its chat, or the chat that started that one, gets its next message or is archived.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,6 +109,11 @@ def add_ActionServiceServicer_to_server(servicer, server):
                     servicer.ListActions,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListActionsRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListActionsResponse.SerializeToString,
+            ),
+            'ListUnknownOutcomes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUnknownOutcomes,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListUnknownOutcomesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListUnknownOutcomesResponse.SerializeToString,
             ),
             'GetAction': grpc.unary_unary_rpc_method_handler(
                     servicer.GetAction,
@@ -141,6 +159,33 @@ class ActionService:
             '/parley.api.chat.v1.ActionService/ListActions',
             parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListActionsRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListActionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUnknownOutcomes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ActionService/ListUnknownOutcomes',
+            parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListUnknownOutcomesRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_action__service__pb2.ListUnknownOutcomesResponse.FromString,
             options,
             channel_credentials,
             insecure,

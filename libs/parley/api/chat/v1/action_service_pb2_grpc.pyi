@@ -17,6 +17,10 @@ class ActionServiceStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListActions: _aio.UnaryUnaryMultiCallable[_action_service_pb2.ListActionsRequest, _action_service_pb2.ListActionsResponse]
     """List what the caller's chats wait for, the longest first."""
+    ListUnknownOutcomes: _aio.UnaryUnaryMultiCallable[_action_service_pb2.ListUnknownOutcomesRequest, _action_service_pb2.ListUnknownOutcomesResponse]
+    """List the calls of the caller's chats of which it is not known whether they ran, the newest first. A call is listed
+    until its chat, or the chat that started that one, gets its next message or is archived.
+    """
     GetAction: _aio.UnaryUnaryMultiCallable[_action_service_pb2.GetActionRequest, _action_service_pb2.GetActionResponse]
     """Read one action, open or ended."""
     AnswerAction: _aio.UnaryUnaryMultiCallable[_action_service_pb2.AnswerActionRequest, _action_service_pb2.AnswerActionResponse]
@@ -33,6 +37,15 @@ class ActionServiceServicer:
         context: _aio.ServicerContext[_action_service_pb2.ListActionsRequest, _abc.Awaitable[_action_service_pb2.ListActionsResponse]],
     ) -> _abc.Awaitable[_action_service_pb2.ListActionsResponse]:
         """List what the caller's chats wait for, the longest first."""
+
+    def ListUnknownOutcomes(
+        self,
+        request: _action_service_pb2.ListUnknownOutcomesRequest,
+        context: _aio.ServicerContext[_action_service_pb2.ListUnknownOutcomesRequest, _abc.Awaitable[_action_service_pb2.ListUnknownOutcomesResponse]],
+    ) -> _abc.Awaitable[_action_service_pb2.ListUnknownOutcomesResponse]:
+        """List the calls of the caller's chats of which it is not known whether they ran, the newest first. A call is listed
+        until its chat, or the chat that started that one, gets its next message or is archived.
+        """
 
     def GetAction(
         self,

@@ -33,6 +33,12 @@ export const actions = queryOptions({
   queryFn: ({ signal }) => answered(api.GET("/api/v1/actions", { signal })),
 });
 
+/** Calls that may have run; they change with the turns of chats only. */
+export const unknownOutcomes = queryOptions({
+  queryKey: ["unknown-outcomes"],
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/unknown-outcomes", { signal })),
+});
+
 export function chat(chatId: string) {
   return queryOptions({
     queryKey: ["chat", chatId],

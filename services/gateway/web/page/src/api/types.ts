@@ -26,6 +26,7 @@ export type Schedule = Schemas["Schedule"];
 export type StoredFile = Schemas["File"];
 export type ToolCallPart = Schemas["ToolCallPart"];
 export type ToolResultPart = Schemas["ToolResultPart"];
+export type UnknownOutcome = Schemas["UnknownOutcome"];
 export type Usage = Schemas["Usage"];
 
 /** The parts that a client may send. */

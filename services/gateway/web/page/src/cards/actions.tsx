@@ -11,6 +11,7 @@ import { LoginCard } from "../mcp/login-card.tsx";
 import { useAnswer } from "./answering.ts";
 import { record, string } from "./outcome.ts";
 import { Json } from "./tool-card.tsx";
+import { touchedBy } from "./touched.ts";
 
 export function ActionCard({ action }: { action: Action }) {
   switch (action.kind) {
@@ -216,9 +217,10 @@ function ApprovalCard({ action }: { action: Action }) {
           <div className="terminal-command"><span aria-hidden="true">$ </span><Visible>{command}</Visible></div>
         </div>
       )}
+      <WouldTouch tool={action.tool_name} args={args} />
       <details open={!command}>
         <summary>All arguments, as they would be used</summary>
-        <Json value={args} />
+        <Json value={args} isWhole />
       </details>
       {hidden > 0 && (
         <p className="card-problem">The arguments contain characters that are not shown by themselves; they are marked above.</p>
@@ -242,6 +244,19 @@ function ApprovalCard({ action }: { action: Action }) {
         </Button>
       </div>
     </div>
+  );
+}
+
+function WouldTouch({ tool, args }: { tool: string; args: Record<string, unknown> }) {
+  const touched = touchedBy(tool, args);
+  if (!touched || touched.names.length === 0) return null;
+  return (
+    <p className="action-touched">
+      {touched.what}{" "}
+      {touched.names.map((name, index) => (
+        <span key={name}>{index > 0 && ", "}<code><Visible>{name}</Visible></code></span>
+      ))}
+    </p>
   );
 }
 

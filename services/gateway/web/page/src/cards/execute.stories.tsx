@@ -111,3 +111,12 @@ export const Refused: Story = {
     expect(canvas.querySelector(".card-problem")?.textContent).toBe("There is no such process.");
   },
 };
+
+/** Of much output in one line the end is shown, and how much there is. */
+export const LongLine: Story = {
+  render: () => card("done", ended("done", { output: `${"x".repeat(1 << 20)}the end`, exit_code: 0 })),
+  async play(canvas) {
+    expect([output(canvas).length, output(canvas).endsWith("the end")]).toEqual([60_000, true]);
+    expect(canvas.textContent).toMatch(/The end of 1.?048.?583 characters:/);
+  },
+};

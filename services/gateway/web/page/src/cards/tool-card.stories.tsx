@@ -95,3 +95,27 @@ export const Summarised: Story = {
     expect(canvas.textContent).toContain("Above this line the model has a summary");
   },
 };
+
+/** Of a result that is too large the begin is shown, and how much there is more. */
+export const TooLarge: Story = {
+  render: () => card("measure_tide", "done", {}, { text: "x".repeat(200_000) }),
+  async play(canvas, press) {
+    await press(canvas.querySelector(".card-head")!);
+    const shown = canvas.querySelector(".card-body")?.textContent ?? "";
+    expect(shown.length).toBeLessThan(60_000);
+    expect(shown).toMatch(/… 160.?\d{3} more characters/);
+  },
+};
+
+/** Arguments that are no JSON are shown as they came. */
+export const BrokenArguments: Story = {
+  render: () => {
+    const call = { type: "tool-call", tool_call_id: "call_1", tool_name: "measure_tide", args_delta: '{"place": "Bre' };
+    const result = { type: "tool-result", tool_call_id: "call_1", outcome: "failed", result: { error: "The arguments are no JSON." } };
+    return <ToolCard chatId="c1" call={call as unknown as ToolCallPart} result={result as unknown as ToolResultPart} standing="failed" />;
+  },
+  async play(canvas) {
+    expect(canvas.querySelector(".card-body")?.textContent).toContain('{"place": "Bre');
+    expect(canvas.querySelector(".card-problem")?.textContent?.trim()).toBe("The arguments are no JSON.");
+  },
+};

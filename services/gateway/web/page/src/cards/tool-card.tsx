@@ -225,12 +225,14 @@ function humanised(name: string): string {
 
 const JSON_MAX = 40_000;
 
-export function Json({ value }: { value: unknown }) {
+/** Show a value; only what somebody decides about is whole, however long it is. */
+export function Json({ value, isWhole = false }: { value: unknown; isWhole?: boolean }) {
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
+  const shown = isWhole ? text : text.slice(0, JSON_MAX);
   return (
     <pre className="terminal-output" tabIndex={0}>
-      <Visible>{text.slice(0, JSON_MAX)}</Visible>
-      {text.length > JSON_MAX && "\n…"}
+      <Visible>{shown}</Visible>
+      {shown.length < text.length && `\n… ${(text.length - shown.length).toLocaleString()} more characters`}
     </pre>
   );
 }

@@ -2,14 +2,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { installation } from "../admin/queries.ts";
-import { answered, api } from "../api/client.ts";
-import { models, queryClient } from "../api/queries.ts";
+import { models } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { SelectField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
-import { upsert } from "../stream/feed.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { MenuItem, MenuLine } from "../ui/menu.tsx";
+import { changeChat } from "./chat-changes.ts";
 import { AS_FOR_ALL, NONE, nameOf } from "./fallback-names.ts";
 
 function useNames() {
@@ -40,11 +39,7 @@ export function FallbackDialog({ chat, onClose }: { chat: Chat; onClose: () => v
   if (!known.includes(chosen)) options.push([chosen, nameOf(chosen, forAll, all)]);
 
   async function save(): Promise<void> {
-    const params = { path: { chat_id: chat.id } };
-    const body = { fallback_model_id: chosen === AS_FOR_ALL ? null : chosen };
-    const changed = await answered(api.PATCH("/api/v1/chats/{chat_id}", { params, body }));
-    queryClient.setQueryData(["chat", chat.id], changed);
-    upsert(changed);
+    await changeChat(chat, { fallback_model_id: chosen === AS_FOR_ALL ? null : chosen });
   }
 
   return (

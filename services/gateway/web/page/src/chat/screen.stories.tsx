@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import { settled } from "../testing/canvas.tsx";
 import { absent, type Answer, broken, PENDING, serve, serveNothingYet } from "../testing/server.ts";
 import { button, type Story } from "../testing/stories.tsx";
+import { LiveRegion } from "../ui/announce.tsx";
 import ChatScreen from "./screen.tsx";
 
 const CHAT = {
@@ -109,5 +110,27 @@ export const TakenAway: Story = {
   async play(canvas) {
     await shows(canvas, "This chat is no longer followed");
     expect(canvas.textContent).toContain("At six.");
+  },
+};
+
+/** Return a stream that tells these events and ends. */
+function told(...events: object[]): Response {
+  return new Response(events.map((each) => `data: ${JSON.stringify({ chat_id: "c1", ...each })}\n\n`).join(""));
+}
+
+function token(seq: number, text: string): object {
+  return { type: "message_part", message_part: { role: "assistant", part: { type: "text", text }, history_version: 3, generation_attempt: 1, seq, part_index: 0 } };
+}
+
+/** Turns are announced when they begin and end; what is written meanwhile is shown and not said. */
+export const Announced: Story = {
+  before: () => served({ status: "running" }, { "/api/v1/chats/c1/events": told(token(1, "High "), token(2, "tide "), token(3, "at noon."), { type: "status", status: { status: "waiting", place_in_line: 0 } }) }),
+  render: () => [<ChatScreen key="0" chatId="c1" />, <LiveRegion key="1" />],
+  async play(canvas) {
+    const said = (): string => canvas.querySelector("[role=status][aria-live=polite]")?.textContent ?? "";
+    await settled(() => expect(said()).toContain("The agent has answered."));
+    await shows(canvas, "High tide at noon.");
+    expect(said()).not.toContain("tide");
+    expect([...canvas.querySelectorAll(".timeline [aria-live]")].filter((each) => each.getAttribute("aria-live") !== "off")).toEqual([]);
   },
 };

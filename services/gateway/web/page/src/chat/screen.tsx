@@ -31,6 +31,7 @@ import { usePane } from "../ui/splitter.tsx";
 import { Failure, Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { changeChat } from "./chat-changes.ts";
 import { ContextRing } from "./context-ring.tsx";
 import { DriftNotice } from "./drift-notice.tsx";
 import { FallbackDialog, FallbackItem } from "./fallback-model.tsx";
@@ -293,10 +294,7 @@ function PlanToggle({ chat }: { chat: Chat }) {
   const isOn = chat.mode === "plan";
   async function toggle(): Promise<void> {
     try {
-      const body = { mode: isOn ? null : ("plan" as const) };
-      const changed = await answered(api.PATCH("/api/v1/chats/{chat_id}", { params: { path: { chat_id: chat.id } }, body }));
-      queryClient.setQueryData(["chat", chat.id], changed);
-      upsert(changed);
+      await changeChat(chat, { mode: isOn ? null : "plan" });
     } catch (error) {
       complain(error);
     }

@@ -99,7 +99,12 @@ function HookCard({ hook, onSecret }: { hook: Hook; onSecret: (made: Made) => vo
   }
 
   async function enable(isEnabled: boolean): Promise<void> {
-    await answered(api.PATCH("/api/v1/hooks/{hook_id}", { params, body: { disabled: !isEnabled } })).catch(complain);
+    try {
+      const header = { "If-Match": (await queryClient.fetchQuery(hookVersion(hook.id))).etag };
+      await answered(api.PATCH("/api/v1/hooks/{hook_id}", { params: { ...params, header }, body: { disabled: !isEnabled } }));
+    } catch (error) {
+      complain(error);
+    }
     await refreshHooks();
   }
 

@@ -72,3 +72,20 @@ test("a fence is open until it is closed", () => {
   expect(isOpenFence("```py\nx = 1\n```")).toBe(false);
   expect(isOpenFence("    indented")).toBe(false);
 });
+
+test.each([
+  ["quotes", `${">".repeat(20_000)} deep`],
+  ["quotes with spaces", `Before.\n\n${"> ".repeat(2_000)}deep`],
+  ["lists", `${"- ".repeat(2_000)}deep`],
+  ["numbers", `${"1. ".repeat(2_000)}deep`],
+  ["lines that are indented ever more", Array.from({ length: 500 }, (_, depth) => `${"  ".repeat(depth)}- item`).join("\n")],
+])("%s within each other without end are shown as they were written", (_name, text) => {
+  const { blocks } = lexed(text, null);
+  expect(blocks.map((each) => [each.type, each.raw])).toEqual([["code", text]]);
+  expect(lexed(`${text} more`, { text, blocks }).blocks.at(-1)?.raw).toContain("more");
+});
+
+test("what people write within each other is split", () => {
+  const text = `${"> ".repeat(8)}a\n\n${Array.from({ length: 12 }, (_, depth) => `${"  ".repeat(depth)}- item`).join("\n")}`;
+  expect(lexed(text, null).blocks.map((each) => each.type)).toEqual(["blockquote", "space", "list"]);
+});

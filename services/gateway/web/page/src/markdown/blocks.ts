@@ -9,15 +9,29 @@ export interface Lexed {
 /** So many blocks at the end may still become others: a paragraph a table, a list a longer one. */
 const UNSETTLED = 2;
 
+/** Quotes and lists within each other more than 40 times, or indented that far: nobody writes so, and splitting it fails or takes seconds. */
+const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){41}|^[ \t]{160,}(?:[-*+]|\d{1,9}[.)])[ \t]/m;
+
 /** Split a text; of the one before, if this one continues it, the settled blocks are kept. */
 export function lexed(text: string, before: Lexed | null): Lexed {
   if (before?.text === text) return before;
   const kept = before && text.startsWith(before.text) && !text.includes("\r") ? settled(before.blocks) : [];
   const at = kept.reduce((length, token) => length + token.raw.length, 0);
-  const rest = lexer(text.slice(at), { gfm: true });
+  const rest = split(text.slice(at));
   // A definition changes the links of all blocks.
   if (at > 0 && [...kept, ...rest].some((token) => token.type === "def")) return lexed(text, null);
   return { text, blocks: [...kept, ...rest] };
+}
+
+/** Split a text into blocks; one that cannot be split is shown as it was written. */
+function split(text: string): Token[] {
+  const asWritten: Token = { type: "code", raw: text, text };
+  if (TOO_DEEP.test(text)) return [asWritten];
+  try {
+    return lexer(text, { gfm: true });
+  } catch {
+    return [asWritten];
+  }
 }
 
 function settled(blocks: readonly Token[]): readonly Token[] {

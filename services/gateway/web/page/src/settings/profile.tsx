@@ -1,5 +1,5 @@
 /** One's own name and address. */
-import { useQuery } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { me, queryClient } from "../api/queries.ts";
@@ -8,25 +8,37 @@ import { TextField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 
+/** The profile with the version that a change of it names: a later one is not overwritten unseen. */
+const profileVersion = queryOptions({
+  queryKey: ["profile-version"],
+  staleTime: 0,
+  gcTime: 0,
+  refetchOnWindowFocus: false,
+  queryFn: async ({ signal }) => {
+    const call = api.GET("/api/v1/me", { signal });
+    const who = await answered(call);
+    return { who, etag: (await call).response.headers.get("ETag") ?? "" };
+  },
+});
+
 export default function ProfileSection() {
   return (
-    <Loaded query={useQuery(me)} what="profile">
-      {(who) => <Profile key={who.id} who={who} />}
+    <Loaded query={useQuery(profileVersion)} what="profile">
+      {({ who, etag }) => <Profile key={who.id} who={who} etag={etag} />}
     </Loaded>
   );
 }
 
-function Profile({ who }: { who: Me }) {
+function Profile({ who, etag }: { who: Me; etag: string }) {
   const [name, setName] = useState(who.display_name);
   const [email, setEmail] = useState(who.email ?? "");
   const saving = useSaving();
 
   async function save(): Promise<void> {
     const body = { display_name: name.trim(), email: email.trim() || null };
-    queryClient.setQueryData(me.queryKey, {
-      ...who,
-      ...(await answered(api.PATCH("/api/v1/me", { body }))),
-    });
+    const changed = await answered(api.PATCH("/api/v1/me", { params: { header: { "If-Match": etag } }, body }));
+    queryClient.setQueryData(me.queryKey, { ...who, ...changed });
+    await queryClient.invalidateQueries({ queryKey: profileVersion.queryKey });
   }
 
   return (

@@ -16,7 +16,7 @@ export class ChunkBoundary extends Component<{ children: ReactNode }, State> {
   override render(): ReactNode {
     const { error } = this.state;
     if (!error) return this.props.children;
-    const isGone = /dynamically imported module|Importing a module|Failed to fetch/.test(error.message);
+    const isGone = /dynamically imported module|Importing a module|Failed to fetch|Unable to preload/.test(error.message);
     return (
       <div className="state" role="alert">
         <h1 className="state-title">{isGone ? "Parley was updated" : "This did not work"}</h1>

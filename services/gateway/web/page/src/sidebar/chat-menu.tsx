@@ -4,6 +4,7 @@ import { type Ref, useState } from "react";
 import { useLocation } from "wouter";
 import { answered, api } from "../api/client.ts";
 import type { Chat } from "../api/types.ts";
+import { changeChat } from "../chat/chat-changes.ts";
 import { SharingDialog } from "../sharing/dialog.tsx";
 import { remove, upsert } from "../stream/feed.ts";
 import { IconButton } from "../ui/button.tsx";
@@ -35,10 +36,7 @@ export function ChatMenu({ chat, isOpen, ref }: Props) {
   }
 
   function pin(): Promise<void> {
-    return run(async () => {
-      const body = { pin_order: chat.pin_order > 0 ? 0 : 1 };
-      upsert(await answered(api.PATCH("/api/v1/chats/{chat_id}", { params: { path }, body })));
-    });
+    return run(() => changeChat(chat, { pin_order: chat.pin_order > 0 ? 0 : 1 }));
   }
 
   function retitle(): Promise<void> {

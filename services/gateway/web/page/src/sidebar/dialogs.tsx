@@ -2,7 +2,7 @@ import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { wordsOf } from "../api/problem.ts";
 import type { Chat } from "../api/types.ts";
-import { upsert } from "../stream/feed.ts";
+import { ChangedMeanwhile, changeChat } from "../chat/chat-changes.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 
@@ -13,6 +13,8 @@ interface Props {
 
 export function RenameDialog({ chat, onClose }: Props) {
   const [title, setTitle] = useState(chat.title);
+  // The chat as it was when the title was read.
+  const [seen, setSeen] = useState(chat);
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const path = { chat_id: chat.id };
@@ -20,11 +22,13 @@ export function RenameDialog({ chat, onClose }: Props) {
   async function rename(): Promise<void> {
     setBusy(true);
     try {
-      const body = { title: title.trim() };
-      upsert(await answered(api.PATCH("/api/v1/chats/{chat_id}", { params: { path }, body })));
+      await changeChat(seen, { title: title.trim() });
       onClose();
     } catch (error) {
-      setProblem(wordsOf(error));
+      if (error instanceof ChangedMeanwhile) {
+        setSeen(error.current);
+        setProblem(`It was renamed to “${error.current.title}” meanwhile. Rename replaces that.`);
+      } else setProblem(wordsOf(error));
       setBusy(false);
     }
   }

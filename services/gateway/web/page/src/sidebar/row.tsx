@@ -110,7 +110,7 @@ function Facts({ chat, isMine }: { chat: Chat; isMine: boolean }) {
     <span className="chat-row-facts">
       {hasDiff && (
         <span title={`${plural(diff.changed_files, "file")} changed`}>
-          {diff.branch && <>{diff.branch} </>}
+          {diff.branch && <><Visible>{diff.branch}</Visible> </>}
           <span className="lines-added">+{diff.added_lines}</span>{" "}
           <span className="lines-deleted">−{diff.deleted_lines}</span>
         </span>

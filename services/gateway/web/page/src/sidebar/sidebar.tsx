@@ -3,10 +3,10 @@ import "./sidebar.css";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useRoute } from "wouter";
-import { answered, api } from "../api/client.ts";
 import { wordsOf } from "../api/problem.ts";
-import { actions, chat as chatQuery, chats, me, queryClient } from "../api/queries.ts";
+import { actions, chat as chatQuery, chats, me, queryClient, unknownOutcomes } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
+import { changeChat } from "../chat/chat-changes.ts";
 import { FIND, STEP } from "../shell/keys.ts";
 import { toggleSide } from "../shell/side-state.ts";
 import { Button, IconButton } from "../ui/button.tsx";
@@ -28,7 +28,8 @@ const TICK_MS = 60_000;
 
 export function Sidebar({ pane }: { pane: Pane }) {
   const [, navigate] = useLocation();
-  const waiting = useQuery(actions).data?.items.length ?? 0;
+  const asked = useQuery(actions).data?.items.length ?? 0;
+  const waiting = asked + (useQuery(unknownOutcomes).data?.items.length ?? 0);
 
   return (
     <nav className="side" aria-label="Chats">
@@ -96,7 +97,7 @@ function ChatList() {
     <div className="side-list">
       {listed.length === 0 && <p className="side-empty">{emptyWords(filters)}</p>}
       {groups.map((group) => (
-        <ChatGroup key={group.title} title={group.title} count={group.chats.length} onDrop={(event) => void dropped(event, group.chats)}>
+        <ChatGroup key={group.title} title={group.title} count={group.chats.length} onDrop={(event) => void dropped(event, group.chats, listed)}>
           {group.chats.map((chat) => (
             <ChatRow
               key={chat.id}
@@ -125,20 +126,16 @@ function emptyWords(filters: { text: string; unread: boolean; archived: boolean;
 }
 
 /** Pin a chat where it was dropped, or unpin it if it was dropped among others. */
-async function dropped(event: React.DragEvent, group: Chat[]): Promise<void> {
+async function dropped(event: React.DragEvent, group: Chat[], listed: readonly Chat[]): Promise<void> {
   const chatId = event.dataTransfer.getData("application/x-parley-chat");
-  if (!chatId) return;
+  const chat = listed.find((each) => each.id === chatId);
+  if (!chat) return;
   event.preventDefault();
   const row = (event.target as Element).closest("li");
   const at = row ? [...(row.parentElement?.children ?? [])].indexOf(row) : group.length;
   const isPinned = (group[0]?.pin_order ?? 0) > 0;
   try {
-    await answered(
-      api.PATCH("/api/v1/chats/{chat_id}", {
-        params: { path: { chat_id: chatId } },
-        body: { pin_order: isPinned ? at + 1 : 0 },
-      }),
-    );
+    await changeChat(chat, { pin_order: isPinned ? at + 1 : 0 });
     void queryClient.invalidateQueries({ queryKey: ["chats"] });
   } catch (error) {
     complain(error);

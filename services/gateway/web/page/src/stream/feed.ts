@@ -18,7 +18,7 @@ export function useFeed(userId: string | undefined): void {
       // Another user of the same browser has another feed.
       name: `parley.feed.${userId}`,
       onEvent: (event) => {
-        if (event.type === "updated") chimeFor(event.chat, knownStatus(event.chat_id), userId);
+        if (event.type === "updated") onUpdated(event.chat, userId);
         apply(event);
       },
       lead: (publish) => {
@@ -39,6 +39,13 @@ export function useFeed(userId: string | undefined): void {
   }, [userId]);
 }
 
+function onUpdated(chat: Chat, userId: string): void {
+  const before = knownStatus(chat.id);
+  chimeFor(chat, before, userId);
+  // A turn that began or ended may have taken calls off the list of those that may have run, or added some.
+  if (before !== chat.status) readAgain("unknown-outcomes");
+}
+
 /** Return the status of a chat as this tab knows it. */
 function knownStatus(chatId: string): ChatStatus | null | undefined {
   const lists = queryClient.getQueriesData<Pages>({ queryKey: ["chats"] }).flatMap(([, pages]) => pages?.pages ?? []);
@@ -55,19 +62,19 @@ function apply(event: FeedEvent): void {
       break;
     case "deleted":
       remove(event.chat_id);
-      readAgain("chats", "actions", "below");
+      readAgain("chats", "actions", "below", "unknown-outcomes");
       break;
     case "break_glass":
       void queryClient.invalidateQueries({ queryKey: ["break-glass"] });
       break;
     case "resync":
-      readAgain("chats", "actions", "below");
+      readAgain("chats", "actions", "below", "unknown-outcomes");
       break;
   }
   if (event.type === "updated") readAgain("actions");
 }
 
-function readAgain(...subjects: ("chats" | "actions" | "below")[]): void {
+function readAgain(...subjects: ("chats" | "actions" | "below" | "unknown-outcomes")[]): void {
   for (const each of subjects) void queryClient.invalidateQueries({ queryKey: [each] });
 }
 

@@ -57,7 +57,9 @@ export function itemsOf(
     const parts = generated.map(({ part }) => part);
     // Parts of a message that is durable by now must not take its row.
     const key = items.some((each) => each.key === tailKey(tail)) ? `${tailKey(tail)}+` : tailKey(tail);
-    const pieces = piecesOf(parts, () => null, key);
+    // A summary has its result before both are stored.
+    const results = liveResults(tail);
+    const pieces = piecesOf(parts, (id) => results.get(id) ?? null, key);
     items.push({ kind: "assistant", key, beginId: Number.POSITIVE_INFINITY, message: null, pieces, isLive: true });
   }
   return items;

@@ -1,14 +1,13 @@
 /** Another workspace for the chat: what stays behind is said first. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { answered, api } from "../../api/client.ts";
 import { me, queryClient } from "../../api/queries.ts";
 import type { Chat } from "../../api/types.ts";
+import { changeChat } from "../../chat/chat-changes.ts";
 import { usableWorkspaces } from "../../composer/workspace-picker.tsx";
 import { SelectField } from "../../forms/fields.tsx";
 import { Form, useSaving } from "../../forms/form.tsx";
 import { Loaded } from "../../forms/loaded.tsx";
-import { upsert } from "../../stream/feed.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { leftBehind, OWN_FILES, switchProblem, workspaceOptions } from "./switch-words.ts";
@@ -41,11 +40,7 @@ function SwitchDialog({ chat, name, onClose }: DialogProps) {
   const saving = useSaving();
 
   async function save(): Promise<void> {
-    const params = { path: { chat_id: chat.id } };
-    const body = { workspace_id: chosen === OWN_FILES ? null : chosen };
-    const changed = await answered(api.PATCH("/api/v1/chats/{chat_id}", { params, body }));
-    upsert(changed);
-    queryClient.setQueryData(["chat", chat.id], changed);
+    await changeChat(chat, { workspace_id: chosen === OWN_FILES ? null : chosen });
     // Files, changes and processes are those of the new one.
     await queryClient.invalidateQueries({ queryKey: ["chat", chat.id] });
     onClose();

@@ -1,0 +1,52 @@
+/** Calls of which nobody knows whether they ran, until the next message of their chat. */
+import { Link } from "wouter";
+import type { UnknownOutcome } from "../api/types.ts";
+import { record, string } from "../cards/outcome.ts";
+import { Json } from "../cards/tool-card.tsx";
+import { touchedBy } from "../cards/touched.ts";
+import { ago } from "../ui/format.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Visible } from "../ui/visible.tsx";
+
+export function UnknownOutcomes({ outcomes }: { outcomes: readonly UnknownOutcome[] }) {
+  const now = Date.now();
+  return (
+    <ul className="waiting-list" aria-label="Calls that may have run">
+      {outcomes.map((each) => (
+        <li key={`${each.chat_id} ${each.tool_call_id}`}>
+          <p className="waiting-chat">
+            <Link href={`/chats/${each.chat_id}#m${each.message_id}`}>{each.chat_title || "A chat"}</Link>
+            {each.ended_at && <span className="card-note"> {ago(each.ended_at, now)}</span>}
+          </p>
+          <MayHaveRun outcome={each} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function MayHaveRun({ outcome }: { outcome: UnknownOutcome }) {
+  const args = record(outcome.args);
+  const command = string(args.command);
+  const touched = touchedBy(outcome.tool_name, args);
+  return (
+    <div className="action" role="group" aria-label="May have run">
+      <div className="action-head">
+        <Icon name="warn" />
+        <span>It is not known whether <code><Visible>{outcome.tool_name}</Visible></code> ran</span>
+      </div>
+      {command && (
+        <div className="terminal">
+          <div className="terminal-command"><span aria-hidden="true">$ </span><Visible>{command}</Visible></div>
+        </div>
+      )}
+      {touched && <p className="action-touched">{touched.what} <Visible>{touched.names.join(", ")}</Visible></p>}
+      <details open={!command}>
+        <summary>All arguments</summary>
+        <Json value={args} />
+      </details>
+      <p>Look before it is repeated, and tell the agent what you found: your next message in that chat takes this off the list.</p>
+      <Link className="button" href={`/chats/${outcome.chat_id}#m${outcome.message_id}`}>Look at it in the chat</Link>
+    </div>
+  );
+}

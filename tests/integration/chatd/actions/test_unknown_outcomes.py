@@ -1,0 +1,102 @@
+"""Calls of which nobody knows whether they ran: listed to their owner until somebody took note."""
+
+import json
+import uuid
+
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.commands import CommitResults, CommitStep
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor
+from chatd.primitives.domain.ids import ChatId, ExecutionId
+from parley.api.chat.v1 import action_service_pb2 as api
+from parley.api.chat.v1 import chat_service_pb2 as chats_api
+from support.chatd.chats.served_chats import ServedChats
+
+PUSH = {"command": "git push\u0000"}
+
+
+async def called(
+    served: ServedChats, chat_id: str, outcome: ToolOutcome, *, call_id: str = "call-1"
+) -> None:
+    """Let a running chat make a call that ends with an outcome."""
+    chats = served.stores.chats
+    call = ToolCall(call_id, "execute", json.dumps(PUSH))
+    execution = ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), call_id)))
+    state = await served.state(chat_id)
+    step = CommitStep(
+        fence_of(state),
+        (NewMessage(Role.ASSISTANT, (call,)),),
+        (Dispatch(execution, call, Executor.TOOLRUNNER, "j"),),
+    )
+    state = await chats.apply(ChatId(chat_id), step)
+    result = ToolResult(call_id, "execute", "{}", outcome)
+    await chats.apply(ChatId(chat_id), CommitResults(fence_of(state), (result,)))
+
+
+async def listed(served: ServedChats) -> list[tuple[str, int, str]]:
+    found = await served.ann.ask(api.ListUnknownOutcomesRequest())
+    return [(each.chat_id, each.message_id, each.tool_call_id) for each in found.outcomes]
+
+
+async def test_a_call_that_may_have_run_is_listed_with_its_arguments_to_its_owner_alone(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create("push it")
+    await called(served, chat.id, ToolOutcome.UNKNOWN)
+    await called(served, chat.id, ToolOutcome.DONE, call_id="call-2")
+    await called(served, chat.id, ToolOutcome.FAILED, call_id="call-3")
+
+    (found,) = (await served.ann.ask(api.ListUnknownOutcomesRequest())).outcomes
+
+    assert (found.chat_id, found.chat_title, found.message_id) == (chat.id, chat.title, 2)
+    assert (found.tool_call_id, found.tool_name) == ("call-1", "execute")
+    assert json.loads(found.args_json) == PUSH
+    assert found.HasField("ended_at")
+    assert list((await served.bob.ask(api.ListUnknownOutcomesRequest())).outcomes) == []
+
+
+async def test_the_next_message_takes_it_off_the_list_and_so_does_the_archive(
+    served: ServedChats,
+) -> None:
+    first, second = await served.ann.create(), await served.ann.create()
+    for chat in (first, second):
+        await called(served, chat.id, ToolOutcome.UNKNOWN)
+        await served.finish(chat.id)
+    both = await listed(served)
+    await served.ann.send(first.id, "It did run.")
+    one = await listed(served)
+    archive = chats_api.SetArchivedRequest(request_id="a", chat_id=second.id, archived=True)
+    await served.ann.ask(archive)
+
+    assert both == [(second.id, 2, "call-1"), (first.id, 2, "call-1")]
+    assert one == [(second.id, 2, "call-1")]
+    assert await listed(served) == []
+
+
+async def test_calls_of_the_chats_below_count_until_the_next_message_of_their_root(
+    served: ServedChats,
+) -> None:
+    root = await served.ann.create()
+    child_id = await served.add_child(root.id, "running")
+    await called(served, child_id, ToolOutcome.UNKNOWN)
+    await served.finish(root.id)
+    before = await listed(served)
+    await served.ann.send(root.id, "I looked.")
+
+    assert before == [(child_id, 1, "call-1")]
+    assert await listed(served) == []
+
+
+async def test_a_call_of_a_message_that_an_edit_replaced_is_not_listed(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create()
+    await called(served, chat.id, ToolOutcome.UNKNOWN)
+    await served.finish(chat.id)
+    edit = chats_api.EditMessageRequest(request_id="e", chat_id=chat.id, message_id=1)
+    edit.content.add().text.text = "anew"
+    await served.ann.ask(edit)
+
+    assert await listed(served) == []
