@@ -23,6 +23,7 @@ from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.turns.domain.asking import asking_problem, asking_tools
 from chatd.turns.domain.calls import Asked, AskFirst, CallPlan, error_result, plan_calls
 from chatd.turns.domain.loops import HINT, repetitions, with_loop_hint
+from support.chatd.turns.asking_scenes import ASKING
 
 ROOT = TurnContext(ChatId("c"), Owner(OwnerId("ann"), "member"), mode=ChatMode.PLAN)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,6 +95,16 @@ def test_a_plan_that_nobody_could_read_is_refused(
     arguments: dict[str, object], problem: str | None
 ) -> None:
     assert asking_problem(PendingKind.PLAN, arguments) == problem
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_every_action_has_the_deadline_of_its_kind(kind: PendingKind) -> None:
+    stage = ASKING[kind]()
+    await stage.run()
+    asked = {call.kind: call.deadline_s for call in stage.state.pending if call.is_asked}
+    seconds = {PendingKind.CLIENT: 300.0}
+    is_endless = kind in (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.AGENTS)
+    assert asked == {kind: None if is_endless else seconds.get(kind, 86_400.0)}
 
 
 def test_a_malformed_question_is_told_to_the_model_and_nobody_is_asked() -> None:

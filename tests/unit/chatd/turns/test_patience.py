@@ -10,6 +10,7 @@ from chatd.content.domain.messages import ErrorKind
 from chatd.model_limits import retry_policy, silent_s, turn_limits
 from chatd.models.domain.language_model import ModelError
 from chatd.settings import Settings
+from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.retries import (
     Failed,
     GiveUp,
@@ -40,8 +41,11 @@ GONE = ModelError(
 
 
 def settings(**given: str) -> Settings:
-    environment = {**REQUIRED, **{f"CHATD_MODEL_{name}": given[name] for name in given}}
-    return read(Settings, environment, prefix="CHATD")
+    return settings_of({f"CHATD_MODEL_{name}": given[name] for name in given})
+
+
+def settings_of(variables: dict[str, str]) -> Settings:
+    return read(Settings, {**REQUIRED, **variables}, prefix="CHATD")
 
 
 def test_the_defaults_are_those_of_the_rules() -> None:
@@ -64,6 +68,21 @@ def test_attempts_backoff_and_silence_can_be_set() -> None:
     assert retry_policy(given) == policy
     assert turn_limits(given) == TurnLimits(StreamLimits(8.0, 20.0), retries=policy)
     assert silent_s(given) == 6.0
+
+
+def test_deadlines_of_actions_can_be_set_and_zero_is_none() -> None:
+    names = ("CLIENT_TOOL", "QUESTION", "APPROVAL")
+
+    def deadlines(*given: str) -> ActionDeadlines:
+        variables = {
+            f"CHATD_{name}_DEADLINE_S": value for name, value in zip(names, given, strict=True)
+        }
+        return turn_limits(settings_of(variables)).deadlines
+
+    assert deadlines("20", "604800", "0") == ActionDeadlines(20.0, 604_800.0, None)
+    assert deadlines("1", "0", "60") == ActionDeadlines(1.0, None, 60.0)
+    with pytest.raises(SettingsError, match="CHATD_APPROVAL_DEADLINE_S"):
+        deadlines("1", "0", "-1")
 
 
 def test_a_first_wait_that_is_longer_than_the_longest_is_refused() -> None:
