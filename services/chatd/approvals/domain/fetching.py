@@ -23,11 +23,11 @@ _CODE: Final = (
 )
 _FETCH: Final = re.compile(rf"\b(?:{_PROGRAMS}|{_SHORT_PROGRAMS})\b|{_CODE}")
 _FETCH_IN_FILE: Final = re.compile(rf"\b(?:{_PROGRAMS})\b|{_CODE}")
-#: One command of git that talks to another host.
-_CLONE: Final = re.compile(
-    r"\bgit\b(?:\s+-[^\s;&|]+(?:\s+[^-\s;&|][^\s;&|]*)??){0,8}"
-    r"\s+(?:clone|fetch|ls-remote|pull|push|remote|submodule)\b[^\n;&|]*"
-)
+_COMMAND: Final = re.compile(r"[^\n;&|]+")
+_GIT: Final = re.compile(r"[\s({]*(?:\w+=\S*\s+)*git\s")
+#: Subcommands of git that talk to other hosts, among the first words of a command.
+_CLONES: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"))
+_WORDS_MAX: Final = 12
 _ADDRESS: Final = re.compile(r"\b(?:git|https?|ssh)://[^\s'\";&|$`()]*")
 _WORD: Final = re.compile(r"[\w./+@-]+")
 _INTERPRETER: Final = re.compile(
@@ -36,7 +36,8 @@ _INTERPRETER: Final = re.compile(
 )
 #: A file that is run by its path, or read by a shell.
 _STARTED: Final = re.compile(
-    r"(?:^|[;&|({`]|\b(?:do|else|exec|then|time)\b|(?:^|\s)\.(?=\s))\s*((?:\.{1,2}|~)?/[\w./+@-]+)",
+    r"(?:^|[;&|({`]|\b(?:do|else|exec|then|time)\b|(?:^|\s)\.(?=\s))"
+    r"[ \t]*((?:\.{1,2}|~)?/[\w./+@-]+)",
     re.MULTILINE,
 )
 _WRITTEN_PATH: Final = re.compile(
@@ -62,17 +63,25 @@ def texts_of(args_json: str) -> Iterator[str]:
 
 def is_fetching(text: str) -> bool:
     """Return whether a command may get content from another host, repositories of git aside."""
-    plain = _CLONE.sub(_without_addresses, text) if "git" in text else text
+    plain = _COMMAND.sub(_without_addresses, text) if "git" in text else text
     return _FETCH.search(plain) is not None
-
-
-def _without_addresses(cloning: re.Match[str]) -> str:
-    return _ADDRESS.sub("", cloning[0])
 
 
 def is_cloning(text: str) -> bool:
     """Return whether a command may get files of a repository from another host."""
-    return _CLONE.search(text) is not None
+    return "git" in text and any(map(_is_of_git, _COMMAND.findall(text)))
+
+
+def _without_addresses(command: re.Match[str]) -> str:
+    return _ADDRESS.sub("", command[0]) if _is_of_git(command[0]) else command[0]
+
+
+def _is_of_git(command: str) -> bool:
+    begun = _GIT.match(command)
+    if begun is None:
+        return False
+    words = command[begun.end() :].split(maxsplit=_WORDS_MAX)[:_WORDS_MAX]
+    return not _CLONES.isdisjoint(words)
 
 
 def files_run_by(text: str) -> frozenset[str]:

@@ -154,6 +154,13 @@ def test_a_file_that_the_chat_wrote_to_fetch_and_ran_is_a_download(
     assert taint_of(history(wrote, *ran(command)), OPEN) == expected
 
 
+@pytest.mark.parametrize("piece", ["\n", "; ", " . ", "git -c ", "./", "do ", "git clone x ://"])
+def test_a_long_text_is_searched_in_one_pass(piece: str) -> None:
+    wrote = ToolCall("0", "write_file", json.dumps({"path": "get.py", "content": FETCHER}))
+    long = piece * (200_000 // len(piece))
+    assert taint_of(history(wrote, *ran(long)), OPEN) == CLEAN
+
+
 def test_of_two_calls_with_the_same_id_both_count() -> None:
     fetch, make = ran("curl example.org")[0], ran("make")
     assert taint_of(history(fetch, *make), OPEN) == tainted(FETCHED)
