@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.host.forked_user import as_ordinary_user
 from support.host.limits import without_descriptors
 from support.session.examples import examples
 from support.toolrunner.merged_trees import Pair, Tree, read, write
@@ -330,6 +331,21 @@ def test_a_fork_whose_files_cannot_be_listed_is_not_taken_for_an_empty_one(pair:
     with without_descriptors(), pytest.raises(OSError, match="Too many open files"):
         Side(root, base, is_fork=True)
     assert set(Side(root, base, is_fork=True).found) > {"a", "b", "d"}
+    root.close()
+
+
+def test_a_directory_that_may_not_be_read_is_not_taken_for_removed(pair: Pair) -> None:
+    root, base = Root.open_directory(str(pair.fork)), Base.load(pair.directory / "base")
+    (pair.fork / "d").chmod(0)
+
+    def refused() -> str:
+        try:
+            Side(root, base, is_fork=True)
+        except PermissionError as error:
+            return str(error.filename)
+        return ""
+
+    assert as_ordinary_user(refused) == "d"
     root.close()
 
 
