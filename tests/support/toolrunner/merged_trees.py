@@ -5,25 +5,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolrunner.filesystem.beneath import Root
-from toolrunner.workspaces.merge.application import Merge, MergePlan, stage
-from toolrunner.workspaces.merge.comparison import Comparison, Side, Strategy, compare
+from toolrunner.workspaces.merge.application import Merge
+from toolrunner.workspaces.merge.comparison import STAGE, Comparison, Side, Strategy, compare
 from toolrunner.workspaces.merge.fork_base import Base, copy_with_base
+from toolrunner.workspaces.merge.plan import MergePlan
+from toolrunner.workspaces.merge.staging import stage
 
 Tree = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A parent and a fork of it."""
+    """A parent and a fork of it.
+
+    Attributes:
+        directory: Where they are.
+        is_private: Whether merges are staged outside of the parent.
+    """
 
     directory: Path
+    is_private: bool = True
 
     @classmethod
-    def made(cls, directory: Path, tree: Tree) -> "Pair":
+    def made(cls, directory: Path, tree: Tree, *, is_private: bool = True) -> "Pair":
         """Make a parent with these files, and fork it."""
-        pair = cls(directory)
-        for path in (pair.parent, pair.fork):
-            path.mkdir(parents=True)
+        pair = cls(directory, is_private)
+        for path in (pair.parent, pair.fork, pair.merging.directory):
+            path.mkdir(parents=True, exist_ok=True)
         write(pair.parent, tree)
         source, target = (Root.open_directory(str(each)) for each in (pair.parent, pair.fork))
         copy_with_base(source, target, directory / "base")
@@ -41,7 +49,12 @@ class Pair:
 
     @property
     def merging(self) -> Merge:
-        return Merge(self.directory, self.parent)
+        # A parent outside of the directory of its workspace is an existing one of the host.
+        return Merge(self.directory if self.is_private else self.directory / "kept", self.parent)
+
+    @property
+    def stage(self) -> Path:
+        return (self.directory if self.is_private else self.parent) / STAGE
 
     def plan(
         self, strategy: Strategy = Strategy.REPORT, paths: tuple[str, ...] = ()
@@ -55,11 +68,13 @@ class Pair:
             fork = Side(fork_root, base, is_fork=True)
             parent = Side(parent_root, base, is_fork=False)
             found = compare(base, fork, parent, strategy=strategy, paths=paths)
-            steps = stage(found.changes, fork, parent_root)
+            assert self.merging.is_private() is self.is_private
+            with self.merging.places(is_private=self.is_private) as places:
+                steps = stage(found.changes, fork, places)
         finally:
             fork_root.close()
             parent_root.close()
-        return found, MergePlan(steps, "r", "m", b"", b"")
+        return found, MergePlan(steps, "r", "m", b"", b"", is_private=self.is_private)
 
     def merge(
         self, strategy: Strategy = Strategy.REPORT, paths: tuple[str, ...] = ()

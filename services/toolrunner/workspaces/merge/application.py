@@ -1,19 +1,22 @@
 """Atomic application of a merge to its parent, also if the service is killed.
 
-Theory: new files are staged inside the parent, so that moving one to its path is one operation of
-the file system. The plan file commits the merge: until it is on disk nothing is changed, and once
-it is, recovery executes it to the end. A step that fails marks the plan as reverted, on disk too if
-that is possible, and all steps are undone. Every step is idempotent. While a step is neither done
-nor undone, the plan and the stage are kept: the stage has the only copy of the parent's files.
-Without a plan that can be decoded no program knows their paths, and a path may be taken by another
-file; then the stage is given to the people of the workspace under a name that they see.
+Theory: new files are staged on the file system of the parent, so that moving one to its path is one
+operation. Programs of the workspace do not reach them there, unless the workspace is an existing
+directory of the host, which may be on another file system. The plan file commits the merge: until
+it is on disk nothing is changed, and once it is, recovery executes it to the end. A step that fails
+marks the plan as reverted, on disk too if that is possible, and all steps are undone. Every step is
+idempotent. While a step is neither done nor undone, the plan and the stage are kept: the stage has
+the only copy of the parent's files. Without a plan that can be decoded no program knows their
+paths, and a path may be taken by another file; then the stage is given to the people of the
+workspace under a name that they see.
 """
 
 import errno
 import logging
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -23,22 +26,24 @@ import msgspec
 
 from parley.files import write_atomically
 from toolrunner.filesystem.beneath import Root
-from toolrunner.filesystem.copy import copy_content
 from toolrunner.filesystem.trash import Trash
 from toolrunner.filesystem.tree import (
-    BLOCK_BYTES,
-    Kind,
-    create,
-    hand_over,
     look,
     rename_to_free,
 )
-from toolrunner.primitives.domain import NO_QUOTA, Quota
 from toolrunner.primitives.errors import MergeInterrupted, MergeUnfinished
-from toolrunner.quotas.disk import passed
-from toolrunner.workspaces.merge.applied import AppliedMerge
-from toolrunner.workspaces.merge.comparison import STAGE, Change, Side
-from toolrunner.workspaces.merge.fork_base import Identity, link_target
+from toolrunner.workspaces.merge.comparison import STAGE
+from toolrunner.workspaces.merge.plan import (
+    DropDirectory,
+    MakeDirectory,
+    MergePlan,
+    MergeStep,
+    MoveAway,
+    MoveIn,
+    Places,
+    new_path,
+)
+from toolrunner.workspaces.merge.staging import give_to_owner
 
 logger = logging.getLogger(__name__)
 
@@ -48,163 +53,6 @@ DAMAGED_PLAN: Final = "merge-damaged.json"
 #: The directory for its staged files, in the workspace, with a number.
 SET_ASIDE: Final = "unfinished-merge"
 DIRECTORY_MODE: Final = 0o755
-FILE_MODE: Final = 0o644
-_EXECUTABLE: Final = 0o111
-
-
-class _Named(msgspec.Struct, frozen=True):
-    name: bytes  # As bytes: file names need not be UTF-8.
-
-    @property
-    def path(self) -> str:
-        """The path, relative to the root."""
-        return os.fsdecode(self.name)
-
-
-class MoveAway(_Named, frozen=True, tag="away"):
-    """Move an entry to the stage, if it still is the one that was compared."""
-
-    slot: int
-    identity: Identity | None  # None for a directory, whose times change with its entries.
-
-
-class DropDirectory(_Named, frozen=True, tag="drop"):
-    """Remove a directory if it is empty."""
-
-    mode: int
-    must_go: bool
-
-
-class MakeDirectory(_Named, frozen=True, tag="make"):
-    """Create a directory."""
-
-
-class MoveIn(_Named, frozen=True, tag="place"):
-    """Move a staged file or link to its path, where nothing may exist."""
-
-    slot: int
-    inode: int = 0  # Of the staged entry; plans of older versions do not have it.
-
-
-MergeStep = MoveAway | DropDirectory | MakeDirectory | MoveIn
-
-
-class MergePlan(msgspec.Struct, frozen=True):
-    """The steps of a merge, with its request and response."""
-
-    steps: tuple[MergeStep, ...]
-    request_id: str
-    method: str
-    body_hash: bytes
-    response: bytes
-    is_turned_back: bool = False
-    fork_id: str = ""  # Where the merge is recorded; plans of older versions record nothing.
-    applied: AppliedMerge | None = None
-
-
-def stage(
-    changes: tuple[Change, ...], fork: Side, parent: Root, quota: Quota = NO_QUOTA
-) -> tuple[MergeStep, ...]:
-    """Stage all new files; return the steps of the merge.
-
-    Raises:
-        OSError: The disk is full, or the fork cannot be read.
-        QuotaExceeded: The parent would exceed its quota.
-    """
-    _make(parent, STAGE, 0o700)
-    _make(parent, f"{STAGE}/new", 0o700)
-    _make(parent, f"{STAGE}/old", 0o700)
-    steps = (
-        *_clearing(changes),
-        *_making(changes, parent),
-        *_placing(changes, fork, parent, quota),
-    )
-    owner = os.fstat(parent.fd).st_uid
-    if owner != os.geteuid():
-        # Only the owner may write there, so new files must belong to it.
-        with parent.opened(f"{STAGE}/new", os.O_PATH | os.O_DIRECTORY) as fd:
-            hand_over(Root(fd, STAGE), owner)
-    return steps
-
-
-def _clearing(changes: tuple[Change, ...]) -> list[MergeStep]:
-    """Return the steps that clear paths: files first, then directories, deepest first."""
-    files: list[MergeStep] = []
-    directories: list[MergeStep] = []
-    for slot, change in enumerate(changes):
-        before = change.before
-        if before is None or (change.kind is Kind.DIRECTORY and before.kind is Kind.DIRECTORY):
-            continue
-        if before.kind is not Kind.DIRECTORY:
-            files.append(MoveAway(os.fsencode(change.path), slot, before.identity))
-        elif change.is_forced:
-            directories.append(MoveAway(os.fsencode(change.path), slot, None))
-        else:
-            mode = stat.S_IMODE(before.seen.st_mode)
-            directories.append(
-                DropDirectory(os.fsencode(change.path), mode, change.kind is not None)
-            )
-    return [*files, *sorted(directories, key=lambda step: step.name, reverse=True)]
-
-
-def _making(changes: tuple[Change, ...], parent: Root) -> list[MergeStep]:
-    """Return the directories to create, outermost first, with their missing parents."""
-    requested: set[str] = set()
-    for change in changes:
-        if change.kind is None:
-            continue
-        above = change.path if change.kind is Kind.DIRECTORY else change.path.rpartition("/")[0]
-        while above and above not in requested:
-            found = look(parent, above)
-            if found is None or found.kind is not Kind.DIRECTORY:
-                requested.add(above)
-            above = above.rpartition("/")[0]
-    return [MakeDirectory(os.fsencode(path)) for path in sorted(requested)]
-
-
-def _placing(
-    changes: tuple[Change, ...], fork: Side, parent: Root, quota: Quota
-) -> list[MergeStep]:
-    steps: list[MergeStep] = []
-    disk_bytes = 0
-    for slot, change in enumerate(changes):
-        target = f"{STAGE}/new/{slot}"
-        if change.kind is Kind.LINK:
-            with parent.opened(f"{STAGE}/new", os.O_PATH | os.O_DIRECTORY) as fd:
-                os.symlink(link_target(fork.root, change.path), str(slot), dir_fd=fd)
-        elif change.kind is Kind.FILE:
-            source = parent if change.is_parents else fork.root
-            disk_bytes += _stage_file(change, source, parent, target)
-        else:
-            continue
-        staged = look(parent, target)
-        if staged is None:
-            raise MergeInterrupted(change.path)
-        steps.append(MoveIn(os.fsencode(change.path), slot, staged.seen.st_ino))
-        if (problem := passed(quota, disk_bytes, len(steps))) is not None:
-            raise problem
-    return steps
-
-
-def _stage_file(change: Change, source: Root, parent: Root, target: str) -> int:
-    """Stage a file; return its disk space."""
-    with os.fdopen(create(parent, target), "wb") as file:
-        mode = FILE_MODE
-        if change.content is not None:
-            file.write(change.content)
-        else:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with source.opened(change.path, flags) as original:
-                if not stat.S_ISREG(os.fstat(original).st_mode):
-                    raise MergeInterrupted(change.path)
-                copy_content(original, file.fileno())
-                mode = os.fstat(original).st_mode & 0o777
-        if change.before is not None and change.before.kind is Kind.FILE:
-            mode = change.before.seen.st_mode & 0o777
-        readers = (mode & 0o444) >> 2
-        os.fchmod(file.fileno(), mode | readers if change.is_executable else mode & ~_EXECUTABLE)
-        file.flush()
-        return os.fstat(file.fileno()).st_blocks * BLOCK_BYTES
 
 
 class DamagedPlan(MergeUnfinished):
@@ -222,6 +70,34 @@ class Merge:
 
     directory: Path
     root: Path
+
+    def is_private(self) -> bool:
+        """Return whether files can be staged where programs of the workspace do not reach them."""
+        if not self.root.is_relative_to(self.directory):
+            return False
+        return _mount_of(self.root) == _mount_of(self.directory)
+
+    @contextmanager
+    def places(self, *, is_private: bool) -> Iterator[Places]:
+        """Open the parent and the directory of staged files, which is created if it is missing.
+
+        Raises:
+            OSError: They cannot be opened.
+            MergeInterrupted: Something else has the name of the directory.
+        """
+        root = Root.open_directory(str(self.root))
+        try:
+            above = Root.open_directory(str(self.directory)) if is_private else root
+            try:
+                for path in (STAGE, f"{STAGE}/new", f"{STAGE}/old"):
+                    _make(above, path, 0o700)
+                with above.opened(STAGE, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW) as fd:
+                    yield Places(root, Root(fd, STAGE), is_private)
+            finally:
+                if above is not root:
+                    above.close()
+        finally:
+            root.close()
 
     def pending(self) -> MergePlan | None:
         """Return the plan that was committed and not completed.
@@ -248,13 +124,9 @@ class Merge:
         Raises:
             OSError: They cannot be moved.
         """
-        root = Root.open_directory(str(self.root))
-        try:
-            path = _renamed(root, STAGE, SET_ASIDE)
-        finally:
-            root.close()
+        paths = [self._give_away(each) for each in (self.directory / STAGE, self.root / STAGE)]
         (self.directory / PLAN).replace(self.directory / DAMAGED_PLAN)
-        return path
+        return next(filter(None, paths), "")
 
     def decide(self, plan: MergePlan) -> None:
         """Write the plan to disk, which commits the merge."""
@@ -268,50 +140,48 @@ class Merge:
             OSError: A step failed; all steps are undone.
             MergeUnfinished: Some steps could not be undone; nothing may be cleared.
         """
-        try:
-            root = Root.open_directory(str(self.root))
-        except OSError as error:
-            raise MergeUnfinished(self.directory.name) from error
-        try:
+        with ExitStack() as opened:
+            try:
+                places = opened.enter_context(self.places(is_private=plan.is_private))
+            except (MergeInterrupted, OSError) as error:
+                raise MergeUnfinished(self.directory.name) from error
             if not plan.is_turned_back:
                 try:
                     for step in plan.steps:
-                        go_forward(root, step)
+                        go_forward(places, step)
                     return
                 except (MergeInterrupted, OSError):
                     # On a full disk the steps are undone all the same.
                     with suppress(OSError):
                         self.decide(_turned_back(plan))
-                    self._turn_back(root, plan)
+                    self._turn_back(places, plan)
                     raise
-            self._turn_back(root, plan)
-        finally:
-            root.close()
+            self._turn_back(places, plan)
 
     def clear(self) -> None:
         """Remove the plan and all staged files."""
         (self.directory / PLAN).unlink(missing_ok=True)
-        staged = self.root / STAGE
-        if staged.is_symlink() or staged.is_file():
-            staged.unlink()
-        elif staged.is_dir():
-            # In place: the files may be on another file system than the trash.
-            Trash(staged).empty()
-            staged.rmdir()
+        for staged in (self.directory / STAGE, self.root / STAGE):
+            if staged.is_symlink() or staged.is_file():
+                staged.unlink()
+            elif staged.is_dir():
+                # In place: the files may be on another file system than the trash.
+                Trash(staged).empty()
+                staged.rmdir()
 
-    def _turn_back(self, root: Root, plan: MergePlan) -> None:
+    def _turn_back(self, places: Places, plan: MergePlan) -> None:
         unfinished: MergeUnfinished | None = None
         for step in reversed(plan.steps):
             try:
-                go_back(root, step)
+                go_back(places, step)
             except (MergeInterrupted, OSError) as error:
                 # The other files are restored all the same.
                 unfinished = MergeUnfinished(step.path)
                 unfinished.__cause__ = error
         if unfinished is not None:
             raise unfinished
-        if _is_filled(root, f"{STAGE}/old"):
-            path = _renamed(root, STAGE, SET_ASIDE)
+        if _has_entries(places.stage, "old"):
+            path = self._give_away((self.directory if plan.is_private else self.root) / STAGE)
             logger.error(
                 "files of a merge that was undone were set aside, because others took their paths: "
                 "%s",
@@ -319,8 +189,39 @@ class Merge:
                 extra={"workspace_id": self.directory.name},
             )
 
+    def _give_away(self, staged: Path) -> str:
+        """Move a stage to the first free number of a name in the workspace.
 
-def _is_filled(root: Root, path: str) -> bool:
+        Returns its path in the workspace, empty if there is no stage.
+        """
+        with ExitStack() as opened:
+            roots = [Root.open_directory(str(each)) for each in (staged.parent, self.root)]
+            for each in roots:
+                opened.callback(each.close)
+            above, root = roots
+            if look(above, STAGE) is None:
+                return ""
+            with above.opened(STAGE, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW) as fd:
+                give_to_owner(Root(fd, STAGE), root)
+            for number in count(1):
+                with suppress(FileExistsError):
+                    free = f"{SET_ASIDE}-{number}"
+                    rename_to_free(above.fd, STAGE, root.fd, free)
+                    return free
+        raise AssertionError(staged)  # Numbers do not end.
+
+
+def _mount_of(directory: Path) -> str:
+    """Return the id of the mount that a directory is in: entries cannot be renamed across two."""
+    root = Root.open_directory(str(directory))
+    try:
+        lines = Path(f"/proc/self/fdinfo/{root.fd}").read_text().splitlines()
+    finally:
+        root.close()
+    return next(line for line in lines if line.startswith("mnt_id:"))
+
+
+def _has_entries(root: Root, path: str) -> bool:
     """Return whether a directory exists and has entries."""
     with (
         suppress(FileNotFoundError, NotADirectoryError),
@@ -330,60 +231,47 @@ def _is_filled(root: Root, path: str) -> bool:
     return False
 
 
-def _renamed(root: Root, name: str, wanted: str) -> str:
-    """Rename an entry of the root to the first free number of a name; empty if there is none."""
-    if look(root, name) is None:
-        return ""
-    with root.opened("", os.O_PATH | os.O_DIRECTORY) as fd:
-        for number in count(1):
-            with suppress(FileExistsError):
-                free = f"{wanted}-{number}"
-                rename_to_free(fd, name, fd, free)
-                return free
-    raise AssertionError(name)  # Numbers do not end.
-
-
 def _turned_back(plan: MergePlan) -> MergePlan:
     """Return a plan to undo, without the parts that only an applied merge needs."""
     return msgspec.structs.replace(plan, is_turned_back=True, response=b"", applied=None)
 
 
-def go_forward(root: Root, step: MergeStep) -> None:
+def go_forward(places: Places, step: MergeStep) -> None:
     """Execute a step, or the rest of it.
 
     Raises:
-        MergeInterrupted: Its path is not as it was compared.
+        MergeInterrupted: Its path is not as it was compared, or its staged file is gone.
         OSError: It failed.
     """
-    path = step.path
+    path, root, stage = step.path, places.root, places.stage
     match step:
         case MoveAway(slot=slot, identity=identity):
             found = look(root, path)
-            if look(root, _old(slot)) is not None or found is None:
+            if look(stage, _old(slot)) is not None or found is None:
                 return
             if identity is not None and found.identity != identity:
                 raise MergeInterrupted(path)
-            _rename(root, path, _old(slot))
+            _rename(root, path, stage, _old(slot))
         case DropDirectory(must_go=must_go):
             _drop(root, path, must_go=must_go)
         case MakeDirectory():
             _make(root, path, DIRECTORY_MODE)
-        case MoveIn(slot=slot):
-            if look(root, _new(slot)) is not None:
-                _link(root, _new(slot), path)
-            elif look(root, f"{STAGE}/new") is None:
-                raise MergeInterrupted(path)  # All that was staged is gone.
+        case MoveIn(slot=slot, inode=inode):
+            if look(stage, new_path(slot)) is not None:
+                _link(stage, new_path(slot), root, path)
+            elif not places.is_private and inode and not _is_at(root, path, inode):
+                raise MergeInterrupted(path)
         case _:
             assert_never(step)
 
 
-def go_back(root: Root, step: MergeStep) -> None:
+def go_back(places: Places, step: MergeStep) -> None:
     """Undo a step that was completed, begun or never begun."""
-    path = step.path
+    path, root, stage = step.path, places.root, places.stage
     match step:
         case MoveAway(slot=slot):
-            if look(root, _old(slot)) is not None and look(root, path) is None:
-                _rename(root, _old(slot), path)
+            if look(stage, _old(slot)) is not None and look(root, path) is None:
+                _rename(stage, _old(slot), root, path)
         case DropDirectory(mode=mode):
             if look(root, path) is None:
                 _make(root, path, mode)
@@ -391,22 +279,23 @@ def go_back(root: Root, step: MergeStep) -> None:
             with suppress(OSError):
                 _drop(root, path, must_go=False)
         case MoveIn(slot=slot, inode=inode):
-            staged, placed = look(root, _new(slot)), look(root, path)
+            staged = look(stage, new_path(slot))
             if inode == 0 and staged is not None:
                 inode = staged.seen.st_ino
-            # Its fork has the content, too.
-            if placed is not None and placed.seen.st_ino == (inode or placed.seen.st_ino):
+            # Its fork has the content, too. Without inode only a placed file has no staged one.
+            if _is_at(root, path, inode) or (inode == 0 and look(root, path) is not None):
                 _unlink(root, path)
         case _:
             assert_never(step)
 
 
+def _is_at(root: Root, path: str, inode: int) -> bool:
+    found = look(root, path)
+    return found is not None and found.seen.st_ino == inode
+
+
 def _old(slot: int) -> str:
-    return f"{STAGE}/old/{slot}"
-
-
-def _new(slot: int) -> str:
-    return f"{STAGE}/new/{slot}"
+    return f"old/{slot}"
 
 
 def _split(path: str) -> tuple[str, str]:
@@ -414,18 +303,18 @@ def _split(path: str) -> tuple[str, str]:
     return above, name
 
 
-def _rename(root: Root, path: str, target: str) -> None:
-    (above, name), (beside, new_name) = _split(path), _split(target)
+def _rename(source: Root, path: str, target: Root, new_path: str) -> None:
+    (above, name), (beside, new_name) = _split(path), _split(new_path)
     flags = os.O_PATH | os.O_DIRECTORY
-    with root.opened(above, flags) as fd, root.opened(beside, flags) as target_fd:
+    with source.opened(above, flags) as fd, target.opened(beside, flags) as target_fd:
         os.rename(name, new_name, src_dir_fd=fd, dst_dir_fd=target_fd)
 
 
-def _link(root: Root, staged: str, path: str) -> None:
+def _link(stage: Root, staged: str, root: Root, path: str) -> None:
     """Link a staged file to its path without replacing anything, then remove the staged name."""
     (above, name), (beside, new_name) = _split(staged), _split(path)
     flags = os.O_PATH | os.O_DIRECTORY
-    with root.opened(above, flags) as fd, root.opened(beside, flags) as target_fd:
+    with stage.opened(above, flags) as fd, root.opened(beside, flags) as target_fd:
         try:
             os.link(name, new_name, src_dir_fd=fd, dst_dir_fd=target_fd, follow_symlinks=False)
         except FileExistsError as error:

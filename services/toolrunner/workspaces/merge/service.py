@@ -26,7 +26,7 @@ from toolrunner.primitives.errors import (
 from toolrunner.workspaces.domain.placement import HostState, Placement
 from toolrunner.workspaces.domain.spec import Fork
 from toolrunner.workspaces.host import NEXT_STEP, Host
-from toolrunner.workspaces.merge.application import DamagedPlan, Merge, MergePlan, stage
+from toolrunner.workspaces.merge.application import DamagedPlan, Merge
 from toolrunner.workspaces.merge.applied import (
     AppliedMerge,
     add_applied,
@@ -36,6 +36,8 @@ from toolrunner.workspaces.merge.applied import (
 from toolrunner.workspaces.merge.comparison import Comparison, Conflict, Side, Strategy, compare
 from toolrunner.workspaces.merge.fork_base import Base
 from toolrunner.workspaces.merge.patches import Patch, patches_of
+from toolrunner.workspaces.merge.plan import MergePlan
+from toolrunner.workspaces.merge.staging import stage
 from toolrunner.workspaces.preparation_runs import HostResources
 from toolrunner.workspaces.sources.builder import BASE
 from toolrunner.workspaces.store import Request
@@ -330,11 +332,21 @@ class Merges:
             if not is_applied:
                 return None, response
             quota = workspaces.quota_of(requested.parent_id)
-            steps = stage(found.changes, fork, parent_root, quota)
+            merge = self._into(requested.parent_id)
+            is_private = merge.is_private()
+            with merge.places(is_private=is_private) as places:
+                steps = stage(found.changes, fork, places, quota)
             names = (request.request_id, request.method, request.body_hash)
             now = self.resources.clock.now()
             applied = applied_merge(request.request_id, now, paths, patches)
-            plan = MergePlan(steps, *names, response, fork_id=requested.fork_id, applied=applied)
+            plan = MergePlan(
+                steps,
+                *names,
+                response,
+                fork_id=requested.fork_id,
+                applied=applied,
+                is_private=is_private,
+            )
             return plan, response
         finally:
             fork_root.close()

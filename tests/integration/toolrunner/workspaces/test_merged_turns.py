@@ -140,7 +140,7 @@ async def test_a_turn_merges_nothing_if_a_newer_one_begins_while_its_files_are_s
 
     assert late.result() == (grpc.StatusCode.FAILED_PRECONDITION, "STALE_OWNER")
     assert (root / "a").read_text() == "1"
-    assert not (root / ".parley-merge").exists()
+    assert not (root.parent / ".parley-merge").exists()
     assert (await merged(8)).applied
 
 

@@ -51,12 +51,12 @@ async def unfinished(placer: Placer, points: FaultPoints) -> tuple[str, str]:
         refused = tasks.create_task(reason_of(placer.merge(fork_id, parent_id)))
         await asyncio.to_thread(until, lambda: points.at(DECIDED), "the plan", within_s=30)
         # As far as the first step, after which the directory is removed and the other file changed.
-        (root / "d" / "x").rename(root / ".parley-merge" / "old" / "0")
+        (root / "d" / "x").rename(root.parent / ".parley-merge" / "old" / "0")
         (root / "d").rmdir()
         (root / "z").write_text("meanwhile")
         points.disarm()
     assert refused.result() == UNKNOWN
-    assert (root / ".parley-merge" / "old" / "0").read_text() == "original"
+    assert (root.parent / ".parley-merge" / "old" / "0").read_text() == "original"
     return fork_id, parent_id
 
 
@@ -68,14 +68,14 @@ async def test_the_originals_stay_until_the_next_merge_can_restore_them(
         root = placer.root(parent_id)
         again = await reason_of(placer.merge(fork_id, parent_id, dry_run=True))
         assert again == UNKNOWN
-        assert (root / ".parley-merge" / "old" / "0").read_text() == "original"
+        assert (root.parent / ".parley-merge" / "old" / "0").read_text() == "original"
         (root / "d").mkdir()
 
         report = await placer.merge(fork_id, parent_id, paths=["z"], dry_run=True)
 
         assert (root / "d" / "x").read_text() == "original"
         assert [each.path for each in report.conflicts] == ["z"]
-        assert not (root / ".parley-merge").exists()
+        assert not (root.parent / ".parley-merge").exists()
         assert not (root.parent / PLAN).exists()
         assert (await placer.merge(fork_id, parent_id, paths=["d"])).applied
         assert (root / "d" / "x").read_text() == "merged"
@@ -93,7 +93,7 @@ async def test_the_files_of_a_merge_whose_plan_is_damaged_are_given_to_the_works
 
         original = root / "unfinished-merge-1" / "old" / "0"
         assert (refused, original.read_text()) == (UNKNOWN, "original")
-        assert not (root / ".parley-merge").exists()
+        assert not (root.parent / ".parley-merge").exists()
         assert (root.parent / DAMAGED_PLAN).read_bytes() == b"{"
         (root / "d").mkdir()
         original.rename(root / "d" / "x")
@@ -129,9 +129,9 @@ async def test_a_node_starts_although_merges_cannot_be_completed_and_completes_t
     failed_ids = (unreadable_id, blocked_id, changed_id)
     assert sorted(logged) == sorted(("ERROR", each) for each in failed_ids)
     for each in (unreadable_id, blocked_id):
-        moved = placer.root(each) / ".parley-merge" / "old" / "0"
+        moved = placer.root(each).parent / ".parley-merge" / "old" / "0"
         assert moved.read_text() == "original"
         assert (placer.root(each).parent / PLAN).exists()
     for each in (changed_id, restored_id):
         assert (placer.root(each) / "d" / "x").read_text() == "original"
-        assert not (placer.root(each) / ".parley-merge").exists()
+        assert not (placer.root(each).parent / ".parley-merge").exists()

@@ -19,26 +19,24 @@ from support.session.examples import examples
 from support.toolrunner.merged_trees import Pair, Tree, read, write
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.errors import MergeInterrupted, MergeUnfinished
-from toolrunner.workspaces.merge.application import (
-    PLAN,
-    DamagedPlan,
-    MergePlan,
-    MergeStep,
-    MoveAway,
-    go_back,
-    go_forward,
-)
+from toolrunner.workspaces.merge.application import PLAN, DamagedPlan, go_back, go_forward
 from toolrunner.workspaces.merge.comparison import Side, Strategy, cache_of
 from toolrunner.workspaces.merge.fork_base import Base
+from toolrunner.workspaces.merge.plan import MergePlan, MergeStep, MoveAway, Places
 from toolrunner.workspaces.merge.three_way import ConflictKind
 
 BEGINNING: Tree = {"a": "1\n2\n3\n4\n5\n", "b": "b", "d/x": "x", "d/y": "y", "link": "->a"}
 PATHS = ["a", "b", "d/x", "d/y", "d/e/z", "new", "link"]
 
 
+@pytest.fixture(params=[True, False], ids=["private", "in-workspace"])
+def is_private(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
 @pytest.fixture
-def pair(tmp_path: Path) -> Pair:
-    return Pair.made(tmp_path, BEGINNING)
+def pair(tmp_path: Path, is_private: bool) -> Pair:
+    return Pair.made(tmp_path, BEGINNING, is_private=is_private)
 
 
 def test_everything_that_a_fork_did_comes_home(pair: Pair) -> None:
@@ -271,13 +269,14 @@ def test_a_merge_that_cannot_be_undone_keeps_the_originals_until_it_can_be(pair:
     assert read(pair.parent) == read_of(BEGINNING)
 
 
+@pytest.mark.parametrize("is_private", [False])
 def test_a_merge_whose_staged_files_were_taken_away_changes_no_other_file(pair: Pair) -> None:
     write(pair.fork, {"a": "f\n", "b": "f", "new": "f", "other": "f"})
     _, plan = pair.plan()
     pair.merging.decide(plan)
     clearing = sum(isinstance(step, MoveAway) for step in plan.steps)
     done(pair, plan, clearing + 2)
-    (pair.parent / ".parley-merge").rename(pair.parent / "taken")
+    pair.stage.rename(pair.parent / "taken")
     write(pair.parent, {"other": "written meanwhile"})
 
     with pytest.raises(MergeInterrupted):
@@ -285,7 +284,7 @@ def test_a_merge_whose_staged_files_were_taken_away_changes_no_other_file(pair: 
     pending = pair.merging.pending()
     assert pending is not None
     for kept in ("new", "old"):
-        (pair.parent / ".parley-merge" / kept).mkdir(parents=True)
+        (pair.stage / kept).mkdir(parents=True, exist_ok=True)
     pair.merging.carry_out(pending)
     pair.merging.clear()
 
@@ -293,6 +292,21 @@ def test_a_merge_whose_staged_files_were_taken_away_changes_no_other_file(pair: 
     untouched = {path: text for path, text in read_of(BEGINNING).items() if path not in "ab"}
     assert found == {**untouched, "other": "written meanwhile"}
     assert (pair.parent / "taken/old/0").read_text() == BEGINNING["a"]
+
+
+@pytest.mark.parametrize("is_private", [True])
+def test_a_program_that_empties_the_workspace_meanwhile_reaches_no_original(pair: Pair) -> None:
+    write(pair.fork, {"a": "f\n", "b": "f"})
+    _, plan = pair.plan()
+    pair.merging.decide(plan)
+    done(pair, plan, 2)
+    for each in pair.parent.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+    pair.merging.carry_out(msgspec.structs.replace(plan, is_turned_back=True))
+    pair.merging.clear()
+
+    assert read(pair.parent) == {"a": BEGINNING["a"], "b": BEGINNING["b"]}
 
 
 def test_an_original_whose_path_was_taken_is_given_to_the_workspace(pair: Pair) -> None:
@@ -309,21 +323,20 @@ def test_an_original_whose_path_was_taken_is_given_to_the_workspace(pair: Pair) 
     assert (pair.parent / "a").read_text() == "written meanwhile"
     assert (pair.parent / "b").read_text() == BEGINNING["b"]
     assert (pair.parent / "unfinished-merge-1/old/0").read_text() == BEGINNING["a"]
-    assert not (pair.parent / ".parley-merge").exists()
+    assert not pair.stage.exists()
 
 
 @pytest.mark.parametrize("move", [go_forward, go_back])
 def test_a_step_whose_files_cannot_be_looked_at_fails(
-    pair: Pair, move: Callable[[Root, MergeStep], None]
+    pair: Pair, move: Callable[[Places, MergeStep], None]
 ) -> None:
     write(pair.fork, {"a": "f\n"})
     _, plan = pair.plan()
     done(pair, plan, 1)
-    root = Root.open_directory(str(pair.parent))
-    for step in plan.steps:
-        with without_descriptors(), pytest.raises(OSError, match="Too many open files"):
-            move(root, step)
-    root.close()
+    with pair.merging.places(is_private=plan.is_private) as places:
+        for step in plan.steps:
+            with without_descriptors(), pytest.raises(OSError, match="Too many open files"):
+                move(places, step)
 
 
 def test_a_fork_whose_files_cannot_be_listed_is_not_taken_for_an_empty_one(pair: Pair) -> None:
@@ -353,7 +366,7 @@ def test_the_files_of_each_damaged_plan_get_a_directory_of_their_own(pair: Pair)
     for number in (1, 2):
         write(pair.fork, {"a": f"{number}\n"})
         pair.plan()
-        (pair.directory / PLAN).write_bytes(b"{")
+        (pair.merging.directory / PLAN).write_bytes(b"{")
         with pytest.raises(DamagedPlan):
             pair.merging.pending()
 
@@ -362,7 +375,7 @@ def test_the_files_of_each_damaged_plan_get_a_directory_of_their_own(pair: Pair)
         assert directory == f"unfinished-merge-{number}"
         assert (pair.parent / directory / "new" / "0").read_text() == f"{number}\n"
         assert pair.merging.pending() is None
-    (pair.directory / PLAN).write_bytes(b"{")
+    (pair.merging.directory / PLAN).write_bytes(b"{")
     assert pair.merging.set_aside() == ""  # As after a cut between both renames.
     assert pair.merging.pending() is None
 
@@ -381,12 +394,11 @@ def changed_everywhere(pair: Pair) -> MergePlan:
 
 def done(pair: Pair, plan: MergePlan, steps: int, back: int = 0) -> None:
     """Do so many steps, take so many back, and be killed."""
-    root = Root.open_directory(str(pair.parent))
-    for step in plan.steps[:steps]:
-        go_forward(root, step)
-    for step in reversed(plan.steps[len(plan.steps) - back :]):
-        go_back(root, step)
-    root.close()
+    with pair.merging.places(is_private=plan.is_private) as places:
+        for step in plan.steps[:steps]:
+            go_forward(places, step)
+        for step in reversed(plan.steps[len(plan.steps) - back :]):
+            go_back(places, step)
 
 
 def test_a_merge_that_is_killed_after_any_step_is_ended_by_the_next_run(tmp_path: Path) -> None:
@@ -424,7 +436,7 @@ def test_a_merge_that_is_killed_while_it_is_taken_back_leaves_the_parent_as_it_w
 def test_a_file_that_has_its_place_and_its_staged_name_is_placed(pair: Pair) -> None:
     write(pair.fork, {"new": "f"})
     _, plan = pair.plan()
-    os.link(pair.parent / ".parley-merge/new/0", pair.parent / "new")
+    os.link(pair.stage / "new/0", pair.parent / "new")
     pair.merging.carry_out(plan)
     pair.merging.clear()
     assert read(pair.parent) == read(pair.fork)
