@@ -149,16 +149,14 @@ def repository(tmp_path: Path) -> Path:
 async def test_the_git_server_tells_the_state_of_a_repository(repository: Path) -> None:
     words = bridged([str(PROGRAMS / "mcp-server-git")], "streamableHttp")
     async with server(words, "mcp") as (_, target):
-        status: ToolAnswer | None = None
-        version = ""
-        while status is None or version != CURRENT:
+        policy, version, status = Policy().with_url(target.server.settings.url), "", ""
+        while version != CURRENT:
             # A program that takes over 10 s to start is taken for one of the older protocol.
-            policy = Policy().with_url(target.server.settings.url)
             async with Sessions.open(policy, supervision()) as sessions:
-                status = await called(sessions, target, "git_status", repo_path=str(repository))
-                version = await sessions.protocol_version(target)
+                answer = await called(sessions, target, "git_status", repo_path=str(repository))
+                status, version = text_of(answer), await sessions.protocol_version(target)
 
-    assert "new.txt" in text_of(status)
+    assert "new.txt" in status
 
 
 async def test_the_time_server_converts_between_zones() -> None:
