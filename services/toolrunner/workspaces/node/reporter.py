@@ -9,9 +9,8 @@ from typing import Final
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.filesystem.beneath import Root
-from toolrunner.filesystem.tree import measure
-from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.filesystem.disk_usage import walked
+from toolrunner.primitives.domain import Quota, WorkspaceId
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.service import Processes
 from toolrunner.workspaces.domain.placement import LIVE, Hosted, HostState, Usage
@@ -151,11 +150,8 @@ class Reporter:
         self._usage[workspace_id] = Usage(disk_bytes, inodes, self.clock.now())
 
     def _measured(self, workspace_id: WorkspaceId) -> tuple[int, int]:
-        root = Root.open_directory(str(self.workspaces.at(workspace_id).root))
-        try:
-            return measure(root, entries_max=ENTRIES_MAX)
-        finally:
-            root.close()
+        root = self.workspaces.at(workspace_id).root
+        return used_by(root, self.workspaces.quota_of(workspace_id))
 
     def _is_due(self, workspace_id: WorkspaceId) -> bool:
         """Return whether a workspace may have changed since it was measured."""
@@ -182,3 +178,18 @@ class Reporter:
         if not before_s or now_s <= before_s:
             return 0
         return max(0, round((busy_s - busy_before_s) / (now_s - before_s) * MILLI))
+
+
+def used_by(root: Path, quota: Quota) -> tuple[int, int]:
+    """Return the bytes on disk and the number of files and directories of a workspace.
+
+    What cannot be read counts as all that the workspace may have.
+
+    Raises:
+        OSError: It does not exist.
+    """
+    os.stat(root)
+    found = walked((str(root),), entries_max=ENTRIES_MAX)
+    if not found.unread:
+        return found.disk_bytes, found.inodes
+    return max(found.disk_bytes, quota.disk_bytes), max(found.inodes, quota.inodes)
