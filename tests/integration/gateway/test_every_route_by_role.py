@@ -186,7 +186,7 @@ OPEN: Final = """
     GET /waiting
 """
 #: All other routes are for those who work in chats.
-MEMBERS_COUNT: Final = 147
+MEMBERS_COUNT: Final = 148
 
 ABSENT: Final = "00000000-0000-0000-0000-00000000dead"
 SCOPED_KEY: Final = """
