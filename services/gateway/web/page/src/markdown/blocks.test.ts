@@ -1,4 +1,4 @@
-import { lexer } from "marked";
+import { lexer, type Tokens } from "marked";
 import { expect, test } from "vitest";
 import { isOpenFence, type Lexed, lexed } from "./blocks.ts";
 
@@ -88,4 +88,11 @@ test.each([
 test("what people write within each other is split", () => {
   const text = `${"> ".repeat(8)}a\n\n${Array.from({ length: 12 }, (_, depth) => `${"  ".repeat(depth)}- item`).join("\n")}`;
   expect(lexed(text, null).blocks.map((each) => each.type)).toEqual(["blockquote", "space", "list"]);
+});
+
+test("a paragraph with too many signs of emphasis is shown as it was written, and others are not", () => {
+  const many = "_a".repeat(1501);
+  const [paragraph, , other] = lexed(`${many}\n\n_b_`, null).blocks as Tokens.Paragraph[];
+  expect(paragraph?.tokens).toEqual([{ type: "text", raw: many, text: many }]);
+  expect(other?.tokens[0]?.type).toBe("em");
 });

@@ -1,5 +1,5 @@
 /** Text that grows, split into blocks of Markdown: what cannot change any more is not split again. */
-import { lexer, type Token } from "marked";
+import { Lexer, type Token } from "marked";
 
 export interface Lexed {
   text: string;
@@ -11,6 +11,19 @@ const UNSETTLED = 2;
 
 /** Quotes and lists within each other more than 40 times, or indented that far: nobody writes so, and splitting it fails or takes seconds. */
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){41}|^[ \t]{160,}(?:[-*+]|\d{1,9}[.)])[ \t]/m;
+
+/** So many signs of emphasis in one paragraph: finding their partners takes quadratic time. */
+const EMPHASES_MAX = 1500;
+const EMPHASIS = /[_*]/g;
+
+/** A lexer that shows a paragraph with too many signs of emphasis as it was written. */
+class BoundedLexer extends Lexer {
+  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    if ((source.match(EMPHASIS)?.length ?? 0) <= EMPHASES_MAX) return super.inlineTokens(source, tokens);
+    tokens.push({ type: "text", raw: source, text: source });
+    return tokens;
+  }
+}
 
 /** Split a text; of the one before, if this one continues it, the settled blocks are kept. */
 export function lexed(text: string, before: Lexed | null): Lexed {
@@ -28,7 +41,7 @@ function split(text: string): Token[] {
   const asWritten: Token = { type: "code", raw: text, text };
   if (TOO_DEEP.test(text)) return [asWritten];
   try {
-    return lexer(text, { gfm: true });
+    return new BoundedLexer({ gfm: true }).lex(text);
   } catch {
     return [asWritten];
   }
