@@ -13,7 +13,7 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import get, post
 from parley.cli.api.server import find_server
-from parley.cli.chats.agents import applied_line, merge, show_merged
+from parley.cli.chats.agents import applied_line, merge, require_merged, show_merged
 from parley.cli.chats.id_prefixes import RACE_ID, WORKSPACE_ID
 from parley.cli.chats.id_prefixes import RACES as PATH
 from parley.cli.errors import CliError
@@ -123,9 +123,8 @@ def apply(race_id: str, candidate: str, keep_parent: bool, take_fork: bool, as_j
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        show_merged(report)
-    if report["conflicts"] and not report["applied"]:
-        raise CliError("nothing was applied: give --keep-parent or --take-fork")
+        show_merged(report, strategy)
+    require_merged(report, strategy, "give --keep-parent or --take-fork")
 
 
 def position_of(candidates: Sequence[Mapping[str, Any]], named: str) -> int:
