@@ -50,7 +50,7 @@ def race() -> None:
 @click.option("--model", "models", multiple=True, required=True, help="A model; 2 to 6 of them.")
 @click.option("--check", default="", metavar="COMMAND", help="Succeeds if the work is good.")
 @click.option(
-    "--workspace", default="", type=WORKSPACE_ID, metavar="ID", help="The workspace to copy."
+    "--workspace", default="", type=WORKSPACE_ID, metavar="WORKSPACE", help="The workspace to copy."
 )
 @click.option("--timeout", "timeout_s", default=3600.0, help="Seconds to wait at most.")
 @click.option("--no-wait", is_flag=True, help="Print the id and do not wait.")
