@@ -49,7 +49,7 @@ def show(chat_id: str, as_json: bool) -> None:
     if asked.get("parent_chat_id"):
         root = api.call("GET", chat_path(str(asked["root_chat_id"])), needs="id")
     rows = [
-        (depth, {**chat, "own_cost_micros": _own_cost_micros(api, str(chat["id"]))})
+        (depth, {**chat, "own_cost_micros": own_cost_micros(api, str(chat["id"]))})
         for depth, chat in below(str(asked["id"]), children_of(api, root))
     ]
     if as_json:
@@ -237,7 +237,7 @@ def below(
             yield from below(str(chat["id"]), chats, depth + 1)
 
 
-def _own_cost_micros(api: Api, chat_id: str) -> int | None:
+def own_cost_micros(api: Api, chat_id: str) -> int | None:
     """Return what an agent alone cost; None without a known price, and for readers of its chat."""
     try:
         usage = api.call("GET", f"{chat_path(chat_id)}/usage", needs="totals")
@@ -250,7 +250,10 @@ def _own_cost_micros(api: Api, chat_id: str) -> int | None:
 def row_of(depth: int, chat: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the row of an agent, with what it cost alone."""
     kind = "explore" if chat.get("mode") == "explore" else "general"
-    micros = chat.get("own_cost_micros")
-    cost = "-" if micros is None else f"${micros / MICROS:.4f}"
     name = "  " * depth + str(chat.get("title") or "")
-    return (str(chat["id"]), status_word(chat), kind, cost, name)
+    return (str(chat["id"]), status_word(chat), kind, dollars(chat.get("own_cost_micros")), name)
+
+
+def dollars(micros: int | None) -> str:
+    """Return a cost as it is shown; `-` without a known price."""
+    return "-" if micros is None else f"${micros / MICROS:.4f}"

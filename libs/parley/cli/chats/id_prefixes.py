@@ -91,7 +91,7 @@ class IdParameter(click.ParamType[str]):
         text = str(value)
         may_be_found = is_prefix(text) or bool(self._named_by)
         is_passed_on = self._passes_others and not may_be_found
-        if not text or _WHOLE.fullmatch(text.lower()) or is_passed_on:
+        if not text or is_whole_id(text) or is_passed_on:
             return text
         for listing in self._listings if may_be_found else ():
             found = self._found(list(listing(Api(find_server(current())))), text)
@@ -104,6 +104,11 @@ class IdParameter(click.ParamType[str]):
             if str(item[self._named_by]).casefold() == text.casefold():
                 return item
         return item_with_prefix(items, self._what, text) if is_prefix(text) else None
+
+
+def is_whole_id(text: str) -> bool:
+    """Return whether a text is an id that is not shortened."""
+    return _WHOLE.fullmatch(text.lower()) is not None
 
 
 def is_prefix(text: str) -> bool:
