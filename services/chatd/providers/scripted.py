@@ -74,7 +74,7 @@ class ScriptedModel:
 def demo_with(clock: Clock) -> Play:
     """Return the demo, with commands for slow and immediate answers.
 
-    "count to 30" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
+    "count to 200" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
     as "run: ls" or 'call: read_file {"path": "a"}' are a script: one step after the other,
     regardless of results; one that begins with "and" is called together with the one before it.
     "$agent_2" in arguments is the id of the second agent that the turn started, "$answer_1" the

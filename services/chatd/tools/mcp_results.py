@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from chatd.content.domain.errors import TooManyFiles
 from chatd.content.domain.files import FILE_BYTES_MAX, sniffed
 from chatd.content.domain.parts import File, ToolOutcome
-from chatd.content.domain.tools import Execution, Outcome
+from chatd.content.domain.tools import REPEAT_HINT, Execution, Outcome
 from chatd.content.domain.truncation import truncated
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.ids import OwnerClaim, OwnerId
@@ -128,6 +128,8 @@ def _outcome(
     told: dict[str, object] = {"content": contents}
     if result.message:
         told["error"] = result.message
+    if result.outcome == tool_pb2.CALL_OUTCOME_UNKNOWN:
+        told["hint"] = REPEAT_HINT
     return Outcome(OUTCOMES[result.outcome], json.dumps(told, ensure_ascii=False), files)
 
 

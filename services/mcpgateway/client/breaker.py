@@ -5,6 +5,7 @@ nothing about the server for others. While a breaker is open, one attempt after 
 out whether the server is back; the pause doubles up to two minutes.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
@@ -58,10 +59,12 @@ class Breakers:
             return
         now = self._clock.monotonic()
         if now < state.open_until:
+            pause_s = state.open_until - now
             raise UpstreamFailed(
                 Reason.CIRCUIT_OPEN,
-                "the server failed repeatedly and is left alone for a while",
-                retry_after_ms=max(1, round((state.open_until - now) * 1000)),
+                f"the server failed repeatedly and is left alone for {math.ceil(pause_s)} s; "
+                "`parley mcp probe` asks it at once",
+                retry_after_ms=max(1, round(pause_s * 1000)),
             )
         # This operation finds out whether the server is back; others wait for the next pause.
         state.open_until = now + state.pause_s

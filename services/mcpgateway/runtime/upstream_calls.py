@@ -170,7 +170,7 @@ def _failed(error: UpstreamFailed) -> CallEnd:
     return CallEnd(
         Outcome.UNKNOWN if is_unknown else Outcome.FAILED,
         reason=error.reason,
-        message=str(error),
+        message=f"{error}; the tool may have run" if is_unknown else str(error),
         may_have_executed=error.may_have_executed,
         retry_after_ms=error.retry_after_ms,
     )

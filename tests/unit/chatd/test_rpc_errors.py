@@ -322,3 +322,8 @@ def test_a_late_answer_is_told_how_the_action_ended(outcome: ActionOutcome, how:
 
     at = "2026-01-01T00:00:00+00:00"
     assert problem.message == f"It {how} at {at}; this answer changed nothing."
+
+
+def test_a_chat_that_is_empty_is_not_told_that_a_message_is_missing() -> None:
+    problem = ERRORS[MessageNotFound](MessageNotFound(MessageId(0)))
+    assert problem.message == "The chat has no messages."

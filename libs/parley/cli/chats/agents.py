@@ -49,7 +49,7 @@ def show(chat_id: str, as_json: bool) -> None:
     if asked.get("parent_chat_id"):
         root = api.call("GET", chat_path(str(asked["root_chat_id"])), needs="id")
     rows = [
-        (depth, {**chat, "own_cost_micros": _own_cost_micros(api, str(chat["id"]))})
+        (depth, {**chat, "own_cost_micros": own_cost_micros(api, str(chat["id"]))})
         for depth, chat in below(str(asked["id"]), children_of(api, root))
     ]
     if as_json:
@@ -70,7 +70,11 @@ def diff(agent_id: str, as_json: bool) -> None:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
         return
     _show_patches(report["merged_paths"], report["patches"])
-    for line in _conflict_lines(report):
+    for each in report["conflicts"]:
+        click.echo(_conflict_line(each))
+        if preview := each.get("preview"):
+            click.echo(sanitized(preview), nl=not preview.endswith("\n"))
+    for line in _left_out_lines(report):
         click.echo(line)
     applied = report.get("applied_merges", ())
     for each in applied:
@@ -109,13 +113,45 @@ def apply(
     if keep_parent and take_fork:
         raise click.UsageError("Give --keep-parent or --take-fork, not both.")
     strategy = "keep_parent" if keep_parent else "take_fork" if take_fork else "report"
-    report = merge(Api(find_server(current())), agent_id, strategy=strategy, paths=list(paths))
+    api = Api(find_server(current()))
+    report = merge(api, agent_id, strategy=strategy, paths=list(paths))
+    unknown = _unknown_paths(api, agent_id, paths, report)
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
-    else:
-        show_merged(report)
-    if report["conflicts"] and not report["applied"]:
-        raise CliError("nothing was applied: give --keep-parent or --take-fork, or --path")
+    elif not unknown or report["merged_paths"] or report["conflicts"]:
+        show_merged(report, strategy)
+    hint = current().hint(f"agents diff {agent_id}")
+    if unknown:
+        names = ", ".join(map(sanitized, unknown))
+        raise CliError(f"the agent did not change {names}; `{hint}` shows what it changed")
+    require_merged(report, strategy, f"give --keep-parent or --take-fork, or --path; see `{hint}`")
+
+
+def _unknown_paths(
+    api: Api, agent_id: str, paths: Sequence[str], report: Mapping[str, Any]
+) -> list[str]:
+    """Return which of the given paths the agent never changed."""
+    unknown = [path for path in paths if not _has_changes(report, path)]
+    if not unknown:
+        return []
+    # With this strategy the paths are complete although some are in conflict.
+    whole = merge(api, agent_id, strategy="take_fork", dry_run=True)
+    reports = (whole, *({**each, "conflicts": ()} for each in whole["applied_merges"]))
+    if any(each["omitted"] for each in reports):
+        return []
+    return [path for path in unknown if not any(_has_changes(each, path) for each in reports)]
+
+
+def _has_changes(report: Mapping[str, Any], path: str) -> bool:
+    """Return whether a report has the path, or something below it."""
+    found = (
+        *report.get("merged_paths", ()),
+        *report.get("paths", ()),
+        *(each["path"] for each in report["conflicts"]),
+        *report.get("left_out_paths", ()),
+    )
+    wanted = path.rstrip("/")
+    return any(each == wanted or each.startswith(f"{wanted}/") for each in found)
 
 
 @agents.command()
@@ -151,23 +187,44 @@ def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:
     return report
 
 
-def show_merged(report: Mapping[str, Any]) -> None:
-    """Print what was applied and what conflicts; on standard error if there was neither."""
-    for line in [*map(sanitized, report["merged_paths"]), *_conflict_lines(report)]:
+def show_merged(report: Mapping[str, Any], strategy: str = "report") -> None:
+    """Print what was applied, kept and conflicts; on standard error if nothing was applied."""
+    merged, conflicts = report["merged_paths"], report["conflicts"]
+    for path in merged:
+        click.echo(sanitized(path))
+    for each in conflicts:
+        if strategy == "report":
+            click.echo(_conflict_line(each))
+        elif strategy == "keep_parent":
+            click.echo(f"kept as it was ({each['kind']}): {sanitized(each['path'])}")
+    for line in _left_out_lines(report):
         click.echo(line)
-    if not report["merged_paths"] and not report["conflicts"]:
+    if not merged and conflicts and strategy == "keep_parent":
+        click.echo("Nothing else was left to apply.", err=True)
+    if not merged and not conflicts:
         click.echo(
             "Nothing was left to apply: the changes are there already, or there are none.",
             err=True,
         )
 
 
-def _conflict_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a line for each conflict of a report, and for each cache that is not merged."""
-    return [
-        *(f"conflict ({each['kind']}): {sanitized(each['path'])}" for each in report["conflicts"]),
-        *(f"left out (cache): {sanitized(path)}" for path in report.get("left_out_paths", ())),
-    ]
+def require_merged(report: Mapping[str, Any], strategy: str, remedy: str) -> None:
+    """Check that conflicts did not prevent a merge.
+
+    Raises:
+        CliError: They did.
+    """
+    if strategy == "report" and report["conflicts"]:
+        raise CliError(f"nothing was applied: {remedy}")
+
+
+def _conflict_line(conflict: Mapping[str, Any]) -> str:
+    return f"conflict ({conflict['kind']}): {sanitized(conflict['path'])}"
+
+
+def _left_out_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a line for each cache that is not merged."""
+    return [f"left out (cache): {sanitized(path)}" for path in report.get("left_out_paths", ())]
 
 
 def below(
@@ -180,7 +237,7 @@ def below(
             yield from below(str(chat["id"]), chats, depth + 1)
 
 
-def _own_cost_micros(api: Api, chat_id: str) -> int | None:
+def own_cost_micros(api: Api, chat_id: str) -> int | None:
     """Return what an agent alone cost; None without a known price, and for readers of its chat."""
     try:
         usage = api.call("GET", f"{chat_path(chat_id)}/usage", needs="totals")
@@ -193,7 +250,10 @@ def _own_cost_micros(api: Api, chat_id: str) -> int | None:
 def row_of(depth: int, chat: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the row of an agent, with what it cost alone."""
     kind = "explore" if chat.get("mode") == "explore" else "general"
-    micros = chat.get("own_cost_micros")
-    cost = "-" if micros is None else f"${micros / MICROS:.4f}"
     name = "  " * depth + str(chat.get("title") or "")
-    return (str(chat["id"]), status_word(chat), kind, cost, name)
+    return (str(chat["id"]), status_word(chat), kind, dollars(chat.get("own_cost_micros")), name)
+
+
+def dollars(micros: int | None) -> str:
+    """Return a cost as it is shown; `-` without a known price."""
+    return "-" if micros is None else f"${micros / MICROS:.4f}"

@@ -1,8 +1,7 @@
-"""Ids of chats, agents, races and workspaces on the command line, which may be shortened.
+"""Ids on the command line, which may be shortened, or given as names of what has names.
 
 A prefix of at least six characters is enough if only one of the caller's own has it. Whole ids are
-passed on without asking the server, and so is what cannot be the beginning of an id: the server
-says what is wrong with it.
+passed on without asking the server.
 """
 
 import re
@@ -23,6 +22,7 @@ PREFIX_CHARACTERS_MIN: Final = 6
 SHOWN_MAX: Final = 10
 RACES: Final = "/api/v1/races"
 WORKSPACES: Final = "/api/v1/workspaces"
+SCHEDULES: Final = "/api/v1/schedules"
 ID_SHAPE: Final = "00000000-0000-0000-0000-000000000000"
 _WHOLE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -54,37 +54,61 @@ class PrefixAmbiguous(ConfigurationProblem):
 
 
 class IdParameter(click.ParamType[str]):
-    """The type of an argument or option that takes an id or a prefix of one.
+    """The type of an argument or option that takes an id, a prefix of one, or a name.
 
     Args:
         what: What has the id, for messages.
         command: The command that lists the ids.
         listings: What the caller has; a later list is read only if the earlier ones have no match.
+        named_by: The field that has the name, in which letter case does not matter; empty for none.
+        passes_others: Whether what can be neither an id nor a name is left to the server, whose
+            message says the same.
     """
 
     name = "id"
 
-    def __init__(self, what: str, command: str, *listings: Listing) -> None:
+    def __init__(
+        self,
+        what: str,
+        command: str,
+        *listings: Listing,
+        named_by: str = "",
+        passes_others: bool = False,
+    ) -> None:
         self._what = what
         self._command = command
         self._listings = listings
+        self._named_by = named_by
+        self._passes_others = passes_others
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the whole id.
 
         Raises:
-            NoSuchItem: No id begins with the value.
+            NoSuchItem: Nothing has this name, and no id begins with the value.
             PrefixAmbiguous: Several do.
         """
         text = str(value)
-        if not is_prefix(text):
+        may_be_found = is_prefix(text) or bool(self._named_by)
+        is_passed_on = self._passes_others and not may_be_found
+        if not text or is_whole_id(text) or is_passed_on:
             return text
-        api = Api(find_server(current()))
-        for listing in self._listings:
-            found = item_with_prefix(listing(api), self._what, text)
+        for listing in self._listings if may_be_found else ():
+            found = self._found(list(listing(Api(find_server(current())))), text)
             if found is not None:
                 return str(found["id"])
-        raise NoSuchItem(self._what, text, self._command)
+        raise NoSuchItem(self._what, one_line(text), self._command)
+
+    def _found(self, items: list[Item], text: str) -> Item | None:
+        for item in items if self._named_by else ():
+            if str(item[self._named_by]).casefold() == text.casefold():
+                return item
+        return item_with_prefix(items, self._what, text) if is_prefix(text) else None
+
+
+def is_whole_id(text: str) -> bool:
+    """Return whether a text is an id that is not shortened."""
+    return _WHOLE.fullmatch(text.lower()) is not None
 
 
 def is_prefix(text: str) -> bool:
@@ -152,8 +176,25 @@ def _workspaces(api: Api) -> Iterator[Item]:
     return listed(api, WORKSPACES)
 
 
+def _schedules(api: Api) -> Iterator[Item]:
+    return listed(api, SCHEDULES)
+
+
+def _users(api: Api) -> Iterator[Item]:
+    return listed(api, "/api/v1/users")
+
+
+def _groups(api: Api) -> Iterator[Item]:
+    return listed(api, "/api/v1/groups")
+
+
 #: An agent is a chat as well, which has a path of its own.
-CHAT_ID: Final = IdParameter("chat", "ls", _chats, _agents)
+CHAT_ID: Final = IdParameter("chat", "ls", _chats, _agents, passes_others=True)
+#: As a field of a request, of which the server would say only that it is no id.
+CHOSEN_CHAT_ID: Final = IdParameter("chat", "ls", _chats, _agents)
 AGENT_ID: Final = IdParameter("agent", "agents CHAT", _agents)
 RACE_ID: Final = IdParameter("race", "race ls", _races)
-WORKSPACE_ID: Final = IdParameter("workspace", "workspace ls", _workspaces)
+SCHEDULE_ID: Final = IdParameter("schedule", "schedule ls", _schedules)
+WORKSPACE_ID: Final = IdParameter("workspace", "workspace ls", _workspaces, named_by="name")
+USER_ID: Final = IdParameter("user", "users ls", _users, named_by="login")
+GROUP_ID: Final = IdParameter("group", "groups ls", _groups, named_by="name")

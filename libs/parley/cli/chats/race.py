@@ -13,8 +13,16 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import get, post
 from parley.cli.api.server import find_server
-from parley.cli.chats.agents import applied_line, merge, show_merged
-from parley.cli.chats.id_prefixes import RACE_ID, WORKSPACE_ID
+from parley.cli.chats.agents import (
+    applied_line,
+    dollars,
+    merge,
+    own_cost_micros,
+    require_merged,
+    show_merged,
+)
+from parley.cli.chats.default_model import list_models
+from parley.cli.chats.id_prefixes import RACE_ID, WORKSPACE_ID, is_whole_id
 from parley.cli.chats.id_prefixes import RACES as PATH
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
@@ -50,7 +58,7 @@ def race() -> None:
 @click.option("--model", "models", multiple=True, required=True, help="A model; 2 to 6 of them.")
 @click.option("--check", default="", metavar="COMMAND", help="Succeeds if the work is good.")
 @click.option(
-    "--workspace", default="", type=WORKSPACE_ID, metavar="ID", help="The workspace to copy."
+    "--workspace", default="", type=WORKSPACE_ID, metavar="WORKSPACE", help="The workspace to copy."
 )
 @click.option("--timeout", "timeout_s", default=3600.0, help="Seconds to wait at most.")
 @click.option("--no-wait", is_flag=True, help="Print the id and do not wait.")
@@ -118,14 +126,14 @@ def apply(race_id: str, candidate: str, keep_parent: bool, take_fork: bool, as_j
     api = Api(find_server(current()))
     found = api.call("GET", _path(race_id), needs="candidates")
     strategy = "keep_parent" if keep_parent else "take_fork" if take_fork else "report"
-    body = {"position": position_of(found["candidates"], candidate), "strategy": strategy}
+    named = _named(api, found["candidates"])
+    body = {"position": position_of(named, candidate), "strategy": strategy}
     report = _post(api, f"{_path(race_id)}/apply", body, needs="report")["report"]
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        show_merged(report)
-    if report["conflicts"] and not report["applied"]:
-        raise CliError("nothing was applied: give --keep-parent or --take-fork")
+        show_merged(report, strategy)
+    require_merged(report, strategy, "give --keep-parent or --take-fork")
 
 
 def position_of(candidates: Sequence[Mapping[str, Any]], named: str) -> int:
@@ -151,7 +159,7 @@ def row_of(candidate: Mapping[str, Any], report: Mapping[str, Any] | None) -> tu
         "" if report is None else str(_files(report)),
         "" if report is None else _lines(report),
         f"{candidate['duration_ms'] / 1000:.1f} s",
-        f"${candidate['cost_micros'] / 1_000_000:.4f}",
+        dollars(candidate["cost_micros"]),
         (f"{answer[:ANSWER_CHARACTERS]}…" if is_long else answer) + cut,
     )
 
@@ -176,14 +184,30 @@ def _show(api: Api, found: Json, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
+    candidates = [_priced(api, each) for each in _named(api, found["candidates"])]
     reports = [
         merge(api, each["chat_id"], dry_run=True) if each["status"] in ENDED else None
-        for each in found["candidates"]
+        for each in candidates
     ]
-    compared = list(zip(found["candidates"], reports, strict=True))
+    compared = list(zip(candidates, reports, strict=True))
     click.echo(text_table(COLUMNS, [row_of(*each) for each in compared]), nl=False)
     for line in applied_lines(compared):
         click.echo(line)
+
+
+def _named(api: Api, candidates: Sequence[Json]) -> list[Json]:
+    """Return candidates with the names of models that were given as ids."""
+    if not any(is_whole_id(each["model"]) for each in candidates):
+        return list(candidates)
+    names = {each["id"]: each["name"] for each in list_models(api)}
+    return [{**each, "model": names.get(each["model"], each["model"])} for each in candidates]
+
+
+def _priced(api: Api, candidate: Json) -> Json:
+    """Return a candidate whose cost is None if its model has no price."""
+    if candidate["cost_micros"] or candidate["status"] not in ENDED:
+        return candidate
+    return {**candidate, "cost_micros": own_cost_micros(api, candidate["chat_id"])}
 
 
 def applied_lines(

@@ -10,13 +10,13 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.idempotency import new_key
 from parley.cli.api.server import find_server
-from parley.cli.chats.id_prefixes import CHAT_ID, WORKSPACE_ID
+from parley.cli.chats.id_prefixes import CHOSEN_CHAT_ID, SCHEDULE_ID, WORKSPACE_ID
+from parley.cli.chats.id_prefixes import SCHEDULES as PATH
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.terminal_text import sanitized
 from parley.cli.text_table import text_table
 
-PATH = "/api/v1/schedules"
 COLUMNS = ("id", "state", "when", "next_run_at", "last_run", "name")
 RUNS = ("planned_at", "outcome", "chat_id", "error")
 SHOWN = (
@@ -42,14 +42,14 @@ def schedule() -> None:
 @click.option("--zone", "time_zone", help="The time zone of --cron, such as Europe/Berlin; UTC.")
 @click.option("--at", help="Once, such as 2026-12-24T18:00; local time without an offset.")
 @click.option(
-    "--chat", "chat_id", type=CHAT_ID, metavar="CHAT",
+    "--chat", "chat_id", type=CHOSEN_CHAT_ID, metavar="CHAT",
     help="Send into this chat; a new one for each run otherwise.",
 )  # fmt: skip
 @click.option("--name", help="What to call it; also the title of new chats.")
 @click.option("--model", "model_id", help="The model that answers.")
 @click.option("--plan", is_flag=True, help="New chats are in plan mode.")
 @click.option(
-    "--workspace", "workspace_id", type=WORKSPACE_ID, metavar="ID",
+    "--workspace", "workspace_id", type=WORKSPACE_ID, metavar="WORKSPACE",
     help="The workspace of new chats.",
 )  # fmt: skip
 @click.option("--unattended", is_flag=True, help="New chats refuse what they would ask a person.")
@@ -103,10 +103,10 @@ def ls(as_json: bool) -> None:
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(schedule_id: str, as_json: bool) -> None:
-    """Print the schedule SCHEDULE_ID with its newest runs."""
+    """Print the schedule SCHEDULE with its newest runs."""
     api, path = _api(), _path(schedule_id)
     found = api.call("GET", path, needs="id")
     runs = api.call("GET", f"{path}/runs", needs="items")["items"]
@@ -123,19 +123,19 @@ def show(schedule_id: str, as_json: bool) -> None:
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 @click.option("--text", help="Another text to send.")
 @click.option("--cron", help='Repeatedly, such as "30 9 * * mon-fri"; in place of --at.')
 @click.option("--zone", "time_zone", help="The time zone of --cron; empty for UTC.")
 @click.option("--at", help="Once, such as 2026-12-24T18:00; in place of --cron.")
 @click.option(
-    "--chat", "chat_id", type=CHAT_ID, metavar="CHAT",
+    "--chat", "chat_id", type=CHOSEN_CHAT_ID, metavar="CHAT",
     help="Send into this chat; empty for a new one for each run.",
 )  # fmt: skip
 @click.option("--name", help="What to call it.")
 @click.option("--model", "model_id", help="The model that answers; empty for the default.")
 @click.option(
-    "--workspace", "workspace_id", type=WORKSPACE_ID, metavar="ID",
+    "--workspace", "workspace_id", type=WORKSPACE_ID, metavar="WORKSPACE",
     help="The workspace of new chats; empty for none.",
 )  # fmt: skip
 @click.option("--missed", "missed_runs", type=click.Choice(["skip", "run_once"]))
@@ -143,7 +143,7 @@ def show(schedule_id: str, as_json: bool) -> None:
 @click.option("--runs", "runs_max", type=click.IntRange(min=0), help="Runs at most; 0 for any.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def edit(schedule_id: str, as_json: bool, **given: Any) -> None:
-    """Change SCHEDULE_ID; what is not given stays, unless somebody changed it meanwhile."""
+    """Change SCHEDULE; what is not given stays, unless somebody changed it meanwhile."""
     body = edit_of(given)
     if not body:
         raise click.UsageError("Give at least one option to change.")
@@ -158,25 +158,25 @@ def edit(schedule_id: str, as_json: bool, **given: Any) -> None:
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 def pause(schedule_id: str) -> None:
-    """Let SCHEDULE_ID not run until it is resumed."""
+    """Let SCHEDULE not run until it is resumed."""
     found = _api().call("POST", f"{_path(schedule_id)}/pause", {}, new_key(), needs="state")
     click.echo(f"It is {found['state']}.")
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 def resume(schedule_id: str) -> None:
-    """Let SCHEDULE_ID run again, from its next time on."""
+    """Let SCHEDULE run again, from its next time on."""
     found = _api().call("POST", f"{_path(schedule_id)}/resume", {}, new_key(), needs="state")
     click.echo(f"It runs next at {found['next_run_at']}.")
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 def rm(schedule_id: str) -> None:
-    """Delete SCHEDULE_ID and its runs; their chats stay."""
+    """Delete SCHEDULE and its runs; their chats stay."""
     _api().call("DELETE", _path(schedule_id), None, new_key())
     click.echo(f"Deleted {sanitized(schedule_id)}.")
 

@@ -36,6 +36,43 @@ class Patience:
     pause: Callable[[float], object]
 
 
+@dataclass(slots=True)
+class FollowedTurn:
+    """Tells one turn of a chat from the next, and whether it was interrupted.
+
+    Attributes:
+        asked_id: The message that started it; 0 until it is seen.
+    """
+
+    asked_id: int = 0
+    _is_stopped: bool = False
+    _has_cancelled_calls: bool = False
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it ends without an answer, or with half of one, because somebody stopped it."""
+        return self._is_stopped or self._has_cancelled_calls
+
+    def take(self, event: ServerEvent) -> bool:
+        """Process one event; return whether it belongs to the next turn."""
+        payload = event.data.get(event.type, event.data)
+        if event.type == "status" and payload.get("status") == "interrupting":
+            self._is_stopped = True
+        if event.type != "message":
+            return False
+        match payload.get("role"):
+            case "user" if not payload.get("compressed"):
+                self.asked_id = self.asked_id or int(payload["id"])
+                return int(payload["id"]) > self.asked_id
+            case "assistant":
+                self._is_stopped |= payload.get("finish_reason") == "interrupted"
+                self._has_cancelled_calls = False
+            case "tool":
+                outcomes = [part.get("outcome") for part in payload.get("content", ())]
+                self._has_cancelled_calls |= "cancelled" in outcomes
+        return False
+
+
 def show_turn(
     api: Api,
     chat_id: str,
@@ -47,17 +84,22 @@ def show_turn(
 ) -> None:
     """Print the events of a chat after the message `after_id` until its turn ends.
 
+    The answers to messages that others queued belong to other turns.
+
     Ctrl-C stops the turn. `waiting` is called when the chat waits for somebody.
 
     Raises:
-        CliError: the turn failed.
+        CliError: the turn failed, or was interrupted.
         NeedsAction: it waits for an answer, or for tools that run elsewhere.
         TimedOut: it still runs at the deadline.
     """
     path = f"{chat_path(chat_id)}/events" + (f"?after_id={after_id}" if after_id else "")
-    answer = Answer()
+    answer, turn = Answer(), FollowedTurn(after_id)
     try:
         for event in follow(api, path, deadline=patience.deadline, pause=patience.pause):
+            if turn.take(event):
+                answer.ending = Ending.WAITING
+                break
             show(event, answer, as_json=as_json)
             if answer.ending is Ending.REQUIRES_ACTION and (
                 waiting(chat_id)
@@ -83,6 +125,11 @@ def show_turn(
             raise NeedsAction(
                 f"chat {chat_id} waits: `parley answer {chat_id}` answers what it asks, and "
                 "results of tools that run elsewhere come from their programs"
+            )
+        case _ if turn.is_interrupted:
+            raise CliError(
+                f"the turn was interrupted: the answer is not complete (chat {chat_id}); "
+                f"`parley send {chat_id} ...` goes on with it"
             )
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from parley.cli.chats.id_prefixes import GROUP_ID, USER_ID
+
 #: Options whose value is that of the setting of the same name.
 PLAIN = (
     "display_name",
@@ -96,8 +98,17 @@ _CHANGES = (
         "--deny", "tool_deny_list", multiple=True, metavar="TOOL", help="Never offer these tools."
     ),
     click.option("--deny-none", is_flag=True, help="Deny no tools."),
-    click.option("--user", "user_ids", multiple=True, metavar="USER_ID", help="Who may use it."),
-    click.option("--group", "group_ids", multiple=True, metavar="GROUP_ID", help="Who may use it."),
+    click.option(
+        "--user", "user_ids", multiple=True, type=USER_ID, metavar="LOGIN", help="Who may use it."
+    ),
+    click.option(
+        "--group",
+        "group_ids",
+        multiple=True,
+        type=GROUP_ID,
+        metavar="GROUP",
+        help="Who may use it.",
+    ),
     click.option("--everyone", is_flag=True, help="Everyone may use it."),
     click.option(
         "--limit",

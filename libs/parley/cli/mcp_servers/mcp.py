@@ -11,6 +11,7 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
+from parley.cli.chats.id_prefixes import GROUP_ID, USER_ID
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.mcp_servers.approving import print_change, waiting_tools
@@ -65,8 +66,12 @@ mcp.add_command(workspace)
 @click.option("--plan-mode", is_flag=True, help="Chats that plan may use it.")
 @click.option("--allow", multiple=True, metavar="TOOL", help="Offer only these tools.")
 @click.option("--deny", multiple=True, metavar="TOOL", help="Never offer these tools.")
-@click.option("--user", "user_ids", multiple=True, metavar="USER_ID", help="Who may use it.")
-@click.option("--group", "group_ids", multiple=True, metavar="GROUP_ID", help="Who may use it.")
+@click.option(
+    "--user", "user_ids", multiple=True, type=USER_ID, metavar="LOGIN", help="Who may use it."
+)
+@click.option(
+    "--group", "group_ids", multiple=True, type=GROUP_ID, metavar="GROUP", help="Who may use it."
+)
 @click.option("--api-key-stdin", is_flag=True, help="Read an API key from standard input.")
 @click.option(
     "--header-stdin", metavar="NAME", help="Read the value of this header from standard input."
@@ -265,7 +270,9 @@ def values(server: str, names: tuple[str, ...]) -> None:
 
 @mcp.command()
 @click.option("--server", help="Only of this server.")
-@click.option("--user", "user_id", default="", help="Only of this user.")
+@click.option(
+    "--user", "user_id", type=USER_ID, metavar="LOGIN", default="", help="Only of this user."
+)
 @click.option("--limit", default=50, type=click.IntRange(1, 1000), help="How many.")
 @json_option
 def calls(server: str | None, user_id: str, limit: int, as_json: bool) -> None:

@@ -157,7 +157,7 @@ def require_start(depth: int, limits: AgentLimits, use: TreeUse) -> None:
         )
     if use.children >= limits.children_max:
         raise AgentsRefused(
-            f"this chat has started {limits.children_max} agents, which is the limit",
+            f"this chat has started {use.children} agents, and may start {limits.children_max}",
             "AGENTS_TOO_MANY",
         )
     require_budget(limits, use)
@@ -170,10 +170,15 @@ def require_budget(limits: AgentLimits, use: TreeUse) -> None:
         AgentsRefused: The tree has used up its money, its tokens or its time.
     """
     if limits.cost_micros_max and use.cost_micros >= limits.cost_micros_max:
-        raise AgentsRefused("the agents of this chat have spent its limit", "AGENTS_TOO_EXPENSIVE")
+        raise AgentsRefused(
+            f"this chat and its agents have cost {_dollars(use.cost_micros)}, and may cost "
+            f"{_dollars(limits.cost_micros_max)}",
+            "AGENTS_TOO_EXPENSIVE",
+        )
     if limits.tokens_max and use.tokens >= limits.tokens_max:
         raise AgentsRefused(
-            f"this chat and its agents have used {limits.tokens_max} tokens, which is the limit",
+            f"this chat and its agents have used {use.tokens} tokens, and may use "
+            f"{limits.tokens_max}",
             "AGENTS_TOO_MANY_TOKENS",
         )
     if limits.duration_s_max and use.duration_s >= limits.duration_s_max:
@@ -182,6 +187,10 @@ def require_budget(limits: AgentLimits, use: TreeUse) -> None:
             "to it or to them, and that time is over",
             "AGENTS_TOO_LATE",
         )
+
+
+def _dollars(micros: int) -> str:
+    return f"${micros / 1_000_000:.4f}"
 
 
 class ChatsBelow(Protocol):

@@ -56,9 +56,10 @@ def _break_glass_needed(error: BreakGlassNeeded) -> Problem:
 
 
 def _message_not_found(error: MessageNotFound) -> Problem:
+    told = "There is no such message in the chat; read its messages anew."
     return Problem.of(
         "MESSAGE_NOT_FOUND",
-        "There is no such message in the chat; read its messages anew.",
+        told if error.message_id else "The chat has no messages.",
         {"message_id": str(error.message_id)},
     )
 

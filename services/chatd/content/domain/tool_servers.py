@@ -1,6 +1,6 @@
 """What is known of the MCP servers of a turn: their instructions, and which cannot be used."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -95,6 +95,12 @@ def server_notices(reports: Sequence[ServerReport]) -> tuple[str, ...]:
             notices.append(f"The MCP server {each.name} cannot be used now: {each.problem}")
         notices += _missing_tools(each)
     return tuple(notices)
+
+
+def missing_by_slug(reports: Sequence[ServerReport]) -> Mapping[str, str]:
+    """Return why tools are missing, by the first half of their names."""
+    told = {each.slug: " ".join(server_notices((each,))) for each in reports}
+    return {slug: text for slug, text in told.items() if text}
 
 
 def _missing_tools(report: ServerReport) -> Iterator[str]:

@@ -249,6 +249,7 @@ class Outcome:
     files: tuple[File, ...] = ()  # Files that it shows to the users of the chat.
 
 
+REPEAT_HINT = "Check before you repeat it."
 UNKNOWN_OUTCOME = Outcome(
     ToolOutcome.UNKNOWN,
     json.dumps(
@@ -256,7 +257,7 @@ UNKNOWN_OUTCOME = Outcome(
             "ok": False,
             "error": "The service was interrupted: this call may or may not have taken effect.",
             "reason": "UNKNOWN_OUTCOME",
-            "hint": "Check before you repeat it.",
+            "hint": REPEAT_HINT,
         }
     ),
 )

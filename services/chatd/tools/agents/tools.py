@@ -71,6 +71,7 @@ from chatd.tools.workspace.results import failed, misused, succeeded
 REQUEST_ID: Final = "agents"
 TITLE_WORDS: Final = 6
 GO_ON: Final = "Do the work yourself, or wait for the agents that run."
+GO_ON_ALONE: Final = "Do the work yourself."
 #: While a chat plans it wakes no agent; it starts those that read, and looks at all of them.
 #: Changes of forks are shown and not applied.
 _OFFERED: Final = {
@@ -302,7 +303,8 @@ class AgentTools:
             if (problem := await self._start(execution, request)) is not None:
                 return problem
         except AgentsRefused as refusal:
-            return failed(f"No agent was started: {refusal}.", refusal.reason, GO_ON)
+            hint = await self._go_on(execution.context)
+            return failed(f"No agent was started: {refusal}.", refusal.reason, hint)
         told: dict[str, object] = {"agent_id": request.chat_id, "name": request.title}
         told["type"] = chosen.orders.type_name or ("explore" if is_reading else "general")
         told |= model_fields(await self._types.model_name(request.model.model_id), request.model)
@@ -312,6 +314,11 @@ class AgentTools:
             {**told, "status": "running"},
             next_step="Start others, go on with your own work, or call wait_agents.",
         )
+
+    async def _go_on(self, context: TurnContext) -> str:
+        """Return how a chat goes on that may start no agent."""
+        children = await self._store.children(context.root_chat_id, context.chat_id)
+        return GO_ON if any(not each.is_done for each in children) else GO_ON_ALONE
 
     async def _start(self, execution: Execution, request: SpawnRequest) -> Outcome | None:
         """Start a child unless it exists; return why its workspace could not be copied.

@@ -29,6 +29,9 @@ _TOO_MANY = (
 
 
 NOTHING_WITHHELD: Mapping[str, ChatMode] = {}
+NOTHING_MISSING: Mapping[str, str] = {}
+#: Between the name of an MCP server and that of its tool.
+SERVER_SEPARATOR = "__"
 #: The advisor helps to plan: where it is missing in plan mode, it is disabled.
 NEVER_WITHHELD_BY_PLANS = frozenset({"advisor"})
 
@@ -117,6 +120,7 @@ def plan_calls(
     judge: Judge = allow_all,
     withheld: Mapping[str, ChatMode] = NOTHING_WITHHELD,
     refusals: Mapping[str, Refuse] = NOTHING_REFUSED,
+    missing: Mapping[str, str] = NOTHING_MISSING,
 ) -> CallPlan:
     """Decide on every call; an exclusive call beside others refuses the whole batch.
 
@@ -128,6 +132,7 @@ def plan_calls(
         judge: Decides whether a call may run.
         withheld: Tools that exist and are not offered, each with the mode that forbids it.
         refusals: Calls that may not run whatever their tool is, by their ids.
+        missing: Why MCP servers lack tools, by the first half of the names of their tools.
     """
     exclusive = {
         call.tool_name
@@ -140,7 +145,9 @@ def plan_calls(
     asked: list[Asked] = []
     refused: list[ToolResult] = []
     for place, given_call in enumerate(calls):
-        problem = _TOO_MANY if place >= CALLS_MAX else _problem(given_call, specs, withheld)
+        problem = _problem(given_call, specs, withheld, missing)
+        if place >= CALLS_MAX:
+            problem = _TOO_MANY
         if problem is not None:
             refused.append(error_result(given_call, *problem))
             continue
@@ -239,7 +246,10 @@ def is_workspace_away(tool_name: str, specs: Mapping[str, ToolSpec]) -> bool:
 
 
 def _problem(
-    call: ToolCall, specs: Mapping[str, ToolSpec], withheld: Mapping[str, ChatMode]
+    call: ToolCall,
+    specs: Mapping[str, ToolSpec],
+    withheld: Mapping[str, ChatMode],
+    missing: Mapping[str, str],
 ) -> tuple[str, str] | None:
     """Return why a call cannot be executed, and a hint; None if it can."""
     spec = specs.get(call.tool_name)
@@ -251,9 +261,7 @@ def _problem(
         problem = f"{call.tool_name} cannot be called in {mode} mode, in which nothing is changed"
         return problem, "Look and read with the tools that are offered, and say what to change."
     if spec is None:
-        near = difflib.get_close_matches(call.tool_name, specs, n=1)
-        hint = f"Did you mean {near[0]}?" if near else "Call one that is offered."
-        return f"there is no tool {call.tool_name}", hint
+        return f"there is no tool {call.tool_name}", _missing_hint(call.tool_name, specs, missing)
     try:
         arguments = parsed(call.args_json)
     except ValueError as error:
@@ -264,3 +272,18 @@ def _problem(
         problem = "the arguments have names that differ only in case"
         return problem, "Nothing ran: give each argument once."
     return None
+
+
+def _missing_hint(tool_name: str, specs: Mapping[str, ToolSpec], missing: Mapping[str, str]) -> str:
+    """Return what to do about a tool that is not offered; never a tool of another MCP server."""
+    slug, separator, _ = tool_name.partition(SERVER_SEPARATOR)
+    if separator and slug in missing:
+        return f"{missing[slug]} Do without it, and tell the person if the task needs it."
+    known = [each for each in specs if each.startswith(slug + separator)] if separator else specs
+    if separator and not known:
+        return (
+            f"No MCP server {slug} can be used in this chat: it may be gone, switched off or not "
+            "trusted. Do without it, and tell the person if the task needs it."
+        )
+    near = difflib.get_close_matches(tool_name, known, n=1)
+    return f"Did you mean {near[0]}?" if near else "Call one that is offered."

@@ -10,6 +10,7 @@ from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tool_servers import (
     ServerReport,
     ToolServers,
+    missing_by_slug,
     server_notices,
     servers_text,
 )
@@ -45,6 +46,7 @@ class PreparedTurn:
     policy: StepPolicy
     notices: tuple[str, ...] = ()  # For the user, about MCP servers.
     search: ToolSearchIndex = field(default_factory=ToolSearchIndex)  # Tools to search for.
+    missing: Mapping[str, str] = field(default_factory=dict)  # Why servers lack tools, by slug.
 
     @property
     def result_budget_bytes(self) -> int:
@@ -160,6 +162,7 @@ async def prepare(
         policy,
         server_notices(reports),
         search,
+        missing_by_slug(reports),
     )
 
 

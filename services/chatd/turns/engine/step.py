@@ -141,7 +141,9 @@ class ModelStep:
         )
         judge = self._judge(session, judgements, verdicts)
         by_hooks = refused_by_hooks(verdicts, calls, specs)
-        plan = plan_calls(calls, specs, judge, self.prepared.withheld, by_hooks)
+        plan = plan_calls(
+            calls, specs, judge, self.prepared.withheld, by_hooks, self.prepared.missing
+        )
         for call in plan.mended:
             _log.info("the arguments of a call of %s were mended", call.tool_name)
         dispatches = dispatches_for(self.prepared.context, fence, plan.dispatched, specs)

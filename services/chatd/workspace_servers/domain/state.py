@@ -50,4 +50,12 @@ class DefinitionChanged(Exception):
 
 
 class ServerFailed(Exception):
-    """A server cannot be used now; the text is for people and models."""
+    """A server cannot be used now; the text is for people and models.
+
+    Attributes:
+        retry_s: Seconds after which it is started again; 0 if that is not known.
+    """
+
+    def __init__(self, problem: str, retry_s: float = 0.0) -> None:
+        super().__init__(problem)
+        self.retry_s = retry_s

@@ -6,6 +6,7 @@ what becomes of its calls. After the end of the process their outcome is unknown
 
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -152,7 +153,7 @@ class ServerTools:
             arguments = _arguments(dispatch.call.args_json, spec.input_schema_json)
             result = await session.call(spec.original_name, arguments, _reporter(execution))
         except ServerFailed as failure:
-            hint = "Do without it, or tell the person what it needs."
+            hint = _hint(failure)
             return _failed(f"The MCP server {name} failed: {failure}.", "SERVER_FAILED", hint)
         except CallTimedOut:
             hint = "It may have had an effect: check before you repeat it."
@@ -187,6 +188,14 @@ class ServersOfTurns:
 def _failed(error: str, reason: str, hint: str) -> Outcome:
     document = {"ok": False, "error": error, "reason": reason, "hint": hint}
     return Outcome(ToolOutcome.FAILED, json.dumps(document, ensure_ascii=False))
+
+
+def _hint(failure: ServerFailed) -> str:
+    if not failure.retry_s:
+        return "Do without it, or tell the person what it needs."
+    pause_s = math.ceil(failure.retry_s)
+    when = "a second" if pause_s == 1 else f"{pause_s} seconds"
+    return f"Nothing ran: a call in {when} starts it again. Try again then, or do without it."
 
 
 def _is_reading(mode: ChatMode) -> bool:

@@ -272,8 +272,11 @@ class WorkspaceServers:
             (self._sessions.running(each, definition), self._sessions.failure(each, definition))
             for each in places
         ]
-        if any(running for running, _ in ways):
-            return ServerStatus(definition, ServerState.RUNNING, tool_names=tools)
+        session = next((running for running, _ in ways if running is not None), None)
+        if session is not None:
+            # It may run for a person, and no turn has listed its tools yet.
+            names = tuple(tool.name for tool in session.tools)
+            return ServerStatus(definition, ServerState.RUNNING, tool_names=names)
         reason = next((failure for _, failure in ways if failure), "")
         state = ServerState.FAILED if reason else ServerState.TRUSTED
         return ServerStatus(definition, state, reason, tools)

@@ -123,8 +123,9 @@ class ServerSessions:
         self, key: SessionKey, place: ServerPlace, definition: ServerDefinition
     ) -> ServerSession:
         failures = self._failures.get(key)
-        if failures is not None and self._clock.monotonic() < failures.until_s:
-            raise ServerFailed(failures.reason)
+        pause_s = 0.0 if failures is None else failures.until_s - self._clock.monotonic()
+        if failures is not None and pause_s > 0:
+            raise ServerFailed(failures.reason, pause_s)
         self._require_room(place)
         # Those of an earlier definition or placement.
         for other, session in self._sessions.items():

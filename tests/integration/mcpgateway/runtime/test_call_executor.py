@@ -222,15 +222,19 @@ async def test_the_hard_limit_ends_a_call_that_keeps_talking(fixture: Fixture) -
 
 
 @pytest.mark.parametrize(
-    ("failure", "outcome"),
+    ("failure", "outcome", "message"),
     [
-        (UpstreamFailed(Reason.SESSION_LOST, "gone", may_have_executed=True), Outcome.UNKNOWN),
-        (UpstreamFailed(Reason.CONNECT_FAILED, "refused"), Outcome.FAILED),
-        (UpstreamFailed(Reason.RATE_LIMITED, "slow", retry_after_ms=7), Outcome.FAILED),
+        (
+            UpstreamFailed(Reason.SESSION_LOST, "gone", may_have_executed=True),
+            Outcome.UNKNOWN,
+            "gone; the tool may have run",
+        ),
+        (UpstreamFailed(Reason.CONNECT_FAILED, "refused"), Outcome.FAILED, "refused"),
+        (UpstreamFailed(Reason.RATE_LIMITED, "slow", retry_after_ms=7), Outcome.FAILED, "slow"),
     ],
 )
 async def test_a_failure_is_a_result_and_an_unknown_effect_is_unknown(
-    fixture: Fixture, failure: UpstreamFailed, outcome: Outcome
+    fixture: Fixture, failure: UpstreamFailed, outcome: Outcome, message: str
 ) -> None:
     fixture.upstream.calls.append(ScriptedCall(failure))
 
@@ -240,7 +244,7 @@ async def test_a_failure_is_a_result_and_an_unknown_effect_is_unknown(
     assert end == CallEnd(
         outcome,
         reason=failure.reason,
-        message=str(failure),
+        message=message,
         may_have_executed=failure.may_have_executed,
         retry_after_ms=failure.retry_after_ms,
     )

@@ -16,10 +16,12 @@ def part(text: str, cursor: str) -> bytes:
     return event("message_part", data, cursor)
 
 
-def message(text: str, cursor: str) -> bytes:
+def message(
+    text: str, cursor: str, *, id_: int = 2, role: str = "assistant", reason: str = "stop"
+) -> bytes:
     content = [{"type": "text", "text": text}]
-    data = {"message": {"id": 2, "role": "assistant", "content": content}}
-    return event("message", data, cursor)
+    data = {"id": id_, "role": role, "content": content, "finish_reason": reason}
+    return event("message", {"message": data}, cursor)
 
 
 def status(value: str, cursor: str) -> bytes:
@@ -100,6 +102,55 @@ def test_a_failed_turn_is_exit_code_1_with_its_reason(capsys: pytest.CaptureFixt
     with fake_api(CREATED, Answer(stream=stream)) as api:
         assert parley(api, "run", "hi") == 1
     assert capsys.readouterr().err == "parley: no such model (chat chat-1)\n"
+
+
+GIVEN_UP = {
+    "type": "tool-result",
+    "tool_call_id": "c",
+    "outcome": "cancelled",
+    "result": {"error": "interrupted"},
+}
+
+
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        message("hel", "2", reason="interrupted"),
+        status("interrupting", "2"),
+        event("message", {"message": {"id": 2, "role": "tool", "content": [GIVEN_UP]}}, "2"),
+    ],
+    ids=["in an answer", "before it", "in a call"],
+)
+@pytest.mark.parametrize(
+    "following",
+    [
+        status("waiting", "3"),
+        message("queued", "3", id_=3, role="user") + message("other", "4", id_=4),
+    ],
+    ids=["at rest", "queue"],
+)
+def test_a_turn_that_was_interrupted_elsewhere_is_exit_code_1(
+    stopped: bytes, following: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = message("hi", "1", id_=1, role="user") + stopped + following
+    with fake_api(CREATED, Answer(stream=stream)) as api:
+        assert parley(api, "run", "hi") == 1
+    printed = capsys.readouterr()
+    assert printed.out in ("hel\n", "")
+    assert printed.err.splitlines()[-1] == (
+        "parley: the turn was interrupted: the answer is not complete (chat chat-1); "
+        "`parley send chat-1 ...` goes on with it"
+    )
+
+
+def test_the_answer_to_a_message_that_somebody_else_queued_is_not_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = message("hi", "1", id_=1, role="user") + message("hello", "2")
+    queued = message("more", "3", id_=3, role="user") + message("other", "4", id_=4)
+    with fake_api(CREATED, Answer(stream=own + queued + status("waiting", "5"))) as api:
+        assert parley(api, "run", "hi") == 0
+    assert capsys.readouterr().out == "hello\n"
 
 
 def test_a_chat_that_requires_action_is_exit_code_3() -> None:

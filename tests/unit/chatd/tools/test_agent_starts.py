@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.chats.domain.agents import Agent, AgentLimits, AgentPage, AgentsRefused, SpawnRequest
+from chatd.chats.domain.agents import (
+    Agent,
+    AgentLimits,
+    AgentPage,
+    AgentsRefused,
+    SpawnRequest,
+    TreeUse,
+    require_start,
+)
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import Command
 from chatd.content.domain.agent_errors import REMEDIES
@@ -198,6 +206,41 @@ async def test_an_agent_beyond_a_limit_is_refused_before_anything_is_copied(stag
     refused = await stage.spawn(TurnContext(CHAT, ANN))
     assert refused["reason"] == "AGENTS_TOO_MANY"
     assert stage.copies.forked == []
+
+
+@pytest.mark.parametrize(
+    ("is_done", "hint"),
+    [
+        (True, "Do the work yourself."),
+        (False, "Do the work yourself, or wait for the agents that run."),
+    ],
+)
+async def test_a_refused_chat_is_sent_to_its_agents_only_if_one_of_them_runs(
+    stage: Stage, is_done: bool, hint: str
+) -> None:
+    stage.children.is_full = True
+    stage.children.agents = (replace(AGENT, is_done=is_done),)
+    assert (await stage.spawn(TurnContext(CHAT, ANN)))["hint"] == hint
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (AgentLimits(children_max=2), "this chat has started 3 agents, and may start 2"),
+        (
+            AgentLimits(cost_micros_max=10_000),
+            "this chat and its agents have cost $0.0150, and may cost $0.0100",
+        ),
+        (
+            AgentLimits(tokens_max=4000),
+            "this chat and its agents have used 8131 tokens, and may use 4000",
+        ),
+    ],
+)
+def test_a_limit_is_told_with_what_was_used_of_it(limits: AgentLimits, said: str) -> None:
+    with pytest.raises(AgentsRefused) as refused:
+        require_start(1, limits, TreeUse(3, 15_000, 8131, 0))
+    assert str(refused.value) == said
 
 
 async def test_a_copy_is_discarded_if_its_agent_is_refused_after_all(stage: Stage) -> None:

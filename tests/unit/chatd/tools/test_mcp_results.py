@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import Outcome
 from chatd.providers.media import ImageContent, TextContent, read_result
@@ -37,8 +39,20 @@ def test_pictures_of_a_server_reach_the_model_as_pictures() -> None:
     assert large == TextContent('{"type": "image", "streamed_bytes": 9000000}')
 
 
-def test_a_failure_is_told_with_its_words() -> None:
-    result = tool_pb2.CallResult(outcome=tool_pb2.CALL_OUTCOME_FAILED, message="no such zone")
-    assert outcome_of(result) == Outcome(
-        ToolOutcome.FAILED, json.dumps({"content": [], "error": "no such zone"})
-    )
+@pytest.mark.parametrize(
+    ("ended", "outcome", "hint"),
+    [
+        (tool_pb2.CALL_OUTCOME_FAILED, ToolOutcome.FAILED, {}),
+        (
+            tool_pb2.CALL_OUTCOME_UNKNOWN,
+            ToolOutcome.UNKNOWN,
+            {"hint": "Check before you repeat it."},
+        ),
+    ],
+)
+def test_a_failure_is_told_with_its_words_and_an_unknown_effect_with_a_warning(
+    ended: tool_pb2.CallOutcome.ValueType, outcome: ToolOutcome, hint: dict[str, str]
+) -> None:
+    result = tool_pb2.CallResult(outcome=ended, message="no such zone")
+    told = {"content": [], "error": "no such zone", **hint}
+    assert outcome_of(result) == Outcome(outcome, json.dumps(told))

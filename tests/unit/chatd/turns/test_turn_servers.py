@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import pytest
+
 from chatd.chats.domain.chat import NewMessage, Status
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Notice, Text, ToolCall, ToolOutcome, ToolResult
@@ -52,6 +54,37 @@ def mcp_tool(name: str, description: str = "", server_id: str = "s1") -> ToolSpe
 
 MANY = tuple(mcp_tool(f"files__tool_{number}", "Does one thing.") for number in range(60))
 RIGHT = mcp_tool("tracker__create_issue", "Create an issue in the tracker.", "s2")
+
+
+@pytest.mark.parametrize(
+    ("called", "hint"),
+    [
+        (
+            "notes__echo",
+            "1 tool of the MCP server Notes cannot be used until an administrator has looked at "
+            "the new definitions. Do without it, and tell the person if the task needs it.",
+        ),
+        (
+            "ws_files__tool_1",
+            "No MCP server ws_files can be used in this chat: it may be gone, switched off or not "
+            "trusted. Do without it, and tell the person if the task needs it.",
+        ),
+        ("tracker__create_isue", "Did you mean tracker__create_issue?"),
+        ("tracker__zzz", "Call one that is offered."),
+    ],
+)
+async def test_a_tool_that_is_missing_is_never_confused_with_one_of_another_server(
+    called: str, hint: str
+) -> None:
+    notes = ServerReport("s3", "notes", "Notes", quarantined_count=1)
+    offered = (mcp_tool("notes__err"), mcp_tool("files__tool_1"), RIGHT)
+    stage = Stage(
+        calling(ToolCall("a", called, "{}")), *offered, tool_servers=FixedServers((notes,))
+    )
+    await stage.ask()
+    results = [part for message in stage.messages for part in message.content]
+    [told] = [json.loads(part.result_json) for part in results if isinstance(part, ToolResult)]
+    assert (told["error"], told["hint"]) == (f"there is no tool {called}", hint)
 
 
 async def test_a_server_that_is_left_out_is_told_once_to_both() -> None:

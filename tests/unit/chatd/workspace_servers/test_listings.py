@@ -8,6 +8,7 @@ from typing import Any
 from chatd.content.domain.tool_servers import server_notices
 from chatd.workspace_servers.domain.definition import Definitions, ServerDefinition
 from chatd.workspace_servers.domain.ports import ServerPlace
+from chatd.workspace_servers.domain.state import ServerState
 from chatd.workspace_servers.engine.servers import LISTED_BYTES_MAX, TTL_S, WorkspaceServers
 from chatd.workspace_servers.engine.sessions import ServerSessions
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -111,6 +112,17 @@ async def test_tools_that_cannot_be_offered_are_counted_in_a_notice() -> None:
     assert notices == (
         "3 tools of the MCP server plain cannot be used: invalid or too large definitions.",
     )
+
+
+@in_virtual_time
+async def test_a_server_that_no_turn_has_used_yet_shows_its_tools() -> None:
+    trusted = InMemoryTrustedServers()
+    await trusted.trust("workspace", "plain", "digest", ANN.id)
+    processes = EachScripted(lists_tools_that_cannot_be_offered)
+    async with served(trusted, OneDefinition(), processes) as one:
+        await one.servers.trusted_session(PLACE, "plain")
+        (status,), _ = await one.servers.statuses(PLACE)
+    assert (status.state, status.tool_names) == (ServerState.RUNNING, ("plain",))
 
 
 @in_virtual_time

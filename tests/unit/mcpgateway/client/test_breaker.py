@@ -21,10 +21,14 @@ def opened() -> tuple[Breakers, FakeClock]:
 
 
 def test_a_server_that_fails_repeatedly_is_left_alone_and_others_are_not() -> None:
-    breakers, _ = opened()
+    breakers, clock = opened()
+    clock.advance(0.5)
     with pytest.raises(UpstreamFailed) as caught:
         breakers.check(SERVER)
-    assert (caught.value.reason, caught.value.retry_after_ms) == (Reason.CIRCUIT_OPEN, 5000)
+    assert (caught.value.reason, caught.value.retry_after_ms) == (Reason.CIRCUIT_OPEN, 4500)
+    assert str(caught.value) == (
+        "the server failed repeatedly and is left alone for 5 s; `parley mcp probe` asks it at once"
+    )
     breakers.check(OTHER)
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from parley.cli.chats.agents import applied_line, below, row_of, show_merged
 
+CONFLICT = {"kind": "content", "path": "b"}
+
 
 def chat(chat_id: str, parent_id: str) -> dict[str, str]:
     return {"id": chat_id, "parent_chat_id": parent_id}
@@ -29,11 +31,20 @@ def test_an_agent_is_shown_with_what_it_cost_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("merged", "conflicts", "said"),
+    ("strategy", "merged", "conflicts", "said"),
     [
-        (["a\x1b.txt"], [], ("a.txt\n", "")),
-        ([], [{"kind": "content", "path": "b"}], ("conflict (content): b\n", "")),
+        ("report", ["a\x1b.txt"], [], ("a.txt\n", "")),
+        ("report", [], [CONFLICT], ("conflict (content): b\n", "")),
+        ("take_fork", ["b"], [CONFLICT], ("b\n", "")),
+        ("keep_parent", ["a"], [CONFLICT], ("a\nkept as it was (content): b\n", "")),
         (
+            "keep_parent",
+            [],
+            [CONFLICT],
+            ("kept as it was (content): b\n", "Nothing else was left to apply.\n"),
+        ),
+        (
+            "report",
             [],
             [],
             ("", "Nothing was left to apply: the changes are there already, or there are none.\n"),
@@ -41,12 +52,13 @@ def test_an_agent_is_shown_with_what_it_cost_alone() -> None:
     ],
 )
 def test_a_merge_with_nothing_left_says_so(
+    strategy: str,
     merged: list[str],
     conflicts: list[dict[str, str]],
     said: tuple[str, str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show_merged({"merged_paths": merged, "conflicts": conflicts})
+    show_merged({"merged_paths": merged, "conflicts": conflicts}, strategy)
     assert capsys.readouterr() == said
 
 

@@ -71,6 +71,47 @@ def test_a_prefix_that_no_id_has_is_refused_with_the_command_that_lists_them(
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("agents", "diff", "zzzzzz"), "no agent zzzzzz; `parley agents CHAT`"),
+        (("race", "show", "zzzzzz"), "no race zzzzzz; `parley race ls`"),
+        (("schedule", "show", "zzzzzz"), "no schedule zzzzzz; `parley schedule ls`"),
+        (
+            ("schedule", "add", "hi", "--cron", "0 8 * * *", "--chat", "zzzzzz"),
+            "no chat zzzzzz; `parley ls`",
+        ),
+    ],
+)
+def test_what_cannot_be_an_id_is_refused_with_the_right_noun(
+    arguments: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_api() as api:
+        assert parley(api, *arguments) == 1
+    assert capsys.readouterr().err == f"parley: there is {error} shows what there is\n"
+    assert api.requests == []
+
+
+def test_a_workspace_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    models = ("--model", "a", "--model", "b")
+    shop = {"id": ONE, "name": "Shop", "state": "stopped"}
+    with fake_api(page(shop), Answer(201, {"id": TWO})) as api:
+        assert parley(api, "race", "task", *models, "--workspace", "shop", "--no-wait") == 0
+    assert api.requests[-1].body["workspace_id"] == ONE
+    capsys.readouterr()
+    with fake_api(page(shop)) as api:
+        assert parley(api, "race", "task", *models, "--workspace", "zzz") == 1
+    assert capsys.readouterr().err == (
+        "parley: there is no workspace zzz; `parley workspace ls` shows what there is\n"
+    )
+
+
+def test_a_schedule_is_found_by_a_prefix() -> None:
+    with fake_api(page({"id": ONE}, {"id": AGENT}), Answer(204)) as api:
+        assert parley(api, "schedule", "rm", ONE[:8]) == 0
+    assert api.requests[-1].path == f"/api/v1/schedules/{ONE}"
+
+
 def test_an_agent_is_found_below_its_chat() -> None:
     root = chat(ONE, child_count=1)
     with_agent = Answer(200, root | {"children": [chat(AGENT)]})

@@ -17,6 +17,7 @@ SERVER = {
     "tool_deny_list": ["rm"],
     "limits": {"call_timeout_ms": 1000, "connect_timeout_ms": 500},
 }
+GROUP = "0190aaaa-bbbb-7ccc-8ddd-eeeeeeeeee01"
 SERVERS = Answer(200, {"items": [SERVER], "next_cursor": None})
 
 
@@ -28,16 +29,17 @@ def parley(api: FakeApi, *arguments: str) -> int:
 def test_settings_are_changed_from_the_version_that_was_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    changed = {**SERVER, "version": 8, "is_enabled": True, "group_ids": ["group-2", "group-3"]}
-    with fake_api(SERVERS, Answer(200, changed)) as api:
-        groups = ("--group", "group-2", "--group", "group-3")
+    changed = {**SERVER, "version": 8, "is_enabled": True, "group_ids": ["group-2", GROUP]}
+    known = {"items": [{"id": "group-2", "name": "Engineers"}], "next_cursor": None}
+    with fake_api(Answer(200, known), SERVERS, Answer(200, changed)) as api:
+        groups = ("--group", "engineers", "--group", GROUP)
         assert parley(api, "notes", "--enable", *groups) == 0
     request = api.requests[-1]
     assert (request.method, request.path) == ("PATCH", "/api/v1/mcp/servers/id-1")
-    assert request.body == {"is_enabled": True, "group_ids": ["group-2", "group-3"]}
+    assert request.body == {"is_enabled": True, "group_ids": ["group-2", GROUP]}
     assert request.headers["If-Match"] == '"7"'
     assert capsys.readouterr().out.splitlines() == [
-        'group_ids: ["group-1"] -> ["group-2", "group-3"]',
+        'group_ids: ["group-1"] -> ["group-2", "' + GROUP + '"]',
         "is_enabled: false -> true",
     ]
 
@@ -53,6 +55,22 @@ def test_limits_are_added_to_those_that_stand_and_lists_are_emptied() -> None:
         "tool_deny_list": [],
         "is_required": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "error"),
+    [
+        ("--group", "Engineers", "no group Engineers; `parley groups ls`"),
+        ("--user", "ada", "no user ada; `parley users ls`"),
+    ],
+)
+def test_a_name_that_nobody_has_is_refused_with_the_command_that_lists_them(
+    option: str, name: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = {"id": GROUP, "name": "Other", "login": "other"}
+    with fake_api(Answer(200, {"items": [other], "next_cursor": None})) as api:
+        assert parley(api, "notes", option, name) == 1
+    assert capsys.readouterr().err == f"parley: there is {error} shows what there is\n"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +126,7 @@ def test_credentials_that_do_not_fit_the_server_are_not_sent(
     ("options", "said"),
     [
         ((), "Name at least one change"),
-        (("--everyone", "--group", "g"), "--everyone contradicts"),
+        (("--everyone", "--group", GROUP), "--everyone contradicts"),
         (("--limit", "call_timeout_ms"), "is not NAME=NUMBER"),
     ],
 )
