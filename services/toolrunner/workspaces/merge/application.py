@@ -28,6 +28,7 @@ from parley.files import write_atomically
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.trash import Trash
 from toolrunner.filesystem.tree import (
+    Found,
     look,
     rename_to_free,
 )
@@ -181,7 +182,10 @@ class Merge:
         if unfinished is not None:
             raise unfinished
         if _has_entries(places.stage, "old"):
-            path = self._give_away((self.directory if plan.is_private else self.root) / STAGE)
+            try:
+                path = self._give_away((self.directory if plan.is_private else self.root) / STAGE)
+            except OSError as error:
+                raise MergeUnfinished(self.directory.name) from error
             logger.error(
                 "files of a merge that was undone were set aside, because others took their paths: "
                 "%s",
@@ -280,18 +284,23 @@ def go_back(places: Places, step: MergeStep) -> None:
                 _drop(root, path, must_go=False)
         case MoveIn(slot=slot, inode=inode):
             staged = look(stage, new_path(slot))
-            if inode == 0 and staged is not None:
-                inode = staged.seen.st_ino
-            # Its fork has the content, too. Without inode only a placed file has no staged one.
-            if _is_at(root, path, inode) or (inode == 0 and look(root, path) is not None):
-                _unlink(root, path)
+            if inode or staged is not None:
+                # Its fork has the content, too.
+                if _is_at(root, path, inode or _inode_of(staged)):
+                    _unlink(root, path)
+            elif look(root, path) is not None:
+                # It was placed, as it is not staged; staged again, the step counts as undone.
+                _rename(root, path, stage, new_path(slot))
         case _:
             assert_never(step)
 
 
 def _is_at(root: Root, path: str, inode: int) -> bool:
-    found = look(root, path)
-    return found is not None and found.seen.st_ino == inode
+    return inode != 0 and _inode_of(look(root, path)) == inode
+
+
+def _inode_of(found: Found | None) -> int:
+    return 0 if found is None else found.seen.st_ino
 
 
 def _old(slot: int) -> str:

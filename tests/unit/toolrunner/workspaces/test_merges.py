@@ -22,7 +22,7 @@ from toolrunner.primitives.errors import MergeInterrupted, MergeUnfinished
 from toolrunner.workspaces.merge.application import PLAN, DamagedPlan, go_back, go_forward
 from toolrunner.workspaces.merge.comparison import Side, Strategy, cache_of
 from toolrunner.workspaces.merge.fork_base import Base
-from toolrunner.workspaces.merge.plan import MergePlan, MergeStep, MoveAway, Places
+from toolrunner.workspaces.merge.plan import MergePlan, MergeStep, MoveAway, MoveIn, Places
 from toolrunner.workspaces.merge.three_way import ConflictKind
 
 BEGINNING: Tree = {"a": "1\n2\n3\n4\n5\n", "b": "b", "d/x": "x", "d/y": "y", "link": "->a"}
@@ -431,6 +431,44 @@ def test_a_merge_that_is_killed_while_it_is_taken_back_leaves_the_parent_as_it_w
         pair.merging.carry_out(msgspec.structs.replace(plan, is_turned_back=True))
         pair.merging.clear()
         assert read(pair.parent) == before
+
+
+def without_inodes(plan: MergePlan) -> MergePlan:
+    """Return a plan as an older version wrote it."""
+    steps = (
+        msgspec.structs.replace(step, inode=0) if isinstance(step, MoveIn) else step
+        for step in plan.steps
+    )
+    return msgspec.structs.replace(plan, steps=tuple(steps), is_private=False)
+
+
+@pytest.mark.parametrize("is_private", [False])
+def test_the_plan_of_an_older_version_is_undone_as_often_as_it_is_tried(pair: Pair) -> None:
+    before = read(pair.parent)
+    plan = without_inodes(changed_everywhere(pair))
+    done(pair, plan, len(plan.steps))
+    for _ in range(2):
+        pair.merging.carry_out(msgspec.structs.replace(plan, is_turned_back=True))
+    pair.merging.clear()
+    assert read(pair.parent) == before
+
+
+def test_the_originals_of_a_workspace_that_is_away_are_kept_until_it_is_back(pair: Pair) -> None:
+    write(pair.fork, {"a": "f\n"})
+    _, plan = pair.plan()
+    pair.merging.decide(plan)
+    done(pair, plan, 1)
+    write(pair.parent, {"a": "written meanwhile"})
+    pair.parent.rename(pair.directory / "elsewhere")
+    with pytest.raises(MergeUnfinished):
+        pair.merging.carry_out(plan)
+    (pair.directory / "elsewhere").rename(pair.parent)
+    pending = pair.merging.pending()
+    assert pending is not None
+    with pytest.raises(MergeInterrupted):
+        pair.merging.carry_out(pending)
+    pair.merging.clear()
+    assert (pair.parent / "unfinished-merge-1/old/0").read_text() == BEGINNING["a"]
 
 
 def test_a_file_that_has_its_place_and_its_staged_name_is_placed(pair: Pair) -> None:
