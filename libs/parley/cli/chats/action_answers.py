@@ -232,11 +232,17 @@ def answer_in_words(action: Action, words: str) -> Body:
     """Return the answer that words are: an option or own words to a question, else a decision.
 
     The decision is `accept` or `refuse`; anything else refuses and is the remark.
+
+    Raises:
+        ConfigurationProblem: It is a number that no option has.
     """
     if action.get("kind") == "question":
         try:
             return GivenOptions(options=(words,)).body(action)
         except ConfigurationProblem:
+            # A number that is none of the options is a mistake rather than own words.
+            if words.isdecimal() and len(questions_of(action)) == 1:
+                raise
             return GivenOptions(text=words).body(action)
     if words in ("accept", "refuse"):
         return {"decision": words}
@@ -272,13 +278,16 @@ def _asked_question(question: Mapping[str, Any]) -> Body:
     for line in question_lines(question):
         click.echo(sanitized(line), err=True)
     options = question.get("options") or ()
-    said = str(click.prompt(f"Number 1-{len(options)}, or your own words", err=True)).strip()
-    if said in map(str, range(1, len(options) + 1)):
-        return {"selected": [str(options[int(said) - 1].get("label"))]}
-    try:
-        return {"selected": _selected(question, said)}
-    except ConfigurationProblem:
-        return {"text": said}
+    while True:
+        said = str(click.prompt(f"Number 1-{len(options)}, or your own words", err=True)).strip()
+        if said in map(str, range(1, len(options) + 1)):
+            return {"selected": [str(options[int(said) - 1].get("label"))]}
+        try:
+            return {"selected": _selected(question, said)}
+        except ConfigurationProblem:
+            if not said.isdecimal():
+                return {"text": said}
+            click.echo(f"There is no option {said}.", err=True)
 
 
 def _asked_plan(action: Action) -> Body:
