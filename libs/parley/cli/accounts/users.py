@@ -53,6 +53,8 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
 
     For a user who has signed in before, `parley users reset` prints a link.
     """
+    if not name.strip():
+        raise click.UsageError("NAME is empty: give the login of the person.")
     api = _api()
     user = find_user(api, name)
     if user is not None and (role not in (None, user["role"]) or display_name or email):
