@@ -33,12 +33,10 @@ SUPERSEDED = "REVERT_SUPERSEDED"
 class MessageNumber(click.IntRange):
     """The number of a message in a chat."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | None:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number, or refuse what is none."""
         try:
-            number: int = super().convert(value, param, ctx)
+            number = super().convert(value, param, ctx)
         except click.BadParameter:
             self.fail(f"{value!r} is no number of a message: see `parley show CHAT`", param, ctx)
         return number
