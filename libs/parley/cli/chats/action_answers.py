@@ -166,7 +166,13 @@ class Person:
         words = self._given[0]
         for line in (*action_lines(action), f"Answered: {words}"):
             click.echo(sanitized(line), err=True)
-        if self._send(action, answer_in_words(action, words)):
+        try:
+            body = answer_in_words(action, words)
+        except ConfigurationProblem as problem:
+            raise ConfigurationProblem(
+                *problem.problems, f"the chat waits; answer with: {self._how(action)}"
+            ) from problem
+        if self._send(action, body):
             del self._given[0]
 
     def _send(self, action: Action, body: Body) -> bool:
@@ -187,8 +193,11 @@ class Person:
         self._told.add(action_id)
         for line in action_lines(action):
             click.echo(sanitized(line), err=True)
-        command = self._hint(f"answer {action.get('chat_id')} {action_id}")
-        click.echo(f"Waiting. Answer with: {command} {how_to_answer(action)}", err=True)
+        click.echo(f"Waiting. Answer with: {self._how(action)}", err=True)
+
+    def _how(self, action: Action) -> str:
+        command = self._hint(f"answer {action.get('chat_id')} {action.get('id')}")
+        return f"{command} {how_to_answer(action)}"
 
 
 def send_answer(api: Api, action: Action, body: Body, patience: Patience, *, key: str) -> Any:

@@ -407,7 +407,9 @@ def test_a_number_that_no_option_has_is_not_taken_for_own_words(
     with fake_api(CREATED, stream, chat(QUESTION)) as api:
         assert parley(api, "run", "--answer", "7", "make it") == 2
     assert not [each for each in api.requests if each.path.endswith("/answer")]
-    assert "'7' is none of the options" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "'7' is none of the options" in told
+    assert "the chat waits; answer with: parley answer chat-1 a-1 --option N" in told
 
     monkeypatch.setattr("sys.stdin", Terminal("7\n2\n"))
     stream = Answer(stream=status("requires_action", "1") + status("waiting", "2"))
