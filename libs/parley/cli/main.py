@@ -66,6 +66,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "parley.cli.administration.approvals",
         "Let tool calls run, ask first, or refuse them.",
     ),
+    "spend-limits": (
+        "parley.cli.administration.spend_limits",
+        "Limit what users may spend, and see what one spent.",
+    ),
     "hook": (
         "parley.cli.administration.hook",
         "Send events of chats to HTTP consumers that may refuse or change them.",

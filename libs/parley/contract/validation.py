@@ -268,7 +268,13 @@ def _number_check(rules: Rules) -> ValueCheck | None:
 
 def _length(length: int, rules: Rules, unit: str) -> str | None:
     if length < rules.length_min:
-        return f"must have at least {rules.length_min} {unit}, and has {length}"
+        return f"must have at least {counted(rules.length_min, unit)}, and has {length}"
     if rules.length_max is not None and length > rules.length_max:
-        return f"must have at most {rules.length_max} {unit}, and has {length}"
+        return f"must have at most {counted(rules.length_max, unit)}, and has {length}"
     return None
+
+
+def counted(count: int, unit: str) -> str:
+    """Return a number with its unit, which is given in the plural."""
+    singular = "entry" if unit == "entries" else unit.removesuffix("s")
+    return f"{count} {singular if count == 1 else unit}"

@@ -160,12 +160,12 @@ class Authentication:
 
     async def _by_api_key(self, authorization: str) -> Principal:
         scheme, _, text = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise _invalid_key("Send the API key as Authorization: Bearer KEY.")
         try:
             key = ApiKey.parse(text.strip())
         except MalformedApiKey as error:
             raise _invalid_key(f"The bearer token is {error}.") from None
-        if scheme.lower() != "bearer":
-            raise _invalid_key("Send the API key as Authorization: Bearer KEY.")
         stored = await self._keys.find(key.id)
         now = self._clock.now()
         # The same response for unknown, wrong, revoked and expired keys, so that they cannot be

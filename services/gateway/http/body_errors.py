@@ -17,6 +17,7 @@ from msgspec import inspect
 
 from gateway.http.problems.errors import FieldError
 from gateway.http.problems.field_paths import escaped
+from parley.contract.validation import counted
 
 #: The most errors reported for one body.
 FIELD_ERRORS_MAX = 100
@@ -229,7 +230,7 @@ def _length_faults(length: int, kind: Any, what: str, pointer: str) -> Iterator[
     least, most = kind.min_length or 0, kind.max_length
     if least <= length and (most is None or length <= most):
         return
-    detail = f"Give {_count(least, most)} {what}; these are {length}."
+    detail = f"Give {_count(least, most, what)}; these are {length}."
     yield FieldError("TOO_SHORT" if length < least else "TOO_LONG", detail, pointer)
 
 
@@ -252,7 +253,7 @@ def _span(least: float | None, most: float | None) -> str:
     return f"of at most {most}" if least is None else f"from {least} to {most}"
 
 
-def _count(least: int, most: int | None) -> str:
+def _count(least: int, most: int | None, what: str) -> str:
     if most is None:
-        return f"at least {least}"
-    return f"{least} to {most}" if least else f"at most {most}"
+        return f"at least {counted(least, what)}"
+    return f"{least} to {counted(most, what)}" if least else f"at most {counted(most, what)}"

@@ -113,6 +113,8 @@ def log(
     if login is not None:
         filters["user_id"] = _user_id(logins, login)
     entries = list(listed(api, PATH, filters, count=limit))
+    if not entries:
+        _check_action(action)
     if as_json:
         click.echo(json.dumps({"items": entries}, indent=2))
         return INTACT
@@ -132,6 +134,19 @@ def _user_id(logins: dict[str, str], login: str) -> str:
     raise CliError(f"there is no user {login}: see `{current().hint('users ls')}`")
 
 
+def _check_action(action: str) -> None:
+    """Refuse an action for which nothing was found, unless there is such an action.
+
+    Raises:
+        CliError: There is none.
+    """
+    # Imported here: help and listing do not need cryptography.
+    from parley.audit_log import AuditAction
+
+    if action and not any(action in (each, each.partition(".")[0]) for each in AuditAction):
+        raise CliError(f"there is no action {action}: docs/audit-log.md lists them")
+
+
 def _row(entry: Any, logins: dict[str, str]) -> list[str]:
     def person(user_id: str | None) -> str:
         return "" if user_id is None else logins.get(user_id, user_id)
@@ -142,7 +157,8 @@ def _row(entry: Any, logins: dict[str, str]) -> list[str]:
         entry["at"],
         entry["action"],
         entry["outcome"],
-        person(entry["actor_id"]) or (entry["service"] if not entry["address"] else ""),
+        # Without an id: a service, somebody who is not known, or a user who was deleted.
+        person(entry["actor_id"]) or "-",
         person(entry["subject_id"]),
         entry["object_id"] or "",
         entry["address"] or "",
@@ -151,7 +167,9 @@ def _row(entry: Any, logins: dict[str, str]) -> list[str]:
 
 
 def _export(api: Api, target: Path) -> None:
-    """Write the log to a file that only its owner can read; an incomplete one is removed."""
+    """Write the log to a new file that only its owner can read; an incomplete one is removed."""
+    if target.exists():
+        raise CliError(f"{target} exists; choose another name")
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
         with unfinished.open("xb") as file:
@@ -204,6 +222,9 @@ def _verify_file(exported: Path, heads_file: Path | None, key_text: str | None) 
             except ValueError as error:
                 raise CliError(f"line {number} of {exported} is no entry: {error}") from error
     found = verifier.finish()
+    if not found.entries and found.is_intact:
+        # An empty log has not even the entry of its export.
+        raise CliError(f"{exported} has no entries: there is nothing to verify")
     checkpoint = found.checkpoint
     return {
         # Anyone can sign a checkpoint with a key of their own.
@@ -245,9 +266,10 @@ def _print_verification(found: Any, as_json: bool) -> int:
             "pruned, and a signed checkpoint names the last of them.",
             err=True,
         )
+    signed = found["signed_seq"]
     click.echo(
         f"The last line is {found['last_seq']} with hash {found['head_hash']}; "
-        f"signed up to line {found['signed_seq']}.",
+        + (f"signed up to line {signed}." if signed else "no line was compared with a signature."),
         err=True,
     )
     return INTACT if found["is_intact"] else FOUND

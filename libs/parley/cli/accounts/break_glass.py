@@ -66,6 +66,7 @@ def ls(include_ended: bool, as_json: bool) -> None:
 def end(access_id: str) -> None:
     """End an access before its time."""
     _api().call("DELETE", f"{PATH}/{access_id}", None, new_key())
+    click.echo(f"The access {access_id} is over.")
 
 
 def _row(access: Any, logins: dict[str, str]) -> list[str]:

@@ -61,7 +61,7 @@ def ls(mine: bool, as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """List the members of GROUP."""
     api = _api()
-    group = _known(api, name)
+    group = group_with_name(api, name)
     members = list_users(api, path=f"{PATH}/{group['id']}/members")
     if as_json:
         click.echo(json.dumps({**group, "members": members}, indent=2))
@@ -75,7 +75,7 @@ def show(name: str, as_json: bool) -> None:
 def rm(name: str) -> None:
     """Delete GROUP with the shares and limits that name it; its members stay users."""
     api = _api()
-    group = _known(api, name)
+    group = group_with_name(api, name)
     api.call("DELETE", f"{PATH}/{group['id']}", None, new_key())
     click.echo(f"Deleted {group['name']}.")
 
@@ -101,12 +101,12 @@ def remove_member(name: str, login: str) -> None:
 def _change_member(method: str, name: str, login: str) -> str:
     """Add a user to a group or remove one; return the name of the group as it is written there."""
     api = _api()
-    group, user = _known(api, name), user_with_login(api, login)
+    group, user = group_with_name(api, name), user_with_login(api, login)
     api.call(method, f"{PATH}/{group['id']}/members/{user['id']}", None, new_key())
     return str(group["name"])
 
 
-def _known(api: Api, name: str) -> Any:
+def group_with_name(api: Api, name: str) -> Any:
     """Return the group with this name.
 
     Raises:

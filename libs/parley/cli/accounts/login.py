@@ -11,7 +11,7 @@ from parley.cli.api.client import Api, ApiRefused, Unreachable
 from parley.cli.api.server import Server, check_url, default_url, find_server
 from parley.cli.api.sign_in import KEYS, SignIn, one_time_link
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home.stored_login import login_file, store_login, stored_login
+from parley.cli.home.stored_login import StoredLogin, login_file, store_login, stored_login
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 
@@ -66,8 +66,11 @@ def login(
         who = login_name or click.prompt("Login", err=True)
         password = _password("Password", password_stdin)
         stored = sign_in.by_password(who, password, name=key_name, days=days)
+    replaced = _replaced_login()
     path = store_login(invocation, stored)
     click.echo(f"Signed in to {stored.url} as {stored.login}; the key is in {path}.")
+    if replaced is not None:
+        _revoke_replaced(replaced)
 
 
 @click.command(cls=HomeCommand)
@@ -78,15 +81,7 @@ def logout() -> None:
     if stored is None:
         click.echo("Nobody is signed in here.")
         return
-    is_revoked = True
-    try:
-        Api(Server(stored.url, stored.api_key)).call("DELETE", f"{KEYS}/{stored.api_key_id}")
-    except ApiRefused as error:
-        # A key that is not good any more needs no revocation.
-        if error.status != 401:
-            raise
-    except Unreachable:
-        is_revoked = False
+    is_revoked = _revoke(stored)
     login_file(invocation).unlink()
     if is_revoked:
         click.echo(f"Signed out of {stored.url}.")
@@ -107,6 +102,41 @@ def whoami(as_json: bool) -> None:
         click.echo(json.dumps({**me, "url": server.url}, indent=2))
         return
     click.echo(f"{me['login']} ({me['role']}) at {server.url}")
+
+
+def _replaced_login() -> StoredLogin | None:
+    """Return the sign-in that another one replaces; None without one that can be used."""
+    try:
+        return stored_login(current())
+    except ConfigurationProblem:
+        return None
+
+
+def _revoke_replaced(replaced: StoredLogin) -> None:
+    """Revoke a key that no file contains any more, or say that it is still good."""
+    try:
+        if _revoke(replaced):
+            return
+    except ApiRefused:
+        pass
+    click.echo(
+        f"The key of {replaced.login} that was in the file before may still be good: revoke "
+        f"{replaced.api_key_id} at {replaced.url}.",
+        err=True,
+    )
+
+
+def _revoke(stored: StoredLogin) -> bool:
+    """Revoke the key of a sign-in; return whether its server could be asked."""
+    try:
+        Api(Server(stored.url, stored.api_key)).call("DELETE", f"{KEYS}/{stored.api_key_id}")
+    except ApiRefused as error:
+        # A key that is not good any more needs no revocation.
+        if error.status != 401:
+            raise
+    except Unreachable:
+        return False
+    return True
 
 
 def _code(from_stdin: bool) -> str:

@@ -91,7 +91,7 @@ def export(file: Path) -> None:
     found = [api.call("GET", _path(name), needs="name") for name in names]
     texts = [skill_content(each["name"], each["description"], each["body"]) for each in found]
     write_archive(file, map(SkillFile, names, texts))
-    click.echo(f"Wrote {file}: {len(names)} skills.")
+    click.echo(f"Wrote {file}: {len(names)} skill{'' if len(names) == 1 else 's'}.")
 
 
 @skill.command()

@@ -53,12 +53,15 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
 
     For a user who has signed in before, `parley users reset` prints a link.
     """
+    if not name.strip():
+        raise click.UsageError("NAME is empty: give the login of the person.")
     api = _api()
     user = find_user(api, name)
     if user is not None and (role not in (None, user["role"]) or display_name or email):
         raise CliError(
             f"there is a user {name} already, with the role {user['role']}: "
-            "leave out --role, --display-name and --email to print a new link"
+            "leave out --role, --display-name and --email to print a new link; "
+            f"`{current().hint(f'users role {name} ROLE')}` changes the role"
         )
     if user is not None:
         _print_new_invitation(api, user, as_json)
@@ -82,6 +85,17 @@ def reset(name: str, as_json: bool) -> None:
     """Print a link by which the user NAME sets a new password."""
     api = _api()
     _print_link(_new_link(api, user_with_login(api, name), "password_reset"), as_json)
+
+
+@users.command()
+@click.argument("name")
+@click.argument("role", type=click.Choice(ROLES))
+def role(name: str, role: str) -> None:
+    """Give the user NAME another ROLE."""
+    api = _api()
+    path = f"{PATH}/{user_with_login(api, name)['id']}"
+    changed = api.call("PATCH", path, {"role": role}, new_key(), needs="role")
+    click.echo(f"{name} has the role {changed['role']}.")
 
 
 @users.command()

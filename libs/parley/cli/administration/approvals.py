@@ -49,7 +49,7 @@ def ls(everyone: bool, chat: str | None, as_json: bool) -> None:
 
 @approvals.command()
 @click.argument("effect", type=click.Choice(["allow", "ask", "deny"]))
-@click.argument("tool", default="*")
+@click.argument("tool")
 @everyone_option
 @chat_option
 @click.option("--command", help='A shell command, for example "git push *".')
@@ -81,7 +81,12 @@ def add(
     rememberable: bool,
     after_outside_content: bool,
 ) -> None:
-    """Make a rule with this EFFECT for a TOOL, in whose name * stands for any text."""
+    """Make a rule with this EFFECT for a TOOL, in whose name * stands for any text.
+
+    '*' alone is for every tool.
+    """
+    if not tool.strip():
+        raise click.UsageError("TOOL is empty: write '*' for a rule about every tool.")
     if command is not None and not command.strip():
         raise click.UsageError("--command is empty: without it the rule is for every call.")
     body = {

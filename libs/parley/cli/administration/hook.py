@@ -37,6 +37,7 @@ EVENTS = (
     "post_compact",
     "stop",
 )
+FAIL_OPEN = "Go on when it fails, instead of failing too."
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -72,7 +73,7 @@ def ls(as_json: bool) -> None:
     help="Only calls of this tool, in whose name * stands for any text; several are allowed.",
 )  # fmt: skip
 @click.option("--timeout-ms", type=click.IntRange(100, 5000), default=1500, show_default=True)
-@click.option("--fail-open", is_flag=True, help="Go on when it fails, instead of failing too.")
+@click.option("--fail-open/--fail-closed", default=False, help=FAIL_OPEN)
 @json_option
 def add(
     name: str,
@@ -103,18 +104,32 @@ def add(
 @hook.command("set")
 @click.argument("name")
 @click.option("--enabled/--disabled", default=None, help="Whether it gets events.")
-@click.option("--fail-policy", type=click.Choice(["closed", "open"]), help="When it fails.")
+@click.option("--fail-open/--fail-closed", default=None, help=FAIL_OPEN)
+@click.option("--fail-policy", type=click.Choice(["closed", "open"]), hidden=True)
 @click.option("--url", help="Where events are sent.")
-def change(name: str, enabled: bool | None, fail_policy: str | None, url: str | None) -> None:
+@click.option("--name", "new_name", help="Another name.")
+def change(
+    name: str,
+    enabled: bool | None,
+    fail_open: bool | None,
+    fail_policy: str | None,
+    url: str | None,
+    new_name: str | None,
+) -> None:
     """Change the hook NAME, which may be its id; its secret stays."""
+    if fail_open is not None:
+        fail_policy = "open" if fail_open else "closed"
     given = {
+        "name": new_name,
         "disabled": None if enabled is None else not enabled,
         "fail_policy": fail_policy,
         "url": url,
     }
     body = {field: value for field, value in given.items() if value is not None}
     if not body:
-        raise click.UsageError("Give --enabled, --disabled, --fail-policy or --url.")
+        raise click.UsageError(
+            "Give --enabled, --disabled, --fail-open, --fail-closed, --url or --name."
+        )
     api = _api()
     found = _found(api, name)
     api.call("PATCH", _path(found), body, new_key())

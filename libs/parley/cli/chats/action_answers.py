@@ -166,7 +166,13 @@ class Person:
         words = self._given[0]
         for line in (*action_lines(action), f"Answered: {words}"):
             click.echo(sanitized(line), err=True)
-        if self._send(action, answer_in_words(action, words)):
+        try:
+            body = answer_in_words(action, words)
+        except ConfigurationProblem as problem:
+            raise ConfigurationProblem(
+                *problem.problems, f"the chat waits; answer with: {self._how(action)}"
+            ) from problem
+        if self._send(action, body):
             del self._given[0]
 
     def _send(self, action: Action, body: Body) -> bool:
@@ -187,8 +193,11 @@ class Person:
         self._told.add(action_id)
         for line in action_lines(action):
             click.echo(sanitized(line), err=True)
-        command = self._hint(f"answer {action.get('chat_id')} {action_id}")
-        click.echo(f"Waiting. Answer with: {command} {how_to_answer(action)}", err=True)
+        click.echo(f"Waiting. Answer with: {self._how(action)}", err=True)
+
+    def _how(self, action: Action) -> str:
+        command = self._hint(f"answer {action.get('chat_id')} {action.get('id')}")
+        return f"{command} {how_to_answer(action)}"
 
 
 def send_answer(api: Api, action: Action, body: Body, patience: Patience, *, key: str) -> Any:
@@ -232,11 +241,17 @@ def answer_in_words(action: Action, words: str) -> Body:
     """Return the answer that words are: an option or own words to a question, else a decision.
 
     The decision is `accept` or `refuse`; anything else refuses and is the remark.
+
+    Raises:
+        ConfigurationProblem: It is a number that no option has.
     """
     if action.get("kind") == "question":
         try:
             return GivenOptions(options=(words,)).body(action)
         except ConfigurationProblem:
+            # A number that is none of the options is a mistake rather than own words.
+            if words.isdecimal() and len(questions_of(action)) == 1:
+                raise
             return GivenOptions(text=words).body(action)
     if words in ("accept", "refuse"):
         return {"decision": words}
@@ -272,13 +287,16 @@ def _asked_question(question: Mapping[str, Any]) -> Body:
     for line in question_lines(question):
         click.echo(sanitized(line), err=True)
     options = question.get("options") or ()
-    said = str(click.prompt(f"Number 1-{len(options)}, or your own words", err=True)).strip()
-    if said in map(str, range(1, len(options) + 1)):
-        return {"selected": [str(options[int(said) - 1].get("label"))]}
-    try:
-        return {"selected": _selected(question, said)}
-    except ConfigurationProblem:
-        return {"text": said}
+    while True:
+        said = str(click.prompt(f"Number 1-{len(options)}, or your own words", err=True)).strip()
+        if said in map(str, range(1, len(options) + 1)):
+            return {"selected": [str(options[int(said) - 1].get("label"))]}
+        try:
+            return {"selected": _selected(question, said)}
+        except ConfigurationProblem:
+            if not said.isdecimal():
+                return {"text": said}
+            click.echo(f"There is no option {said}.", err=True)
 
 
 def _asked_plan(action: Action) -> Body:

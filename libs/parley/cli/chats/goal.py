@@ -65,16 +65,16 @@ def show(chat_id: str, as_json: bool) -> None:
 
 @goal.command()
 @click.argument("chat_id", type=CHAT_ID)
-def pause(chat_id: str) -> None:
+def pause(chat_id: str) -> int:
     """Let CHAT_ID not go on until its goal is resumed."""
-    _tell(_api().call("POST", f"{_path(chat_id)}/pause", {}, new_key(), needs="state"))
+    return _changed(chat_id, "pause", "paused")
 
 
 @goal.command()
 @click.argument("chat_id", type=CHAT_ID)
-def resume(chat_id: str) -> None:
+def resume(chat_id: str) -> int:
     """Let CHAT_ID go on, with the budget that is left."""
-    _tell(_api().call("POST", f"{_path(chat_id)}/resume", {}, new_key(), needs="state"))
+    return _changed(chat_id, "resume", "active")
 
 
 @goal.command()
@@ -83,6 +83,16 @@ def end(chat_id: str) -> None:
     """Remove the goal of CHAT_ID; a turn that runs goes on."""
     _api().call("DELETE", _path(chat_id), None, new_key())
     click.echo("The goal is ended.")
+
+
+def _changed(chat_id: str, verb: str, wanted: str) -> int:
+    """Pause or resume a goal, and print it; return 1 if it is over and stays as it is."""
+    found = _api().call("POST", f"{_path(chat_id)}/{verb}", {}, new_key(), needs="state")
+    _tell(found)
+    if found["state"] == wanted:
+        return 0
+    click.echo(f"The goal is {found['state']}, so there is nothing to {verb}.", err=True)
+    return 1
 
 
 def lines_of(found: dict[str, Any]) -> list[str]:

@@ -109,8 +109,11 @@ def ls(as_json: bool) -> None:
 @click.argument("race_id", metavar="RACE", type=RACE_ID)
 def cancel(race_id: str) -> None:
     """Stop all candidates of RACE."""
-    _post(Api(find_server(current())), f"{_path(race_id)}/cancel", {})
-    click.echo("cancelled")
+    api = Api(find_server(current()))
+    before = api.call("GET", _path(race_id), needs="candidates")["candidates"]
+    _post(api, f"{_path(race_id)}/cancel", {})
+    has_ended = all(each["status"] in ENDED for each in before)
+    click.echo("It had ended before: there was nothing to cancel." if has_ended else "cancelled")
 
 
 @race.command()

@@ -47,7 +47,7 @@ def settings_of(directory: Path) -> RunSettings | None:
     place = directory / FILE
     try:
         document = tomllib.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationProblem(f"{place} cannot be read ({error}): correct it") from error

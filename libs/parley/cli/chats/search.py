@@ -39,6 +39,8 @@ def search(words: tuple[str, ...], chat_id: str | None, count: int, as_json: boo
     if as_json:
         click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
         return
+    if not found:
+        click.echo("Nothing was found.", err=True)
     for hit in found:
         place = "title" if hit.get("message_id") is None else f"message {hit['message_id']}"
         click.echo(f"{hit.get('chat_id')} {place}  {one_line(str(hit.get('title') or ''))}")

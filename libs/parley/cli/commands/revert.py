@@ -30,9 +30,21 @@ COLUMNS = ("revert", "kind", "message", "state", "done", "undoable")
 SUPERSEDED = "REVERT_SUPERSEDED"
 
 
+class MessageNumber(click.IntRange):
+    """The number of a message in a chat."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number, or refuse what is none."""
+        try:
+            number = super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is no number of a message: see `parley show CHAT`", param, ctx)
+        return number
+
+
 @click.command(cls=HomeCommand)
 @click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
-@click.argument("message_id", metavar="[MESSAGE]", type=click.IntRange(min=1), required=False)
+@click.argument("message_id", metavar="[MESSAGE]", type=MessageNumber(min=1), required=False)
 @click.option("--files", is_flag=True, help="Also restore the files that the chat changed since.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be deleted and restored.")
 @click.option("--undo", "undone_id", metavar="REVERT", help="Undo this revert or edit instead.")

@@ -256,8 +256,10 @@ class KeyRotator:
                     "values again or delete them, then run this again to go on"
                 )
             count = sum(n for key_id, n in each.master.values.items() if key_id != newest)
-            if count or each.master.settled_key_id != newest:
-                missing.append(f"{each.name} has {count} values of old keys")
+            if count:
+                missing.append(f"{each.name} has {count} value{'s'[: count > 1]} of old keys")
+            elif each.master.settled_key_id != newest:
+                missing.append(f"{each.name} has not looked through its values yet")
         return missing
 
     def _age_s(self, rotation: Rotation) -> float:

@@ -191,6 +191,6 @@ def _limits(given: tuple[str, ...]) -> dict[str, int]:
     for each in given:
         name, _, number = each.partition("=")
         if not number.isdecimal():
-            raise click.UsageError(f"{each!r} is not NAME=NUMBER")
+            raise click.UsageError(f"{each!r} is not NAME=NUMBER, with a whole number of 0 or more")
         limits[name] = int(number)
     return limits

@@ -81,6 +81,9 @@ def trust(chat_id: str, name: str, digest: str | None, yes: bool) -> None:
     path = f"{_servers(chat_id)}/{quote(name, safe='')}/trust"
     trusted = api.call("PUT", path, {"digest": digest}, new_key(), needs="state")
     click.echo(trusted["state"])
+    if trusted["state"] == "failed":
+        reason = sanitized(str(trusted.get("reason") or "it ended"))
+        click.echo(f"It is trusted, and failed before: {reason}", err=True)
 
 
 @workspace.command()
@@ -97,6 +100,7 @@ def untrust(chat_id: str, name: str) -> None:
             f"the workspace defines no server {name}; "
             f"`{current().hint(f'mcp workspace ls {chat_id}')}` lists its servers"
         )
+    click.echo(f"{sanitized(name)} is stopped, and not trusted any more.")
 
 
 @workspace.command()

@@ -24,8 +24,8 @@ def _hook_denied(error: HookDenied) -> Problem:
 def _hook_failed(error: HookFailed) -> Problem:
     return Problem.of(
         "HOOK_FAILED",
-        "A hook that decides on messages failed. Try again; an administrator can read why in its "
-        "log with `parley hook log`.",
+        "A hook that decides on messages failed. Try again; an administrator can read why with "
+        f"`parley hook log {error.hook_id}`.",
         {"hook_id": error.hook_id},
     )
 

@@ -12,7 +12,12 @@ import asyncpg
 
 from chatd.hooks.domain.errors import TooManyHooks
 from chatd.hooks.domain.hooks import HOOKS_MAX, FailPolicy, Hook, HookEvent
-from chatd.primitives.domain.errors import RequestIdReused, ResourceNotFound, VersionConflict
+from chatd.primitives.domain.errors import (
+    NameTaken,
+    RequestIdReused,
+    ResourceNotFound,
+    VersionConflict,
+)
 from chatd.primitives.store.audit_outbox import record_event
 from parley.audit_log import AuditAction, AuditEvent
 from parley.postgres import Pool
@@ -42,12 +47,17 @@ SELECT_HOOK = f"SELECT {_COLUMNS} FROM chat.hooks WHERE id = $1"
 # May run: administrator.
 LOCK_HOOK = f"SELECT {_COLUMNS} FROM chat.hooks WHERE id = $1 FOR UPDATE"
 
-# The hooks, locked, so that they are counted; an advisory lock, since there may be none.
+# The hooks, locked, so that they are counted and their names compared; an advisory lock, since
+# there may be none.
 # May run: administrator.
 LOCK_HOOKS = "SELECT pg_advisory_xact_lock(hashtextextended('hooks', 0))"
 
 # May run: administrator.
 COUNT_HOOKS = "SELECT count(*) FROM chat.hooks"
+
+# There is no unique index, because hooks of earlier versions may share a name.
+# May run: administrator.
+IS_NAME_TAKEN = "SELECT EXISTS (SELECT FROM chat.hooks WHERE name = $1 AND id <> $2)"
 
 # May run: administrator.
 INSERT_HOOK = f"""
@@ -125,6 +135,7 @@ class PostgresHooks:
 
         Raises:
             TooManyHooks: There are as many as may be.
+            NameTaken: Another one has the name.
             RequestIdReused: The request id was used for another body.
         """
         sealed = self._sealed(secret, hook.id, COLUMN)
@@ -137,6 +148,8 @@ class PostgresHooks:
                 return _hook_of(before), self._opened(before, hook.id)
             if await connection.fetchval(COUNT_HOOKS) >= HOOKS_MAX:
                 raise TooManyHooks(HOOKS_MAX)
+            if await connection.fetchval(IS_NAME_TAKEN, hook.name, hook.id):
+                raise NameTaken(RESOURCE, hook.name)
             values = (*_values(hook), sealed.ciphertext, sealed.key_id, request_hash)
             row = await connection.fetchrow(INSERT_HOOK, *values)
             assert row is not None
@@ -152,14 +165,19 @@ class PostgresHooks:
         Raises:
             ResourceNotFound: There is none.
             VersionConflict: It was changed since that version.
+            NameTaken: It gets a name that another one has.
         """
         async with self._pool.acquire() as connection, connection.transaction():
+            await connection.execute(LOCK_HOOKS)
             row = await connection.fetchrow(LOCK_HOOK, hook_id)
             if row is None:
                 raise ResourceNotFound(RESOURCE, hook_id)
             if expected_version not in (None, row["version"]):
                 raise VersionConflict(str(row["version"]))
             changed = edit(_hook_of(row))
+            is_renamed = changed.name != row["name"]
+            if is_renamed and await connection.fetchval(IS_NAME_TAKEN, changed.name, hook_id):
+                raise NameTaken(RESOURCE, changed.name)
             row = await connection.fetchrow(UPDATE_HOOK, *_values(changed))
             assert row is not None  # It is locked.
             await record_event(connection, _event(AuditAction.HOOK_UPDATED, changed))

@@ -212,7 +212,8 @@ def _advice(advice: str, generated: Generated, left: int) -> Outcome:
 
 
 def _limit_reached(uses_max: int) -> Outcome:
-    message = f"The advisor was asked {uses_max} times in this turn, which is the limit. {GO_ON}"
+    often = "once" if uses_max == 1 else f"{uses_max} times"
+    message = f"The advisor was asked {often} in this turn, which is the limit. {GO_ON}"
     return succeeded({"type": "limit_reached", "message": message, "remaining_uses": 0})
 
 

@@ -71,9 +71,10 @@ def _waits_anyway(spec: ToolSpec | None) -> bool:
 
 def hook_error(failure: HookFailed) -> TurnError:
     """Return the error of a turn whose hook failed; why is only in the log of the hook."""
+    command = f"parley hook log {failure.hook_id}".strip()
     return TurnError(
-        "A hook that decides on this chat failed. An administrator can read its log with "
-        "`parley hook log`; then send the message again.",
+        f"A hook that decides on this chat failed. An administrator can read why with `{command}`. "
+        "What the turn did before stays; look at it before you send the message again.",
         ErrorKind.HOOK_DISPATCH_FAILED,
         detail=f"hook {failure.hook_id}" if failure.hook_id else failure.problem,
     )

@@ -59,6 +59,20 @@ async def test_the_secret_of_a_hook_is_in_the_answer_to_its_creation_and_nowhere
     assert gone.reason == "RESOURCE_NOT_FOUND"
 
 
+async def test_a_name_that_another_hook_has_is_refused(served: ServedChats, admin: Person) -> None:
+    hook_id = (await admin.ask(creating())).hook.id
+    other_id = (await admin.ask(creating("other", name="other"))).hook.id
+    for request in (creating("third"), changing(other_id, name="policy")):
+        refused = await admin.refusal(request)
+        assert (refused.reason, refused.metadata["name"]) == ("NAME_TAKEN", "policy"), request
+
+    # Hooks of earlier versions share a name.
+    await served.pool.execute("UPDATE chat.hooks SET name = 'policy'")
+    for each in (hook_id, other_id):
+        assert (await admin.ask(changing(each, name="policy", disabled=True))).hook.disabled
+    assert (await admin.ask(changing(other_id, name="other"))).hook.name == "other"
+
+
 async def test_only_administrators_see_and_change_hooks(served: ServedChats, admin: Person) -> None:
     hook_id = (await admin.ask(creating())).hook.id
     requests = (
@@ -145,7 +159,7 @@ async def test_messages_are_accepted_as_a_hook_decides(served: ServedChats, admi
         whole(b'{"rewrite": "a new chat"}'),
     )
     async with model_server(*answers) as consumer:
-        await admin.ask(creating(url=consumer.url))
+        hook_id = (await admin.ask(creating(url=consumer.url))).hook.id
         sent = await served.ann.send(chat_id, "original", request_id="k")
         assert [part.text.text for part in sent.queued_message.content] == ["rewritten"]
         denied = await served.ann.refusal(
@@ -156,6 +170,7 @@ async def test_messages_are_accepted_as_a_hook_decides(served: ServedChats, admi
             chats.SendMessageRequest(request_id="m", chat_id=chat_id, content=[text("x")])
         )
         assert failed.reason == "HOOK_FAILED"
+        assert f"`parley hook log {hook_id}`" in failed.message
         created = await served.ann.create("original")
         assert created.title == "a new chat"
     assert json.loads(consumer.asked[0].body)["data"] == {"prompt": "original", "parts": 1}

@@ -37,7 +37,7 @@ def stored(pool: Pool, changes: list[None]) -> PostgresHooks:
 @pytest.fixture(params=("postgres", "memory"))
 async def log(request: pytest.FixtureRequest, pool: Pool, stored: PostgresHooks) -> DeliveryLog:
     await stored.create(hook(), SECRET, b"1")
-    await stored.create(hook(id=OTHER_ID), SECRET, b"2")
+    await stored.create(hook(id=OTHER_ID, name="other"), SECRET, b"2")
     return PostgresDeliveries(pool) if request.param == "postgres" else InMemoryDeliveries()
 
 
@@ -107,7 +107,8 @@ async def test_the_log_of_a_deleted_hook_is_gone(pool: Pool, stored: PostgresHoo
 
 async def test_hooks_are_kept_in_the_order_of_their_creation(stored: PostgresHooks) -> None:
     memory = InMemoryHooks([])
-    for number, given in enumerate((hook(), hook(HookEvent.STOP, id=OTHER_ID, tools=("a*",)))):
+    other = hook(HookEvent.STOP, id=OTHER_ID, name="other", tools=("a*",))
+    for number, given in enumerate((hook(), other)):
         await stored.create(given, SECRET, bytes([number]))
         memory.kept.append(given)
     found = tuple(replace(each, created_at=None) for each in await stored.all())
@@ -209,6 +210,7 @@ async def test_a_change_needs_the_version_that_it_was_made_from(stored: Postgres
 
 async def test_there_are_only_so_many_hooks(stored: PostgresHooks) -> None:
     for number in range(HOOKS_MAX):
-        await stored.create(hook(id=delivery(number).dispatch_id), SECRET, b"1")
+        another = hook(id=delivery(number).dispatch_id, name=f"hook {number}")
+        await stored.create(another, SECRET, b"1")
     with pytest.raises(TooManyHooks):
         await stored.create(hook(), SECRET, b"1")

@@ -58,6 +58,7 @@ async def test_a_wrong_key_is_refused_in_every_form(stack: GatewayStack) -> None
     replies = [await with_key(stack, each) for each in credentials]
 
     assert {(reply.status, reply.json()["code"]) for reply in replies} == {(401, "INVALID_API_KEY")}
+    assert "as Authorization: Bearer KEY" in (await with_key(stack, "Basic x")).json()["detail"]
     assert all(stack.owner_key.secret.encode() not in reply.body for reply in replies)
 
 

@@ -58,6 +58,20 @@ async def test_a_password_signs_the_command_line_in_and_out(
     assert (without_key[0], "`parley login URL`" in without_key[1]) == (1, True)
 
 
+async def test_a_second_login_revokes_the_key_that_it_replaces(
+    stack: GatewayStack, shell: Shell, tmp_path: Path
+) -> None:
+    browser = await invited(stack)
+    for _ in range(2):
+        await shell.parley(
+            "login", shell.url, "--login", "ada", "--password-stdin", typed=f"{PASSWORD}\n"
+        )
+    keys = (await browser.call("GET", "/api/v1/me/api-keys")).json()["items"]
+    file = tmp_path / "home" / ".config" / "parley" / "login.json"
+
+    assert [key["id"] for key in keys] == [json.loads(file.read_text())["api_key_id"]]
+
+
 async def test_a_wrong_password_stores_nothing(
     stack: GatewayStack, shell: Shell, tmp_path: Path
 ) -> None:
@@ -124,11 +138,21 @@ async def test_an_invitation_of_a_user_who_exists_changes_nothing_about_them(
 
     refusal = (
         "parley: there is a user grace already, with the role member: "
-        "leave out --role, --display-name and --email to print a new link\n"
+        "leave out --role, --display-name and --email to print a new link; "
+        "`parley users role grace ROLE` changes the role\n"
     )
     assert (promoted, renamed) == ((1, refusal), (1, refusal))
     assert ([first[0], again[0]], "/link?token=" in again[1]) == ([0, 0], True)
     assert "There is a user grace already" in again[1]
+
+
+async def test_an_owner_changes_the_role_of_a_user(stack: GatewayStack, shell: Shell) -> None:
+    await shell.as_owner(stack, "users", "invite", "grace")
+    changed = await shell.as_owner(stack, "users", "role", "grace", "admin")
+    users = json.loads((await shell.as_owner(stack, "users", "ls", "--json"))[1])["items"]
+
+    assert changed == (0, "grace has the role admin.\n")
+    assert {each["role"] for each in users if each["login"] == "grace"} == {"admin"}
 
 
 async def test_an_invited_person_signs_in_by_the_link(stack: GatewayStack, shell: Shell) -> None:

@@ -400,6 +400,24 @@ def test_run_answers_questions_and_plans_in_advance_and_no_approval(
     assert told.count("Waiting. Answer with:") == 1
 
 
+def test_a_number_that_no_option_has_is_not_taken_for_own_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Answer(stream=status("requires_action", "1"))
+    with fake_api(CREATED, stream, chat(QUESTION)) as api:
+        assert parley(api, "run", "--answer", "7", "make it") == 2
+    assert not [each for each in api.requests if each.path.endswith("/answer")]
+    told = capsys.readouterr().err
+    assert "'7' is none of the options" in told
+    assert "the chat waits; answer with: parley answer chat-1 a-1 --option N" in told
+
+    monkeypatch.setattr("sys.stdin", Terminal("7\n2\n"))
+    stream = Answer(stream=status("requires_action", "1") + status("waiting", "2"))
+    with fake_api(CREATED, stream, chat(QUESTION), ANSWERED) as api:
+        assert parley(api, "run", "make it") == 0
+    assert api.requests[-1].body == {"answers": [{"selected": ["SQLite"]}]}
+
+
 def test_run_that_is_no_terminal_tells_how_to_answer_and_waits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

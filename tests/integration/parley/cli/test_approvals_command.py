@@ -54,7 +54,7 @@ def test_rules_of_each_scope_are_listed_made_and_deleted(
         assert [line.split()[0] for line in lines[-2:]] == ["id-1", "id-2"]
         assert "workdir=/a/*" in lines[-2]
         assert "(remembered)" in lines[-1]
-        assert parley(api, "add", "deny", *options) == 0
+        assert parley(api, "add", "deny", "*", *options) == 0
         assert parley(api, "rm", "id-1", *options) == 0
     assert capsys.readouterr().out == "id-1\nDeleted id-1.\n"
     assert [(request.method, request.path) for request in api.requests] == [
@@ -117,8 +117,10 @@ def test_a_program_gets_json(capsys: pytest.CaptureFixture[str]) -> None:
     "arguments",
     [
         ("add", "maybe"),
-        ("add", "ask", "--argument", "path"),
-        ("add", "ask", "--mode", "party"),
+        ("add", "allow"),
+        ("add", "allow", ""),
+        ("add", "ask", "*", "--argument", "path"),
+        ("add", "ask", "*", "--mode", "party"),
         ("ls", "--everyone", "--chat", CHAT_ID),
     ],
 )

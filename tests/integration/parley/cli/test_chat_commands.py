@@ -77,6 +77,12 @@ def test_words_are_found_page_by_page(capsys: pytest.CaptureFixture[str]) -> Non
     ]
 
 
+def test_a_search_without_a_hit_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(200, {"items": [], "next_cursor": None})) as api:
+        assert parley(api, "search", "pens") == 0
+    assert capsys.readouterr() == ("", "Nothing was found.\n")
+
+
 def test_found_words_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(Answer(200, {"items": [], "next_cursor": None})) as api:
         assert parley(api, "search", "--json", "pens") == 0

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -148,9 +148,25 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-async def rotate(home: Home, clock: PassingTime, processes: FollowingProcesses) -> None:
+class WithoutValues(FollowingProcesses):
+    """Another process beside them, which has no values and looks late."""
+
+    async def keys(self) -> Sequence[ProcessKeys]:
+        found = await super().keys()
+        keyring = Keyring.load(self._home.master_key_file)
+        newest, known = keyring.writing_key.id, tuple(key.id for key in keyring.keys)
+        looked = MasterKeyUse(known, {}, newest if set(self.values) == {newest} else "")
+        return [*found, ProcessKeys("mcpgateway-0", master=looked)]
+
+
+async def rotate(
+    home: Home,
+    clock: PassingTime,
+    processes: FollowingProcesses,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
     """Rotate all keys."""
-    rotator = KeyRotator(home, processes, clock, OVERLAP, lambda line: None)
+    rotator = KeyRotator(home, processes, clock, OVERLAP, say)
     rotation: Rotation | None = begin(home, KeyKind, clock.now())
     while rotation is not None:
         rotation = await rotator.advance(rotation)
@@ -206,6 +222,15 @@ async def test_a_rotation_killed_before_any_of_its_writes_goes_on_where_it_was(
             await rotate(copy, clock, processes)
             assert_rotated(copy, before, clock)
     assert writes > 25  # As many files are replaced.
+
+
+async def test_only_processes_with_values_of_old_keys_are_said_to_have_some(home: Home) -> None:
+    lines: list[str] = []
+    await rotate(home, PassingTime(), WithoutValues(home), lines.append)
+    told = "\n".join(lines)
+    assert "chatd-0 has 1 value of old keys" in told
+    assert "mcpgateway-0 has not looked through its values yet" in told
+    assert "0 values" not in told
 
 
 async def test_old_keys_stay_while_a_process_does_not_answer(home: Home) -> None:

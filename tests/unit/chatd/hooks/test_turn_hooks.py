@@ -203,6 +203,8 @@ async def test_results_are_stored_before_a_failing_hook_ends_the_turn() -> None:
     await stage.ask()
     assert {each.outcome for each in results(stage).values()} == {ToolOutcome.DONE}
     assert stage.status is Status.ERROR
+    assert stage.state.last_error is not None
+    assert f"`parley hook log {HOOK_ID}`" in stage.state.last_error.message
 
 
 async def test_calls_that_are_pending_run_before_a_failing_hook_ends_the_turn() -> None:

@@ -1,7 +1,7 @@
 """Everything that is wrong with a body is told at once, in words, with the choices."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -304,3 +304,20 @@ def test_the_known_fields_of_a_part_have_its_type() -> None:
     (fault,) = field_errors_of(body, NEW_CHAT)
 
     assert fault.detail == "Unknown field. Known: type, text."
+
+
+class Bounded(msgspec.Struct):
+    """A body with texts that have bounds of one character."""
+
+    least: Annotated[str, msgspec.Meta(min_length=1)] = "x"
+    most: Annotated[str, msgspec.Meta(max_length=1)] = "x"
+    more: Annotated[str, msgspec.Meta(min_length=2)] = "xx"
+
+
+def test_one_of_something_is_told_in_the_singular() -> None:
+    errors = told({"least": "", "most": "xx", "more": "x"}, Bounded)
+    assert [each["detail"] for each in errors] == [
+        "Give at least 1 character; these are 0.",
+        "Give at most 1 character; these are 2.",
+        "Give at least 2 characters; these are 1.",
+    ]

@@ -67,6 +67,53 @@ def test_a_file_that_was_cut_and_written_again_is_searched_as_it_is(tmp_path: Pa
     breached.close()
 
 
+def halves_exchanged(digests: list[str]) -> list[str]:
+    middle = len(digests) // 2
+    return [*digests[middle:], *digests[:middle]]
+
+
+def shuffled(digests: list[str]) -> list[str]:
+    return sorted(digests, key=digest)
+
+
+@pytest.mark.parametrize(
+    ("other_order", "count"),
+    [(halves_exchanged, 2), (halves_exchanged, 3000), (shuffled, 300), (shuffled, 3000)],
+)
+def test_a_file_in_another_order_is_refused(
+    tmp_path: Path, other_order: Callable[[list[str]], list[str]], count: int
+) -> None:
+    file = tmp_path / "hashes.txt"
+    digests = sorted(digest(f"password {number}") for number in range(count))
+    file.write_text(counted(other_order(digests)), newline="")
+
+    with pytest.raises(ValueError, match="not ordered by hash"):
+        BreachedPasswords(file)
+
+
+def test_a_search_reports_that_the_order_was_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "hashes.txt"
+    digests = sorted(map(digest, KNOWN))
+    file.write_text(counted(digests), newline="")
+    breached = BreachedPasswords(file)
+    file.write_text(counted(shuffled(digests)), newline="")
+
+    assert not all(map(breached.contain, KNOWN))
+    assert "is not ordered" in caplog.text
+    breached.close()
+
+
+def test_an_empty_line_at_the_end_hides_no_password(tmp_path: Path) -> None:
+    file = tmp_path / "hashes.txt"
+    file.write_text(counted(sorted(map(digest, KNOWN))) + "\r\n", newline="")
+    breached = BreachedPasswords(file)
+
+    assert all(map(breached.contain, KNOWN))
+    breached.close()
+
+
 @pytest.mark.parametrize("content", ["", "password\n", "<html>", "0" * 39, "0" * 64 + "\n"])
 def test_a_file_of_another_format_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "hashes.txt"

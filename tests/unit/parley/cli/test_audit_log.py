@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from parley.audit_log import append_head, sign_checkpoint
 from parley.audit_log.export import encode_line
 from parley.cli.accounts.audit_log import log as command
+from parley.cli.errors import CliError
 from parley.identity import SigningKey
 from unit.parley.audit_log.test_verification import BEGAN_AT, KEY, Lines, head_of
 from unit.parley.audit_log.test_verification import log as log_of
@@ -87,3 +88,15 @@ def test_an_export_without_signed_heads_is_not_called_checked_by_signature(
     )
     assert found.return_value == 0
     assert ("Nothing was checked against a signature" in found.stderr) is not has_heads
+    assert ("no line was compared with a signature" in found.stderr) is not has_heads
+
+
+def test_a_file_without_entries_is_no_intact_log(tmp_path: Path) -> None:
+    exported = tmp_path / "log.jsonl"
+    exported.write_bytes(b"")
+    found = CliRunner().invoke(
+        command, ["--verify", "--file", str(exported)], standalone_mode=False
+    )
+
+    assert isinstance(found.exception, CliError)
+    assert "is intact" not in found.output

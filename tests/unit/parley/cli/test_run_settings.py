@@ -31,6 +31,11 @@ def test_a_directory_that_says_nothing_is_not_worked_on(tmp_path: Path) -> None:
     assert settings_of(tmp_path) == RunSettings(tmp_path)
 
 
+def test_a_file_in_place_of_a_directory_has_no_settings(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("")
+    assert settings_of(tmp_path / "a.txt") is None
+
+
 def test_what_is_said_above_holds_within_one_repository_only(tmp_path: Path) -> None:
     say(tmp_path, '[run]\ncheck = "outside"\n')
     inside = tmp_path / "repository"

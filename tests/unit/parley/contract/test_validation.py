@@ -45,7 +45,7 @@ def test_every_violation_is_found_with_the_path_of_its_field() -> None:
             "as a key must be letters, digits, '.', '_', '/' or '-', beginning with a letter or "
             "digit",
         ),
-        RuleViolation("labels.-", "must have at least 1 characters, and has 0"),
+        RuleViolation("labels.-", "must have at least 1 character, and has 0"),
     )
 
 

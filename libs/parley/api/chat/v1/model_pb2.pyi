@@ -217,7 +217,7 @@ Global___ProviderKey: _TypeAlias = ProviderKey  # noqa: Y015
 
 @_typing.final
 class Prices(_message.Message):
-    """Prices in US dollars per million tokens, as exact decimals such as "3.75"; an empty one is unknown."""
+    """Prices in US dollars per million tokens: numbers in JSON; over gRPC exact decimals as texts. One that is empty, in JSON null, is unknown."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -141,3 +141,15 @@ def test_users_are_listed_with_their_ids(capsys: pytest.CaptureFixture[str]) -> 
     (columns, line) = capsys.readouterr().out.splitlines()
     assert columns.split() == ["login", "role", "state", "kind", "display_name", "id"]
     assert line.split() == ["ada", "member", "active", "person", "Ada", "u-1"]
+
+
+def test_an_invitation_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api() as api:
+        assert parley(api, "users", "invite", "") == 2
+    assert "NAME is empty" in capsys.readouterr().err
+
+
+def test_the_end_of_an_access_is_confirmed(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(204)) as api:
+        assert parley(api, "break-glass", "end", "b-1") == 0
+    assert capsys.readouterr().out == "The access b-1 is over.\n"

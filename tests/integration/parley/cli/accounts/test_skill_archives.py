@@ -51,3 +51,13 @@ def test_skills_are_exported_and_imported_again(
     assert "exists; choose another name" in err
     assert "deploy is refused:" in err
     assert "1 of 2 skills are not stored" in err
+
+
+def test_one_skill_is_told_in_the_singular(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "skills.zip")
+    listed = Answer(200, {"items": [skill("deploy", None)]})
+    with fake_api(listed, Answer(200, skill("deploy", "One."))) as api:
+        assert parley(api, "export", file) == 0
+    assert capsys.readouterr().out == f"Wrote {file}: 1 skill.\n"

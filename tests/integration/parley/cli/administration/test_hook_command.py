@@ -61,6 +61,23 @@ def test_a_hook_is_listed_changed_tested_and_removed(capsys: pytest.CaptureFixtu
     ]
 
 
+@pytest.mark.parametrize(
+    ("option", "body"),
+    [
+        (("--fail-open",), {"fail_policy": "open"}),
+        (("--fail-closed",), {"fail_policy": "closed"}),
+        (("--fail-policy", "open"), {"fail_policy": "open"}),
+        (("--name", "other"), {"name": "other"}),
+    ],
+)
+def test_a_hook_is_changed_with_the_options_that_create_it(
+    option: tuple[str, ...], body: dict[str, str]
+) -> None:
+    with fake_api(LISTED, Answer(200, HOOK)) as api:
+        assert parley(api, "set", "policy", *option) == 0
+    assert api.requests[1].body == body
+
+
 def test_a_secret_is_rotated_with_an_overlap(capsys: pytest.CaptureFixture[str]) -> None:
     until = {**HOOK, "previous_secret_until": "2026-01-02T00:00:00Z"}
     answers = (

@@ -128,6 +128,7 @@ def test_credentials_that_do_not_fit_the_server_are_not_sent(
         ((), "Name at least one change"),
         (("--everyone", "--group", GROUP), "--everyone contradicts"),
         (("--limit", "call_timeout_ms"), "is not NAME=NUMBER"),
+        (("--limit", "call_timeout_ms=-5"), "with a whole number of 0 or more"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

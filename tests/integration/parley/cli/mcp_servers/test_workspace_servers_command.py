@@ -43,6 +43,15 @@ def test_trust_shows_all_that_decides_what_runs(capsys: pytest.CaptureFixture[st
     assert api.requests[1].body == {"digest": "0123"}
 
 
+def test_trust_says_why_a_server_failed_before(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = SERVER | {"state": "failed", "reason": "it ended with code 1"}
+    with fake_api(LISTED, Answer(200, failed)) as api:
+        assert trust(api, "--yes") == 0
+    told = capsys.readouterr()
+    assert told.out == "failed\n"
+    assert "It is trusted, and failed before: it ended with code 1" in told.err
+
+
 def test_without_a_terminal_trust_needs_an_answer_in_its_options(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,7 +68,9 @@ def test_untrusting_a_server_that_is_not_defined_is_an_error_and_forgets_it(
     with fake_api(LISTED, Answer(204), LISTED, Answer(204)) as api:
         assert parley(api, "untrust", CHAT, "notes") == 0
         assert parley(api, "untrust", CHAT, "other") == 1
-    assert "defines no server other" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert told.out == "notes is stopped, and not trusted any more.\n"
+    assert "defines no server other" in told.err
     assert [each.method for each in api.requests] == ["GET", "DELETE", "GET", "DELETE"]
 
 

@@ -144,6 +144,7 @@ async def test_each_turn_may_ask_as_often_and_what_is_stored_counts() -> None:
     stage, advisor = stage_of(Asking(1, 1), uses_max=1)
     await stage.ask()
     assert kinds(stage) == ["advice", "limit_reached"]
+    assert "was asked once in this turn" in results(stage)[1].result_json
     await stage.ask("and now?")
     assert kinds(stage) == ["advice", "limit_reached"] * 2
     assert len(advisor.requests) == 2
