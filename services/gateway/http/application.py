@@ -328,10 +328,10 @@ class _PathEndpoint:
                     await response(scope, receive, send)
             case UserRoute(handle=handle_user):
                 principal = await self._principal(route, request)
-                _tell(scope, AUTHENTICATED)
                 self._admission.count("user", principal.user.id, headers)
                 if principal.credential is Credential.API_KEY:
                     self._admission.count("key", principal.credential_id, headers)
+                _tell(scope, AUTHENTICATED)
                 requester = Requester(
                     principal.user.id, address, scope.get(PRESENCE), scope.get(WAITED_S, 0.0)
                 )

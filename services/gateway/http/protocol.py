@@ -78,12 +78,17 @@ class _CountedWebSocket(WSProtocol):
 class _ReceivedRequest:
     """A request whose head was received."""
 
-    __slots__ = ("_app", "_connection", "_received_s", "_start")
+    __slots__ = ("_app", "_connection", "_key", "_received_s", "_start")
 
     def __init__(
-        self, connection: "BoundedProtocol", app: ASGIApp, start: Callable[[ASGIApp], None]
+        self,
+        connection: "BoundedProtocol",
+        key: bytes,
+        app: ASGIApp,
+        start: Callable[[ASGIApp], None],
     ) -> None:
         self._connection = connection
+        self._key = key
         self._app = app
         self._start = start
         self._received_s = connection.loop.time()
@@ -102,7 +107,14 @@ class _ReceivedRequest:
                 admitted()
                 await send(message)
 
-            scope[AUTHENTICATED] = partial(self._connection.client_keys.remember, scope)
+            def authenticated() -> None:
+                client_keys = self._connection.client_keys
+                client_keys.remember(scope)
+                if self._key != client_keys.of(scope):
+                    # Waiting for other requests of its user, it would delay all of its address.
+                    admitted()
+
+            scope[AUTHENTICATED] = authenticated
             scope[ADMITTED], scope[WAITED_S] = admitted, waited_s
             try:
                 await self._app(scope, receive, answer)
@@ -268,9 +280,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start a request, or let it wait for others of its client."""
         start = partial(super()._start_asgi_task, cycle)
-        self._start_queue.submit(
-            self.client_keys.of(cycle.scope), _ReceivedRequest(self, app, start)
-        )
+        key = self.client_keys.of(cycle.scope)
+        self._start_queue.submit(key, _ReceivedRequest(self, key, app, start))
 
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes

@@ -111,11 +111,13 @@ class Checkpoints:
         self._recorder = Recorder(clock, limits)
         self._states: dict[WorkspaceId, WorkspaceState] = {}
         self._working: list[tuple[WorkspaceId, str]] = []  # Authors without processes.
-        self._is_due = asyncio.Event()
+        self._has_ended = asyncio.Event()
+        self._are_many = asyncio.Event()
 
     async def __aenter__(self) -> "Checkpoints":
         await self._tasks.__aenter__()
         self._tasks.keep("checkpoints.settle", self._settle_all)
+        self._tasks.keep("checkpoints.close", self._close_unused)
         return self
 
     async def __aexit__(
@@ -196,7 +198,7 @@ class Checkpoints:
         state = self._states.get(workspace_id)
         if state is not None and state.is_dirty:
             state.has_ended = True
-            self._is_due.set()
+            self._has_ended.set()
 
     async def settle(self, workspace_id: WorkspaceId) -> None:
         """Find what the processes of a workspace changed until now."""
@@ -322,15 +324,14 @@ class Checkpoints:
 
     async def _settle_all(self) -> None:
         while True:
-            await self._is_due.wait()
+            await self._has_ended.wait()
             ended = [each for each in self._states.items() if each[1].has_ended]
             took_s = min((state.took_s for _, state in ended), default=0.0)
             await self._clock.sleep(min(SETTLE_S, SETTLE_SHARE * took_s))
-            self._is_due.clear()
+            self._has_ended.clear()
             for workspace_id, _ in ended:
                 # Its thread uses the store, which the end of this service closes.
                 await self._tasks.complete(self.settle(workspace_id), context=detached())
-            await self._tasks.complete(self._close_unused(), context=detached())
 
     async def _settle(self, workspace_id: WorkspaceId, state: WorkspaceState) -> None:
         running = self._authors(workspace_id)
@@ -387,25 +388,23 @@ class Checkpoints:
         # The last used one is the last; those before it are closed first.
         self._states[workspace_id] = state
         if len(self._states) > self._open_max:
-            self._is_due.set()
+            self._are_many.set()
         return state
 
     async def _close_unused(self) -> None:
         """Close what was not used for longest; in a thread, because it waits for the disk."""
-        unused = [
-            (workspace_id, state)
-            for workspace_id, state in [*self._states.items()][: -self._open_max]
-            if not state.is_dirty and not state.lock.locked()
-        ]
-        for workspace_id, _ in unused:
-            del self._states[workspace_id]
-
-        def close() -> None:
-            for _, state in unused:
-                state.close()
-
-        if unused:
-            await asyncio.to_thread(close)
+        while True:
+            await self._are_many.wait()
+            self._are_many.clear()
+            unused = [
+                (workspace_id, state)
+                for workspace_id, state in [*self._states.items()][: -self._open_max]
+                if not state.is_dirty and not state.lock.locked()
+            ]
+            for workspace_id, state in unused:
+                del self._states[workspace_id]
+                # It is closed although this task ends meanwhile.
+                await self._tasks.complete(asyncio.to_thread(_closed, state), context=detached())
 
     async def _attempt(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T], otherwise: T
@@ -450,6 +449,13 @@ class Checkpoints:
                 root.close()
 
         return await asyncio.to_thread(in_thread)
+
+
+def _closed(state: WorkspaceState) -> None:
+    try:
+        state.close()
+    except sqlite3.Error as error:
+        logger.warning("a file of checkpoints could not be closed: %s", error)
 
 
 def _wanted_back(undone: Restore) -> list[Wanted]:

@@ -28,7 +28,6 @@ from parley.files import write_atomically
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.trash import Trash
 from toolrunner.filesystem.tree import (
-    Found,
     look,
     rename_to_free,
 )
@@ -181,17 +180,17 @@ class Merge:
                 unfinished.__cause__ = error
         if unfinished is not None:
             raise unfinished
-        if _has_entries(places.stage, "old"):
-            try:
-                path = self._give_away((self.directory if plan.is_private else self.root) / STAGE)
-            except OSError as error:
-                raise MergeUnfinished(self.directory.name) from error
-            logger.error(
-                "files of a merge that was undone were set aside, because others took their paths: "
-                "%s",
-                path,
-                extra={"workspace_id": self.directory.name},
-            )
+        try:
+            if not _has_entries(places.stage, "old"):
+                return
+            path = self._give_away((self.directory if plan.is_private else self.root) / STAGE)
+        except OSError as error:
+            raise MergeUnfinished(self.directory.name) from error
+        logger.error(
+            "files of a merge that was undone were set aside, because others took their paths: %s",
+            path,
+            extra={"workspace_id": self.directory.name},
+        )
 
     def _give_away(self, staged: Path) -> str:
         """Move a stage to the first free number of a name in the workspace.
@@ -283,24 +282,21 @@ def go_back(places: Places, step: MergeStep) -> None:
             with suppress(OSError):
                 _drop(root, path, must_go=False)
         case MoveIn(slot=slot, inode=inode):
-            staged = look(stage, new_path(slot))
-            if inode or staged is not None:
-                # Its fork has the content, too.
-                if _is_at(root, path, inode or _inode_of(staged)):
-                    _unlink(root, path)
-            elif look(root, path) is not None:
-                # It was placed, as it is not staged; staged again, the step counts as undone.
+            staged, placed = look(stage, new_path(slot)), look(root, path)
+            if placed is None or inode not in (0, placed.seen.st_ino):
+                return
+            if staged is None:
+                # Kept in the stage, because its inode is free for another file if it is removed.
                 _rename(root, path, stage, new_path(slot))
+            elif staged.seen.st_ino == placed.seen.st_ino:
+                _unlink(root, path)
         case _:
             assert_never(step)
 
 
 def _is_at(root: Root, path: str, inode: int) -> bool:
-    return inode != 0 and _inode_of(look(root, path)) == inode
-
-
-def _inode_of(found: Found | None) -> int:
-    return 0 if found is None else found.seen.st_ino
+    found = look(root, path)
+    return found is not None and found.seen.st_ino == inode
 
 
 def _old(slot: int) -> str:

@@ -414,6 +414,20 @@ async def test_a_client_with_many_requests_does_not_delay_the_start_of_those_of_
             await one_iteration()
 
 
+async def test_authenticated_requests_that_wait_for_their_user_delay_none_of_an_address() -> (
+    None
+):
+    credentials = [b"Bearer %d" % number for number in range(UNADMITTED_MAX)]
+    app = HeldRequests(authenticated=credentials)
+    async with connected(app=app, connections=UNADMITTED_MAX + 1, connections_max=100) as made:
+        *waiting, other = made
+        for credential, connection in zip(credentials, waiting, strict=True):
+            await connection.send(HEAD + b"Authorization: %b\r\n\r\n" % credential)
+            await app.until_started(credential)
+        await other.send(HEAD + b"Authorization: Bearer other\r\n\r\n")
+        await app.until_started(b"Bearer other")
+
+
 async def test_forged_credentials_are_those_of_one_client() -> None:
     app = HeldRequests(authenticated={b"Bearer known"})
     many = UNADMITTED_MAX + 3

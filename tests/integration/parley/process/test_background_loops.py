@@ -120,6 +120,7 @@ LOOPS = {
         "users.sweep",
     },
     "toolrunner": {
+        "checkpoints.close",
         "checkpoints.settle",
         "commands.check",
         "file_workers.expire",

@@ -453,6 +453,31 @@ def test_the_plan_of_an_older_version_is_undone_as_often_as_it_is_tried(pair: Pa
     assert read(pair.parent) == before
 
 
+def test_a_file_that_is_written_after_an_undo_is_not_taken_for_one_of_the_merge(
+    pair: Pair,
+) -> None:
+    write(pair.fork, {"new": "f", "d/x": "f"})
+    _, plan = pair.plan()
+    pair.merging.decide(plan)
+    done(pair, plan, len(plan.steps))
+    for each in ("x", "y"):
+        (pair.parent / "d" / each).unlink()
+    (pair.parent / "d").rmdir()
+    undone = msgspec.structs.replace(plan, is_turned_back=True)
+    with pytest.raises(MergeUnfinished):
+        pair.merging.carry_out(undone)
+    slots = {step.path: step.slot for step in plan.steps if isinstance(step, MoveIn)}
+    inode = (pair.stage / "new" / str(slots["new"])).stat().st_ino
+
+    write(pair.parent, {"new": "of a person", "d/": ""})
+    assert (pair.parent / "new").stat().st_ino != inode
+    pair.merging.carry_out(undone)
+    pair.merging.clear()
+
+    assert (pair.parent / "new").read_text() == "of a person"
+    assert (pair.parent / "d/x").read_text() == BEGINNING["d/x"]
+
+
 def test_the_originals_of_a_workspace_that_is_away_are_kept_until_it_is_back(pair: Pair) -> None:
     write(pair.fork, {"a": "f\n"})
     _, plan = pair.plan()
