@@ -414,9 +414,7 @@ async def test_a_client_with_many_requests_does_not_delay_the_start_of_those_of_
             await one_iteration()
 
 
-async def test_authenticated_requests_that_wait_for_their_user_delay_none_of_an_address() -> (
-    None
-):
+async def test_authenticated_requests_that_wait_for_their_user_delay_none_of_an_address() -> None:
     credentials = [b"Bearer %d" % number for number in range(UNADMITTED_MAX)]
     app = HeldRequests(authenticated=credentials)
     async with connected(app=app, connections=UNADMITTED_MAX + 1, connections_max=100) as made:
