@@ -13,6 +13,7 @@ from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.servers.domain import Limits, Reason, Target
 from mcpgateway.servers.errors import UpstreamFailed
+from support.host.ports import free_port
 from support.mcpgateway.answers import cancel_question, ignore_progress
 from support.mcpgateway.hostile.scripted_host import (
     EVENTS,
@@ -22,6 +23,7 @@ from support.mcpgateway.hostile.scripted_host import (
     ScriptedHost,
     scripted_host,
 )
+from support.mcpgateway.servers import raw_server
 from support.mcpgateway.session_calls import Seen, sessions_to
 from support.mcpgateway.values import a_server, a_target
 
@@ -230,4 +232,22 @@ async def test_a_result_that_is_none_is_described_in_own_words(result: dict[str,
     assert (failure.reason, str(failure)) == (
         Reason.PROTOCOL_ERROR,
         "the server does not follow the protocol (its answer does not have the required form)",
+    )
+
+
+async def test_a_body_that_is_no_text_is_described_in_own_words() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    host = ScriptedHost(url, is_modern=True, script={"x": Reply(ANSWER.replace("said", "XX"))})
+
+    def answer(request: bytes) -> bytes:
+        reply, request_id = host.reply_to(request)
+        return reply.sent(request_id).replace(b"XX", b"\xff\xfe")
+
+    async with raw_server(port, answer), sessions_to(url) as sessions:
+        failure = await failure_of(sessions, host, "x")
+
+    assert (failure.reason, str(failure)) == (
+        Reason.PROTOCOL_ERROR,
+        "the server does not follow the protocol (the server's answer cannot be read)",
     )

@@ -131,7 +131,7 @@ class ScriptedHost:
         """Reply to one request."""
         with suppress(ConnectionError):
             request = await read_request(reader)
-            reply, request_id = self._reply(request or b"")
+            reply, request_id = self.reply_to(request or b"")
             if reply.after:
                 await self.until_asked(reply.after)
             writer.write(reply.begun())
@@ -151,7 +151,8 @@ class ScriptedHost:
         """Keep what accepts the connections."""
         self._server = server
 
-    def _reply(self, request: bytes) -> tuple[Reply, object]:
+    def reply_to(self, request: bytes) -> tuple[Reply, object]:
+        """Return the reply to a request, and the id that it has."""
         head, _, body = request.partition(b"\r\n\r\n")
         lines = head.decode().lower().split("\r\n")
         session = next((each[16:] for each in lines if each.startswith("mcp-session-id: ")), "")
