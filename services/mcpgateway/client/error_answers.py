@@ -40,12 +40,10 @@ NAMES_SESSION: Final = re.compile(
 )
 #: How servers say with status 400 that they do not speak the protocol of the session.
 OF_PROTOCOL: Final = re.compile(r"protocol.{0,3}version", re.IGNORECASE)
-#: The text of our own transport for a response that it cannot read.
+#: The text of our own transports for a response that they cannot read.
 CANNOT_BE_READ: Final = "the server's answer cannot be read"
-#: How the SDK begins its errors about a response that it cannot read, by their codes.
+#: How errors about a response that cannot be read begin, by their codes.
 UNREADABLE: Final = (
-    (PARSE_ERROR, "Failed to parse JSON response: "),
-    (PARSE_ERROR, "Failed to parse SSE message: "),
     (INVALID_REQUEST, "Unexpected content type: "),
     (PARSE_ERROR, CANNOT_BE_READ),
 )
@@ -91,7 +89,7 @@ def is_connection_closed(error: MCPError) -> bool:
 
 
 def is_unreadable(answer: ErrorAnswer) -> bool:
-    """Return whether the SDK says that it cannot read the response."""
+    """Return whether the SDK or our transport says that it cannot read the response."""
     return any(
         answer.code == code and answer.message.startswith(begin) for code, begin in UNREADABLE
     )

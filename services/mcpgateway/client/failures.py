@@ -5,11 +5,13 @@ is passed on in the server's words and never repeated. Only a request without an
 outage.
 """
 
+import logging
 from typing import Final
 
 import httpx2
 from mcp import MCPError
 from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
+from pydantic import ValidationError
 
 from mcpgateway.client.error_answers import (
     ErrorAnswer,
@@ -31,6 +33,8 @@ RETRY_AFTER_S_MAX: Final = 3600
 REFUSAL_CHARACTERS_MAX: Final = 1024
 #: Without an error that says more, these may concern the session or the protocol.
 MAY_BE_OF_SESSION: Final = frozenset({400, 405, 406, 415})
+
+logger = logging.getLogger(__name__)
 
 
 def failed_exchange(
@@ -61,12 +65,11 @@ def failed_exchange(
         return _by_status(exchange, exchange.status, has_session, may_have_executed)
     if isinstance(cause, MCPError) and is_connection_closed(cause):
         return lost_session(is_sent=may_have_executed)
-    what = type(cause).__name__
-    if answer is not None or isinstance(cause, NoAnswer):
-        what = visible_text(str(cause))
+    logger.debug("an answer of an MCP server cannot be used", exc_info=cause)
+    text = f"the server does not follow the protocol ({_problem(cause, answer)})"
     return UpstreamFailed(
         Reason.PROTOCOL_ERROR,
-        f"the server does not follow the protocol ({what})"[:REFUSAL_CHARACTERS_MAX],
+        text[:REFUSAL_CHARACTERS_MAX],
         may_have_executed=may_have_executed,
         is_of_request=may_have_executed,
     )
@@ -77,6 +80,15 @@ def lost_session(*, is_sent: bool) -> UpstreamFailed:
     return UpstreamFailed(
         Reason.SESSION_LOST, "the connection to the server broke", may_have_executed=is_sent
     )
+
+
+def _problem(cause: BaseException, answer: ErrorAnswer | None) -> str:
+    """Return what is wrong, without the texts of the libraries that noticed it."""
+    if answer is not None or isinstance(cause, NoAnswer):
+        return visible_text(str(cause))
+    if isinstance(cause, ValidationError):
+        return "its answer does not have the required form"
+    return "its answer cannot be used"
 
 
 def _by_transport(cause: httpx2.TransportError, may_have_executed: bool) -> UpstreamFailed:

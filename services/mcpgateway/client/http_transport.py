@@ -3,7 +3,8 @@
 In the SDK's own one an error of one request, for example a response that is cut off, ends the tasks
 of all requests of the session. Here the request is answered with an error, and the exchange of its
 caller says which. The SDK's errors for requests that get no answer are recorded there too, because
-servers use the same codes. A notification that a server does not accept holds up nothing.
+servers use the same codes. A notification that a server does not accept holds up nothing. Answers
+are taken only from the response to their own request.
 """
 
 import asyncio
@@ -19,10 +20,27 @@ from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import RequestContext, StreamableHTTPTransport, StreamWriter
 from mcp.shared._context_streams import create_context_streams
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, JSONRPCRequest, RequestId
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
 
 from mcpgateway.client.call_exchange import CALL_EXCHANGE, begin_exchange, fail_call, is_awaited
-from mcpgateway.client.error_answers import NoAnswer
+from mcpgateway.client.error_answers import CANNOT_BE_READ, NoAnswer
+from mcpgateway.client.received import (
+    Answer,
+    Unreadable,
+    is_answer_to,
+    read_message,
+    usable_message,
+)
 from parley.egress.transport import EXCHANGE, ResponseTooLarge
 
 #: How long a server may take to accept what it need not answer.
@@ -52,7 +70,7 @@ async def http_transport(
         transport = _LoneRequests(url, event_bytes_max, tasks)
 
         def listen() -> None:
-            tasks.start_soon(transport.handle_get_stream, http, answers)
+            tasks.start_soon(transport.listen, http, answers)
 
         tasks.start_soon(transport.post_writer, http, requested, answers, requests, listen, tasks)
         try:
@@ -70,6 +88,13 @@ class _LoneRequests(StreamableHTTPTransport):
     def __init__(self, url: str, event_bytes_max: int, tasks: TaskGroup) -> None:
         super().__init__(url, max_sse_event_size=event_bytes_max)
         self._tasks = tasks
+
+    async def listen(self, http: httpx2.AsyncClient, answers: StreamWriter) -> None:
+        """Read the stream beside the requests; without it the session goes on."""
+        try:
+            await self.handle_get_stream(http, answers)
+        except Exception:  # For example a time to wait that is too large for a float.
+            logger.debug("the stream beside the requests ended", exc_info=True)
 
     async def _handle_post_request(self, ctx: RequestContext) -> None:
         message = ctx.session_message.message
@@ -91,6 +116,76 @@ class _LoneRequests(StreamableHTTPTransport):
         except Exception as error:  # Whatever fails here is of this request only.
             fail_call(error)
             await super()._resolve_abandoned_request(ctx.read_stream_writer, request_id, str(error))
+
+    async def _handle_json_response(
+        self, response: httpx2.Response, read_stream_writer: StreamWriter, *, request_id: RequestId
+    ) -> None:
+        try:
+            message = read_message(await response.aread())
+        except Unreadable:
+            await self._refuse_unreadable(read_stream_writer, request_id)
+            return
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            await self._answer(read_stream_writer, message, request_id)
+        else:
+            # The body is complete, and no answer can follow.
+            await self._resolve_abandoned_request(
+                read_stream_writer, request_id, "its response has no answer", code=INVALID_REQUEST
+            )
+
+    async def _handle_sse_event(
+        self,
+        sse: httpx2.ServerSentEvent,
+        read_stream_writer: StreamWriter,
+        original_request_id: RequestId | None = None,
+        resumption_callback: object = None,
+    ) -> bool:
+        """Pass an event on; return whether the request of its stream is answered with it.
+
+        Args:
+            sse: The event.
+            read_stream_writer: Where messages go.
+            original_request_id: The request of the stream; None for the one beside the requests.
+            resumption_callback: No request here has one.
+        """
+        if sse.event != "message" or not sse.data:
+            return False
+        try:
+            message = read_message(sse.data)
+        except Unreadable:
+            if original_request_id is None:
+                return False
+            await self._refuse_unreadable(read_stream_writer, original_request_id)
+            return True
+        if not isinstance(message, JSONRPCResponse | JSONRPCError):
+            await self._pass_on(read_stream_writer, message)
+            return False
+        if original_request_id is None:
+            logger.debug("an answer came in the stream beside the requests and is dropped")
+            return False
+        await self._answer(read_stream_writer, message, original_request_id)
+        return True
+
+    async def _pass_on(self, answers: StreamWriter, message: JSONRPCMessage) -> None:
+        usable = usable_message(message)
+        if usable is not None:
+            await answers.send(SessionMessage(usable))
+
+    async def _answer(self, answers: StreamWriter, answer: Answer, request_id: RequestId) -> None:
+        """Answer a request with the answer in its response; one of another request fails it."""
+        if is_answer_to(answer, request_id):
+            answer.id = request_id
+            await answers.send(SessionMessage(answer))
+            return
+        await self._resolve_abandoned_request(
+            answers, request_id, "its answer has the id of another request", code=INVALID_REQUEST
+        )
+
+    async def _refuse_unreadable(self, answers: StreamWriter, request_id: RequestId) -> None:
+        problem = ErrorData(code=PARSE_ERROR, message=CANNOT_BE_READ)
+        await answers.send(
+            SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=problem))
+        )
 
     async def _handle_reconnection(
         self,

@@ -36,13 +36,12 @@ from mcp_types import (
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
-    jsonrpc_message_adapter,
 )
-from pydantic import ValidationError
 
 from mcpgateway.client.call_exchange import begin_exchange, fail_call, is_awaited
 from mcpgateway.client.error_answers import CANNOT_BE_READ, NoAnswer
 from mcpgateway.client.lenient_listing import LENIENT_VERSION, with_usable_tools
+from mcpgateway.client.received import Unreadable, read_message, usable_message
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
 from parley.foreign_json import ShallowJson
 
@@ -161,7 +160,9 @@ async def _receive(
     try:
         async for event in events:
             if event.event == "message" and event.data:
-                await answers.send(_received(event.data, requests))
+                received = _received(event.data, requests)
+                if received is not None:
+                    await answers.send(received)
     except ResponseTooLarge as error:
         requests.fail_too_large(error)
     except httpx2.TransportError as error:
@@ -173,28 +174,30 @@ async def _receive(
         await answers.aclose()
 
 
-def _received(data: str, requests: _OpenRequests) -> SessionMessage | Exception:
-    """Return the message of an event; the answer that cannot be read fails its own request."""
+def _received(data: str, requests: _OpenRequests) -> SessionMessage | None:
+    """Return the message of an event, if it is of use.
+
+    The answer that cannot be read fails its own request.
+    """
     try:
-        message = _message(data)
-    except ValidationError as error:
+        message = usable_message(_message(data))
+    except Unreadable:
         request_id = _answered_id(data)
         if request_id is None or not requests.has(request_id):
-            return error
+            return None
         problem = ErrorData(code=PARSE_ERROR, message=CANNOT_BE_READ)
         message = JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)
     if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
         message = with_usable_tools(message, requests.answered(message.id))
-    return SessionMessage(message)
+    return None if message is None else SessionMessage(message)
 
 
 def _message(data: str) -> JSONRPCMessage:
     try:
-        return jsonrpc_message_adapter.validate_json(data, by_name=False)
-    except ValidationError:
+        return read_message(data)
+    except Unreadable:
         # One part that is too deep for its reader makes all of it unreadable.
-        shallow = ShallowJson(MESSAGE_DEPTH_MAX).add(data.encode())
-        return jsonrpc_message_adapter.validate_json(shallow, by_name=False)
+        return read_message(ShallowJson(MESSAGE_DEPTH_MAX).add(data.encode()))
 
 
 class _Answer(msgspec.Struct):

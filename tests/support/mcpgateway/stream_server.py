@@ -45,6 +45,7 @@ class StreamServer:
     - `refused` ends the stream, and refuses the post when `refusing` is set.
     - `deep` has structured content that is too deep to be read.
     - `unreadable` has a result that is no object.
+    - `progress` reports progress that is no number for a float, and answers the request.
     - `large` has a result that is too large for an event.
     - `refusing` answers the post with a JSON-RPC error and an HTTP status.
     - `cut` hangs up on the post.
@@ -126,6 +127,8 @@ class StreamServer:
             self._asking = message["id"]
             stream.write(_event(ELICITATION))
         elif tool != "silent":
+            if tool == "progress":
+                stream.write(_progress(message["id"]))
             stream.write(_event({"id": message["id"], **_answer(method, tool)}))
         if tool in ("refused", "late"):
             await self.refusing.wait()
@@ -145,6 +148,11 @@ class StreamServer:
         """End all streams."""
         for stream in tuple(self._streams.values()):
             stream.close()
+
+
+def _progress(token: object) -> bytes:
+    params = {"progressToken": token, "progress": 10**400}
+    return _event({"method": "notifications/progress", "params": params})
 
 
 def _event(message: Mapping[str, object]) -> bytes:

@@ -59,6 +59,17 @@ async def test_calls_are_answered_whose_posts_are_left_open() -> None:
     assert (answers, server.opened) == ([SAID] * 3, 1)
 
 
+async def test_progress_that_is_too_large_a_number_ends_no_call() -> None:
+    async with serving() as (server, sessions, target), asyncio.TaskGroup() as tasks:
+        silent = tasks.create_task(called(sessions, target, "silent"))
+        await server.until_received("silent")
+        answers = [await called(sessions, target, tool) for tool in ("progress", "echo")]
+        is_ended = silent.done()
+        silent.cancel()
+
+    assert (answers, is_ended, server.opened) == ([SAID, SAID], False, 1)
+
+
 async def test_no_request_comes_before_the_session_is_initialized() -> None:
     async with serving() as (server, sessions, target):
         await called(sessions, target, "echo")

@@ -27,7 +27,8 @@ class Reply:
     """The HTTP response to one request.
 
     Attributes:
-        body: What it has, without the id of the request; None for an empty body.
+        body: What it has, without the id of the request; None for an empty body. A text is sent as
+            it is, with the id of the request for each `REQUEST_ID`.
         status: Its status.
         kind: Its media type.
         headers: Further lines of its head.
@@ -63,7 +64,7 @@ class Reply:
             case None:
                 text = ""
             case str():
-                text = self.body
+                text = self.body.replace("REQUEST_ID", json.dumps(request_id))
             case _:
                 text = json.dumps({"jsonrpc": "2.0", "id": request_id, **self.body})
         if self.kind == EVENTS or self.asks is not None:
@@ -91,6 +92,7 @@ class ScriptedHost:
             methods; by `ANSWERED` those to answers to what the server asks, and by `STANDING` the
             one to a request for the stream beside the calls.
         asked: The names and URIs that were asked for, in order.
+        ids: The ids of the last requests of these names and URIs.
         opened: How many sessions were opened.
         deleted: The sessions that were deleted, in order.
         deleting: The reply to that.
@@ -103,6 +105,7 @@ class ScriptedHost:
     is_modern: bool
     script: Mapping[str, Reply]
     asked: list[str] = field(default_factory=list)
+    ids: dict[str, object] = field(default_factory=dict)
     opened: int = 0
     deleted: list[str] = field(default_factory=list)
     deleting: Reply = field(default_factory=lambda: Reply(None))
@@ -128,7 +131,7 @@ class ScriptedHost:
         """Reply to one request."""
         with suppress(ConnectionError):
             request = await read_request(reader)
-            reply, request_id = self._reply(request or b"")
+            reply, request_id = self.reply_to(request or b"")
             if reply.after:
                 await self.until_asked(reply.after)
             writer.write(reply.begun())
@@ -148,7 +151,8 @@ class ScriptedHost:
         """Keep what accepts the connections."""
         self._server = server
 
-    def _reply(self, request: bytes) -> tuple[Reply, object]:
+    def reply_to(self, request: bytes) -> tuple[Reply, object]:
+        """Return the reply to a request, and the id that it has."""
         head, _, body = request.partition(b"\r\n\r\n")
         lines = head.decode().lower().split("\r\n")
         session = next((each[16:] for each in lines if each.startswith("mcp-session-id: ")), "")
@@ -166,9 +170,10 @@ class ScriptedHost:
             return self.script.get(ANSWERED, Reply(None, 202)), None
         if "id" not in message:
             return self.script.get(message["method"], Reply(None, 202)), None
-        return self._answer(message["method"], message.get("params", {})), message["id"]
+        return self._answer(message), message["id"]
 
-    def _answer(self, method: str, params: Mapping[str, Any]) -> Reply:
+    def _answer(self, message: Mapping[str, Any]) -> Reply:
+        method, params = message["method"], message.get("params", {})
         match method:
             case "server/discover" if self.is_modern:
                 found = {"supportedVersions": ["2026-07-28"], "capabilities": CAPABILITIES}
@@ -184,6 +189,7 @@ class ScriptedHost:
             case _:
                 name = params.get("name") or params.get("uri") or method
                 self.asked.append(name)
+                self.ids[name] = message["id"]
                 return self.script.get(name, Reply())
 
 

@@ -5,6 +5,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, PARSE_ERROR
 
+from mcpgateway.client.error_answers import CANNOT_BE_READ
 from mcpgateway.client.failures import failed_exchange
 from mcpgateway.servers.domain import Reason
 from parley.egress.policy import AddressBlocked
@@ -33,7 +34,7 @@ OTHER_PROTOCOL = UNKNOWN.replace(b"-32002", b"-32600").replace(
         (ResponseEncoded(200, httpx2.Headers()), Reason.PROTOCOL_ERROR, True),
         (CLOSED, Reason.SESSION_LOST, True),
         (MCPError(CONNECTION_CLOSED, "the printer is closed"), Reason.REQUEST_REFUSED, True),
-        (MCPError(PARSE_ERROR, "Failed to parse JSON response: x"), Reason.PROTOCOL_ERROR, True),
+        (MCPError(PARSE_ERROR, CANNOT_BE_READ), Reason.PROTOCOL_ERROR, True),
         (MCPError(PARSE_ERROR, "this is no JSON"), Reason.REQUEST_REFUSED, True),
         (MCPError(0, "unknown"), Reason.REQUEST_REFUSED, True),
         (MCPError(-32603, "unknown"), Reason.REQUEST_REFUSED, True),
