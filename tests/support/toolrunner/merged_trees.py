@@ -13,6 +13,8 @@ from toolrunner.workspaces.merge.staging import stage
 
 Tree = dict[str, str]
 
+BEGINNING: Tree = {"a": "1\n2\n3\n4\n5\n", "b": "b", "d/x": "x", "d/y": "y", "link": "->a"}
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -117,3 +119,9 @@ def read(directory: Path) -> Tree:
             is_link = entry.is_symlink()
             tree[relative] = f"->{entry.readlink()}" if is_link else entry.read_text()
     return tree
+
+
+def read_of(tree: Tree) -> Tree:
+    """Return files as reading them from disk returns them."""
+    directories = {f"{name.rpartition('/')[0]}/": "" for name in tree if "/" in name}
+    return {**tree, **directories}
