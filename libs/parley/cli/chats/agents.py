@@ -163,10 +163,10 @@ def show_merged(report: Mapping[str, Any]) -> None:
 
 
 def _conflict_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a line for each conflict of a report, and for each cache that is not merged."""
+    """Return a line for each conflict of a report, and for each path that is not merged."""
     return [
         *(f"conflict ({each['kind']}): {sanitized(each['path'])}" for each in report["conflicts"]),
-        *(f"left out (cache): {sanitized(path)}" for path in report.get("left_out_paths", ())),
+        *(f"left out: {sanitized(path)}" for path in report.get("left_out_paths", ())),
     ]
 
 
