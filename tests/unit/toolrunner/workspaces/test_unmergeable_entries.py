@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 from support.toolrunner.merged_trees import Pair, write
+from toolrunner.workspaces.merge.service import MergeReport
+from toolrunner.workspaces.rpc.convert import report_to_proto
 
 #: 16 of these, with the separators, have as many bytes as a path may have.
 LONG = "n" * 255
@@ -69,3 +71,9 @@ def test_a_pipe_is_told_before_caches(tmp_path: Path) -> None:
     write(pair.fork, {"__pycache__/m.pyc": "m"})
     os.mkfifo(pair.fork / "pipe")
     assert pair.merge().left_out == ("pipe", "__pycache__")
+
+
+def test_a_report_has_a_limited_size_of_paths_that_are_left_out() -> None:
+    paths = tuple(f"{number:04}" * 1024 for number in range(20))
+    report = report_to_proto(MergeReport(True, (), (), left_out=paths))
+    assert tuple(report.left_out_paths) == paths[:16]
