@@ -139,6 +139,7 @@ async def gateway(
                 settings.http_listen,
                 public_url=str(settings.public_url),
                 open_connections=_open_connections(settings, process, forwarding.addresses),
+                clock=process.clock,
             )
         )
         await stack.enter_async_context(

@@ -14,12 +14,14 @@ from http import HTTPStatus
 from typing import Any, Final, assert_never
 
 import msgspec
+from httptools import HttpParserError, HttpParserUpgrade
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from gateway.http.limits.client_keys import ClientKeys
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
+from gateway.http.limits.refused_input import RefusedInput
 from gateway.http.limits.start_queue import StartQueue
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE, type_and_title
 from gateway.http.request_head import head_error
@@ -34,6 +36,10 @@ REFUSED_S_MAX = 2.0
 # How much of a body is still taken after its request was answered, so that the answer is read.
 UNREAD_BYTES_MAX: Final = 4 * 1024 * 1024
 RETRY_AFTER_S: Final = 2
+# The parser does not tell how far it is, so input is counted in pieces of this size.
+PIECE_BYTES: Final = 1024
+# More than the size of a chunk and its line ends have; what is beyond that counts as head.
+CHUNK_FRAME_BYTES: Final = 24
 NOT_HTTP: Final = "This is not a request of HTTP/1.1 with a method that is known here."
 NOT_CHUNKS: Final = "The body is not in chunks, as its Transfer-Encoding says."
 #: The scope key of the client's presence.
@@ -48,7 +54,7 @@ WAITED_S: Final = "parley.waited_s"
 
 @dataclass(frozen=True, slots=True)
 class HeadLimits:
-    """Size and time limits of a request head, trailers included."""
+    """Size and time limits of a request head; trailers and extensions of chunks are part of it."""
 
     bytes_max: int = HEAD_BYTES_MAX
     s_max: float = HEAD_S_MAX
@@ -135,6 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
         open_connections: OpenConnections,
         start_queue: StartQueue,
         client_keys: ClientKeys,
+        refused_input: RefusedInput,
         **given: Any,
     ) -> None:
         super().__init__(**given)
@@ -143,12 +150,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._open_connections = open_connections
         self._start_queue = start_queue
         self.client_keys = client_keys
+        self._refused_input = refused_input
+        self._answered: RequestResponseCycle | None = None
         self._refused: ConnectionRefusal | None = None
         self._refused_unheard = True
         self.is_gone = False
         self._when_gone: dict[Callable[[], object], None] = {}
         self._held_bytes = 0
-        self._chunk_bytes = 0
+        self._piece_bytes = 0
         self._field_bytes = 0
         self._unread_bytes = 0
         self._fault = ""
@@ -180,6 +189,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self.is_gone = True
         for tell in list(self._when_gone):
             tell()
+        if self._answered is not None:
+            # uvicorn tells only the newest request, which may wait behind this one.
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         super().connection_lost(exc)
 
     def when_gone(self, tell: Callable[[], object]) -> Callable[[], object]:
@@ -216,11 +229,10 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._is_head_awaited:
             self._await_head()
-        self._chunk_bytes = len(data)
-        super().data_received(data)
-        self._held_bytes += self._chunk_bytes
-        if self._held_bytes > self._limits.bytes_max and not self.transport.is_closing():
-            self._refuse("REQUEST_HEADER_FIELDS_TOO_LARGE", _too_large(self._limits))
+        self._unset_keepalive_if_required()
+        for start in range(0, len(data), PIECE_BYTES):
+            if not self._parse(data[start : start + PIECE_BYTES]):
+                break
 
     def on_message_begin(self) -> None:
         """Reset the counts of bytes."""
@@ -252,9 +264,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._forget_held()
         super().on_headers_complete()
 
+    def on_chunk_header(self) -> None:
+        """Do not count the frame of a chunk as head."""
+        self._piece_bytes -= CHUNK_FRAME_BYTES
+
     def on_body(self, body: bytes) -> None:
         """Handle a piece of the body; one that goes on after its answer ends the connection."""
-        self._forget_held()
+        self._piece_bytes -= len(body)
         if not self._is_answering():
             self._unread_bytes += len(body)
             if self._unread_bytes > UNREAD_BYTES_MAX:
@@ -279,9 +295,28 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start a request, or let it wait for others of its client."""
+        self._answered = cycle
         start = partial(super()._start_asgi_task, cycle)
         key = self.client_keys.of(cycle.scope)
         self._start_queue.submit(key, _ReceivedRequest(self, key, app, start))
+
+    def _parse(self, piece: bytes) -> bool:
+        """Parse a piece of the input; return whether to go on with the next one."""
+        self._piece_bytes = len(piece)
+        try:
+            self.parser.feed_data(piece)
+        except HttpParserUpgrade:
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+            # Other protocols are not offered: the request is answered as if it named none.
+            return False
+        except HttpParserError:
+            self.send_400_response("")
+            return False
+        self._held_bytes = max(0, self._held_bytes + self._piece_bytes)
+        if self._held_bytes > self._limits.bytes_max and not self.transport.is_closing():
+            self._refuse("REQUEST_HEADER_FIELDS_TOO_LARGE", _too_large(self._limits))
+        return not self.transport.is_closing()
 
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes
@@ -290,7 +325,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise HeadTooLarge
 
     def _forget_held(self) -> None:
-        self._held_bytes = self._chunk_bytes = 0
+        self._held_bytes = self._piece_bytes = 0
 
     def _await_head(self) -> None:
         if self._head_timer is None:
@@ -323,6 +358,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._write_problem(code, refused.value)
 
     def _refuse(self, code: str, detail: str) -> None:
+        self._refused_input.note(code, detail)
         is_head = self._is_head_awaited
         if not self._is_answering() if is_head else self._is_response_taken():
             self._write_problem(code, detail)

@@ -17,6 +17,7 @@ TARGET_FORM: Final = "The target of a request is a path, or a URL of this server
 TARGET_HOST: Final = "The URL in the target of a request and the Host header name the same server."
 VERSION: Final = "This server speaks HTTP/1.1."
 CODING: Final = "The only Transfer-Encoding that is taken is chunked."
+CHUNKS_VERSION: Final = "A body in chunks needs HTTP/1.1; in HTTP/1.0 it has a Content-Length."
 ONE_AUTHORIZATION: Final = "A request has at most one Authorization header."
 ONE_LENGTH: Final = "A request has one Content-Length or is sent in chunks, not both."
 
@@ -50,6 +51,9 @@ def head_error(http_version: str, target: bytes, headers: Iterable[tuple[bytes, 
             is_chunked = True
     if lengths + is_chunked > 1:
         return ONE_LENGTH
+    if is_chunked and http_version == "1.0":
+        # A proxy that does not know chunks would take them for the body, or for another request.
+        return CHUNKS_VERSION
     if len(hosts) > 1 or (not hosts and http_version == "1.1"):
         return ONE_HOST
     if authorizations > 1:

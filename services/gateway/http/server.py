@@ -13,8 +13,10 @@ from starlette.types import ASGIApp
 from gateway.http.addresses import HttpAddress
 from gateway.http.limits.client_keys import ClientKeys
 from gateway.http.limits.connections import OpenConnections
+from gateway.http.limits.refused_input import RefusedInput
 from gateway.http.limits.start_queue import StartQueue
 from gateway.http.protocol import BoundedProtocol, HeadLimits
+from parley.clock import Clock
 from parley.process import ConfigurationError
 
 GRACE_S: Final = 5
@@ -50,6 +52,7 @@ async def serve_http(
     *,
     public_url: str,
     open_connections: OpenConnections,
+    clock: Clock,
     limits: HeadLimits | None = None,
 ) -> AsyncIterator[HttpAddress]:
     """Serve `app` until the context ends, then wait for running responses; yield the bound address.
@@ -59,6 +62,7 @@ async def serve_http(
         address: The address to listen on.
         public_url: The origin in the types of problems.
         open_connections: Limits the open connections.
+        clock: The clock of the rate limit of log lines.
         limits: Limits of a request head.
 
     Raises:
@@ -74,6 +78,7 @@ async def serve_http(
         open_connections=open_connections,
         start_queue=start_queue,
         client_keys=ClientKeys(),
+        refused_input=RefusedInput(clock),
     )
     config = uvicorn.Config(
         app,

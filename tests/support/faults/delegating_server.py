@@ -18,6 +18,7 @@ from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceStub
 from parley.client import Parley
+from parley.clock import SystemClock
 from support.faults.lab import FaultLab, issue_token
 
 SLUG = "chats"
@@ -59,6 +60,7 @@ async def delegating(lab: FaultLab, delegate: Delegate) -> AsyncIterator[None]:
             address,
             public_url=f"http://{address}",
             open_connections=OpenConnections(CONNECTIONS_MAX, address_max=CONNECTIONS_MAX),
+            clock=SystemClock(),
         ),
         registered(lab, f"http://{address}/mcp"),
     ):

@@ -223,8 +223,8 @@ def _conflict_line(conflict: Mapping[str, Any]) -> str:
 
 
 def _left_out_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a line for each cache that is not merged."""
-    return [f"left out (cache): {sanitized(path)}" for path in report.get("left_out_paths", ())]
+    """Return a line for each path that is not merged."""
+    return [f"left out: {sanitized(path)}" for path in report.get("left_out_paths", ())]
 
 
 def below(

@@ -129,7 +129,7 @@ def _told(agent: Agent, report: MergeReport, given: ApplyInput) -> Outcome:
     if report.omitted + hidden:
         fields["omitted"] = report.omitted + hidden
     if report.left_out_paths:
-        # Caches of programs, which are made again.
+        # Caches of programs, which are made again, and what no merge can take over.
         fields["left_out_paths"] = list(report.left_out_paths)
     if given.dry_run:
         patches = "".join(each.patch for each in report.patches)

@@ -78,7 +78,7 @@ class MergeReport:
     Attributes:
         omitted: Paths and conflicts beyond those that are listed.
         patches: The changes of texts, for a merge that writes nothing.
-        left_out_paths: Caches that differ and were not merged.
+        left_out_paths: Caches that differ, and what no merge can take over.
         applied_merges: Merges that were applied before, for a merge that writes nothing.
     """
 

@@ -52,7 +52,7 @@ class ApiKeys:
         scopes: The known scopes.
         clock: The clock.
         token_bytes: Random bytes of keys.
-        changed: Called after a key was revoked.
+        changed: Called after a key was created or revoked.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class ApiKeys:
         await self._store.add(
             record, key, created_by_user_id=caller.id, request_id=asked.request_id
         )
+        self._changed()
         return MadeApiKey(record, key.reveal())
 
     async def list(

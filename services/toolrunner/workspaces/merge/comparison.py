@@ -27,6 +27,8 @@ PASSED_OVER: Final = frozenset({".git", STAGE})
 #: made again, and what they know of a file does not hold for the merged one.
 CACHES: Final = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 CACHED_SUFFIXES: Final = (".pyc", ".pyo")
+#: The kernel opens no longer path; what is in a directory with such a path is not even listed.
+PATH_BYTES_MAX: Final = 4095
 
 
 class Strategy(StrEnum):
@@ -74,7 +76,8 @@ class Comparison:
     """The changes of a merge, and its conflicts.
 
     Attributes:
-        left_out: Caches that differ and are not merged: each the directory or file itself.
+        left_out: What is not merged, the directory or file itself: pipes, sockets and devices of
+            the fork, its entries whose paths are too long, and after them the caches that differ.
     """
 
     changes: tuple[Change, ...]
@@ -91,11 +94,13 @@ class Side:
 
     def __init__(self, root: Root, base: Base, *, is_fork: bool) -> None:
         self.root = root
-        self.found = {
-            each.path: each
-            for each in walk(root, without=PASSED_OVER, is_whole=True)
-            if each.kind is not Kind.SPECIAL
-        }
+        self.found: dict[str, Found] = {}
+        self.special: set[str] = set()
+        for each in walk(root, without=PASSED_OVER, is_whole=True):
+            if each.kind is Kind.SPECIAL:
+                self.special.add(each.path)
+            else:
+                self.found[each.path] = each
         self._base = base
         self._is_fork = is_fork
 
@@ -119,6 +124,14 @@ class Side:
         if found.kind is Kind.DIRECTORY:
             return entry.kind is not Kind.DIRECTORY
         return not self._is_untouched(found, entry)
+
+    def unmergeable(self, path: str) -> str:
+        """Return the entry at or above a path that no merge can take over; empty for none."""
+        if path in self.found and len(os.fsencode(path)) > PATH_BYTES_MAX:
+            return path if self.differs(path) else ""
+        while self.special and path and path not in self.special:
+            path = path.rpartition("/")[0]
+        return path if path in self.special else ""
 
     def is_directory(self, path: str) -> bool:
         """Return whether there is a directory at a path; the root is one."""
@@ -175,18 +188,20 @@ def compare(
             it, or something in it, is named.
     """
     weighing = _Weighing(base, fork, parent, strategy)
-    names = {path for path in (*base.entries, *fork.found) if _is_wanted(path, paths)}
-    for path in sorted(names):
+    known = (*base.entries, *fork.found, *fork.special)
+    for path in sorted({path for path in known if _is_wanted(path, paths)}):
         cache = cache_of(path)
-        if not cache or any(_is_wanted(each, (cache,)) for each in paths):
-            weighing.weigh(path)
-        else:
+        if cache and not any(_is_wanted(each, (cache,)) for each in paths):
             weighing.leave_out(path, cache)
+        elif unmergeable := fork.unmergeable(path):
+            weighing.left_out.add(unmergeable)
+        else:
+            weighing.weigh(path)
     weighing.check_places()
     return Comparison(
         tuple(weighing.changes[path] for path in sorted(weighing.changes)),
         tuple(weighing.conflicts[path] for path in sorted(weighing.conflicts)),
-        tuple(sorted(weighing.left_out)),
+        tuple(sorted(weighing.left_out, key=lambda path: (bool(cache_of(path)), path))),
     )
 
 

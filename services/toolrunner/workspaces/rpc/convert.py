@@ -1,6 +1,7 @@
 """Conversion of hosted workspaces and the node to protos."""
 
 import os
+from collections.abc import Iterable
 from typing import Final, assert_never
 
 from parley.api.workspace.v1 import host_service_pb2 as api
@@ -25,6 +26,7 @@ PATHS_MAX: Final = 10_000
 PATHS_BYTES_MAX: Final = 1024 * 1024
 CONFLICTS_MAX: Final = 1000
 LEFT_OUT_MAX: Final = 100
+LEFT_OUT_BYTES_MAX: Final = 64 * 1024
 PREVIEW_BYTES_MAX: Final = 16 * 1024
 PREVIEWS_BYTES_MAX: Final = 1024 * 1024
 
@@ -95,13 +97,7 @@ def failure_to_proto(failure: Failure) -> workspace_pb2.WorkspaceFailure:
 
 def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
     """Return the report of a merge, truncated to the size limits."""
-    paths: list[str] = []
-    size = 0
-    for path in map(_shown, report.merged_paths[:PATHS_MAX]):
-        size += len(path.encode())
-        if size > PATHS_BYTES_MAX:
-            break
-        paths.append(path)
+    paths = _shown_paths(report.merged_paths[:PATHS_MAX], PATHS_BYTES_MAX)
     conflicts = []
     room = PREVIEWS_BYTES_MAX
     for conflict in report.conflicts[:CONFLICTS_MAX]:
@@ -126,7 +122,7 @@ def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
             workspace_pb2.MergePatch(path=_shown(each.path), patch=_shown(each.text))
             for each in report.patches
         ],
-        left_out_paths=[_shown(path) for path in report.left_out[:LEFT_OUT_MAX]],
+        left_out_paths=_shown_paths(report.left_out[:LEFT_OUT_MAX], LEFT_OUT_BYTES_MAX),
         applied_merges=map(_applied_to_proto, report.applied_merges),
     )
 
@@ -209,6 +205,18 @@ def load_to_proto(load: Load) -> node_pb2.NodeLoad:
         disk_free_bytes=load.disk_free_bytes,
         problem=load.problem,
     )
+
+
+def _shown_paths(paths: Iterable[str], bytes_max: int) -> list[str]:
+    """Return the first paths as text, up to a size."""
+    shown: list[str] = []
+    size = 0
+    for path in map(_shown, paths):
+        size += len(path.encode())
+        if size > bytes_max:
+            break
+        shown.append(path)
+    return shown
 
 
 def _shown(path: str) -> str:

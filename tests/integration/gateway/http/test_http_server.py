@@ -3,111 +3,31 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import ExitStack, asynccontextmanager, suppress
-from typing import Any, NoReturn
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 import uvloop
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from gateway.http.addresses import HttpAddress
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
 from gateway.http.limits.start_queue import UNADMITTED_MAX
 from gateway.http.protocol import ADMITTED, AUTHENTICATED, HeadLimits
 from gateway.http.server import ACCEPTS_PER_ITERATION, serve_http
+from parley.clock import SystemClock
+from support.gateway.raw_connections import (
+    ANYWHERE,
+    CHUNKED,
+    HEAD,
+    PUBLIC_URL,
+    code_of,
+    connected,
+    greet,
+)
 
-ANYWHERE = HttpAddress("127.0.0.1", 0)
-HEAD = b"POST / HTTP/1.1\r\nHost: parley.test\r\n"
-PUBLIC_URL = "https://parley.test"
-CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 IMPATIENT = HeadLimits(s_max=0.05)
 HEAD_BYTES_MAX = HeadLimits().bytes_max
-
-
-async def greet(scope: Any, receive: Any, send: Any) -> None:
-    """Answer with the size of the body, whoever asks for whatever."""
-    size, has_more = 0, True
-    while has_more:
-        message = await receive()
-        size, has_more = size + len(message.get("body", b"")), message.get("more_body", False)
-    body = str(size).encode()
-    headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-class Connection:
-    """A connection that sends what it is told."""
-
-    def __init__(self, address: HttpAddress) -> None:
-        self._address = address
-        self._reader: asyncio.StreamReader
-        self._writer: asyncio.StreamWriter | None = None
-
-    async def connect(self) -> None:
-        address = self._address
-        self._reader, self._writer = await asyncio.open_connection(address.host, address.port)
-
-    async def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            with suppress(ConnectionError):
-                await self._writer.wait_closed()
-            self._writer = None
-
-    async def send(self, data: bytes) -> None:
-        assert self._writer is not None
-        self._writer.write(data)
-        await self._writer.drain()
-
-    async def send_without_end(self) -> NoReturn:
-        while True:
-            await self.send(b"x" * 4096)
-
-    async def answer(self) -> tuple[int, bytes]:
-        """Return the status and the body of the next answer."""
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
-        return int(head.split()[1]), await self._reader.readexactly(length)
-
-    async def rest(self) -> bytes:
-        """Return everything until the server closes the connection."""
-        return await self._reader.read()
-
-
-@asynccontextmanager
-async def connected(
-    *,
-    app: ASGIApp = greet,
-    limits: HeadLimits | None = None,
-    connections_max: int = 10,
-    connections: int = 1,
-    further: int = 0,
-) -> AsyncIterator[tuple[Connection, ...]]:
-    async with (
-        asyncio.timeout(10),
-        serve_http(
-            app,
-            ANYWHERE,
-            public_url=PUBLIC_URL,
-            open_connections=OpenConnections(connections_max, address_max=connections_max),
-            limits=limits,
-        ) as address,
-    ):
-        made = tuple(Connection(address) for _ in range(connections + further))
-        for connection in made[:connections]:
-            await connection.connect()
-        try:
-            yield made
-        finally:
-            for connection in made:
-                await connection.close()
-
-
-def code_of(answer: tuple[int, bytes]) -> tuple[int, str]:
-    status, body = answer
-    return status, json.loads(body)["code"]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +267,11 @@ async def accept_all_that_wait() -> None:
     async with (
         asyncio.timeout(20),
         serve_http(
-            greet, ANYWHERE, public_url=PUBLIC_URL, open_connections=open_connections
+            greet,
+            ANYWHERE,
+            public_url=PUBLIC_URL,
+            open_connections=open_connections,
+            clock=SystemClock(),
         ) as address,
     ):
         # The loop stands still while these connect, so that all of them wait in the backlog.

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway.identity.domain import StoredApiKey, UserRecord, UserState
-from gateway.identity.engine.api_key_cache import KEYS_MAX, TTL_S, ApiKeyCache
+from gateway.identity.engine.api_key_cache import KEYS_MAX, TTL_S, UNKNOWN_MAX, ApiKeyCache
 from parley.clock import FakeClock
 from parley.identity import Role, UserId
 
@@ -51,10 +51,44 @@ async def test_a_key_is_looked_up_once_a_second(keys: Keys) -> None:
     assert keys.asked == ["k", "k"]
 
 
-async def test_a_key_that_is_gone_is_looked_for_every_time(keys: Keys) -> None:
-    recent = ApiKeyCache(keys.find, FakeClock())
+async def test_an_unknown_id_is_looked_up_once_a_second(keys: Keys) -> None:
+    clock = FakeClock()
+    recent = ApiKeyCache(keys.find, clock)
     assert [await recent.find("x"), await recent.find("x")] == [None, None]
-    assert keys.asked == ["x", "x"]
+    assert keys.asked == ["x"]
+    clock.advance(TTL_S)
+    keys.stored["x"] = keys.stored["k"]
+    assert await recent.find("x") == keys.stored["k"]
+
+
+async def test_an_unknown_id_is_looked_up_anew_when_a_key_was_created(keys: Keys) -> None:
+    recent = ApiKeyCache(keys.find, FakeClock())
+    await recent.find("x")
+    keys.stored["x"] = keys.stored["k"]
+    recent.forget()
+    assert await recent.find("x") == keys.stored["k"]
+
+
+async def test_a_key_that_is_created_while_its_id_is_read_is_found_after_it(keys: Keys) -> None:
+    async def find(key_id: str) -> StoredApiKey | None:
+        found = await keys.find(key_id)
+        keys.stored["x"] = keys.stored["k"]
+        recent.forget()
+        return found
+
+    recent = ApiKeyCache(find, FakeClock())
+    assert [await recent.find("x"), await recent.find("x")] == [None, keys.stored["k"]]
+
+
+async def test_unknown_ids_are_bounded_and_evict_no_key(keys: Keys) -> None:
+    recent = ApiKeyCache(keys.find, FakeClock())
+    await recent.find("k")
+    for number in range(max(KEYS_MAX, UNKNOWN_MAX) + 1):
+        await recent.find(f"x{number}")
+    keys.asked.clear()
+    await recent.find("k")
+    await recent.find("x0")
+    assert keys.asked == ["x0"]
 
 
 async def test_a_forgotten_key_is_looked_up_anew(keys: Keys) -> None:

@@ -823,7 +823,10 @@ class MergeReport(_message.Message):
 
     @_builtins.property
     def left_out_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Caches that differ and are not merged unless they are named, at most 100."""
+        """What was not merged, at most 100 paths and 64 KiB: pipes, sockets and devices of the fork, its
+        entries with paths of more than 4095 bytes, with all that is in them, and caches that differ,
+        which are merged if they are named.
+        """
 
     @_builtins.property
     def applied_merges(self) -> _containers.RepeatedCompositeFieldContainer[Global___AppliedMerge]:

@@ -26,7 +26,7 @@ export function ForkChanges({ report }: { report: Report }) {
       <Patches patches={patches} without={pathsWithoutText(report)} />
       <Conflicts report={report} />
       {report.left_out_paths.length > 0 && (
-        <p className="panel-note">{plural(report.left_out_paths.length, "cache")} left out, such as <code><Visible>{report.left_out_paths[0] ?? ""}</Visible></code></p>
+        <p className="panel-note">{plural(report.left_out_paths.length, "path")} left out, such as <code><Visible>{report.left_out_paths[0] ?? ""}</Visible></code></p>
       )}
       {omitted > 0 && <p className="panel-note">{plural(omitted, "file")} more</p>}
       {report.applied_merges.map((each) => <AppliedChanges key={each.applied_at} applied={each} />)}
