@@ -8,6 +8,7 @@ from parley.cli.invocation import Invocation
 from parley.cli.main import run
 from support.cli.fake_api import API_KEY, Answer, FakeApi, fake_api
 
+RACE_ID = "01a1ed28-7002-755e-b3e5-40512c6ba3d1"
 GOAL: dict[str, Any] = {
     "reason": "the turns are used up",
     "turns_count": 3,
@@ -29,9 +30,9 @@ def parley(api: FakeApi, *arguments: str) -> int:
 def test_a_race_that_has_ended_is_not_called_cancelled(
     status: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    race = {"id": "r-1", "candidates": [{"status": "done"}, {"status": status}]}
+    race = {"id": RACE_ID, "candidates": [{"status": "done"}, {"status": status}]}
     with fake_api(Answer(200, race), Answer(200, race)) as api:
-        assert parley(api, "race", "cancel", "r-1") == 0
+        assert parley(api, "race", "cancel", RACE_ID) == 0
     assert said in capsys.readouterr().out
 
 
