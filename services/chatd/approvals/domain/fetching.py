@@ -28,6 +28,8 @@ _GIT: Final = re.compile(r"[\s({]*(?:\w+=\S*\s+)*git\s")
 #: Subcommands of git that talk to other hosts, among the first words of a command.
 _CLONES: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"))
 _WORDS_MAX: Final = 12
+#: What may stand before or after a word in a shell.
+_BETWEEN_WORDS: Final = str.maketrans(dict.fromkeys("(){}<>!`'\"\\", " "))
 _ADDRESS: Final = re.compile(r"\b(?:git|https?|ssh)://[^\s'\";&|$`()]*")
 _WORD: Final = re.compile(r"[\w./+@-]+")
 _INTERPRETER: Final = re.compile(
@@ -69,7 +71,20 @@ def is_fetching(text: str) -> bool:
 
 def is_cloning(text: str) -> bool:
     """Return whether a command may get files of a repository from another host."""
-    return "git" in text and any(map(_is_of_git, _COMMAND.findall(text)))
+    return "git" in text and any(map(_is_git_named, _COMMAND.findall(text)))
+
+
+def _is_git_named(command: str) -> bool:
+    """Return whether git is named with such a subcommand, by whatever program it is started."""
+    words_left = 0
+    for word in command.translate(_BETWEEN_WORDS).split():
+        if word == "git" or word.endswith("/git"):
+            words_left = _WORDS_MAX
+        elif words_left:
+            if word in _CLONES:
+                return True
+            words_left -= 1
+    return False
 
 
 def _without_addresses(command: re.Match[str]) -> str:
@@ -77,6 +92,7 @@ def _without_addresses(command: re.Match[str]) -> str:
 
 
 def _is_of_git(command: str) -> bool:
+    """Return whether a command begins with git: another program may get what is at an address."""
     begun = _GIT.match(command)
     if begun is None:
         return False
