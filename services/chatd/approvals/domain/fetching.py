@@ -42,25 +42,30 @@ _STARTED: Final = re.compile(
     r"[ \t]*((?:\.{1,2}|~)?/[\w./+@-]+)",
     re.MULTILINE,
 )
-_WRITTEN_PATH: Final = re.compile(
-    r'"(?:new_)?path"\s*:\s*"([^"\\]+)"|\*\*\* (?:Add File|Update File|Move to): ([^\\"\n]+)'
-)
+#: Arguments that are paths of files that a call writes.
+_PATH_FIELDS: Final = frozenset(("path", "new_path"))
+_PATCHED_PATH: Final = re.compile(r"\*\*\* (?:Add File|Update File|Move to): (.+)")
 
 
 def texts_of(args_json: str) -> Iterator[str]:
     """Return the texts in arguments, without escapes, which would hide the beginnings of words."""
+    return (text for _, text in _fields_of(args_json))
+
+
+def _fields_of(args_json: str) -> Iterator[tuple[str, str]]:
+    """Return the texts in arguments with the names of their fields."""
     try:
-        found: list[object] = [json.loads(args_json)]
+        found: list[tuple[str, object]] = [("", json.loads(args_json))]
     except (ValueError, RecursionError):
-        found = [args_json]
+        found = [("", args_json)]
     while found:
         match found.pop():
-            case str() as text:
-                yield text
-            case list() as items:
-                found.extend(items)
-            case dict() as fields:
-                found.extend(fields.values())
+            case name, str() as text:
+                yield name, text
+            case name, list() as items:
+                found.extend((name, item) for item in items)
+            case _, dict() as fields:
+                found.extend(fields.items())
 
 
 def is_fetching(text: str) -> bool:
@@ -110,11 +115,14 @@ def files_run_by(text: str) -> frozenset[str]:
     return frozenset((*names, *modules))
 
 
-def files_written_to_fetch(args_json: str, names: frozenset[str]) -> frozenset[str]:
-    """Return which of these files a call wrote with code that gets content from other hosts."""
-    paths = (found[1] or found[2] for found in _WRITTEN_PATH.finditer(args_json))
-    written = names.intersection(path.strip().rpartition("/")[2] for path in paths)
-    if not written:
-        return frozenset()
-    is_fetching_file = any(map(_FETCH_IN_FILE.search, texts_of(args_json)))
-    return written if is_fetching_file else frozenset()
+def files_written(args_json: str) -> frozenset[str]:
+    """Return the names of the files that a call writes."""
+    paths = list[str]()
+    for name, text in _fields_of(args_json):
+        paths += (text,) if name in _PATH_FIELDS else _PATCHED_PATH.findall(text)
+    return frozenset(path.strip().rpartition("/")[2] for path in paths)
+
+
+def is_fetching_file(args_json: str) -> bool:
+    """Return whether a call writes code that gets content from other hosts."""
+    return any(map(_FETCH_IN_FILE.search, texts_of(args_json)))

@@ -187,6 +187,12 @@ def test_a_long_text_is_searched_in_one_pass(piece: str) -> None:
     assert taint_of(history(wrote, *ran(long)), OPEN) == CLEAN
 
 
+def test_the_path_of_a_written_file_is_read_without_escapes() -> None:
+    args = json.dumps({"path": "get.py", "content": FETCHER}).replace("get.py", "get\\u002epy")
+    wrote = ToolCall("0", "write_file", args)
+    assert taint_of(history(wrote, *ran("python get.py")), OPEN) == tainted(FETCHED)
+
+
 def test_of_two_calls_with_the_same_id_both_count() -> None:
     fetch, make = ran("curl example.org")[0], ran("make")
     assert taint_of(history(fetch, *make), OPEN) == tainted(FETCHED)
