@@ -1,9 +1,11 @@
 """Guesses of passwords, of few networks and of many: whom they slow down, and what they tell."""
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from gateway.identity.engine.attempts import (
     sign_in_charges,
 )
 from gateway.identity.errors import TooManyAttempts
-from gateway.identity.store.attempts import AttemptStore
+from gateway.identity.store.attempts import CHARGE, AttemptStore, Charge
 from parley.postgres import Database
 from support.gateway.browser import PASSWORD, Browser, invited
 from support.gateway.stack import GatewayStack, gateway_stack
@@ -100,6 +102,32 @@ async def test_a_known_browser_is_not_slowed_down_by_attempts_of_others(
     assert accepted == LOGIN.attempts + FIRST_OF_NETWORKS.attempts
     assert (new_browser.status, known_browser.status, later.status) == (429, 200, 200)
     assert own == [401] * DEVICE.attempts + [429]
+
+
+async def test_an_attempt_does_not_wait_for_what_another_counts_to_forget_it(
+    identity_database: str,
+) -> None:
+    now, refill = datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=1)
+    first, second, old = (
+        Charge(name, refill, 5 * refill) for name in (b"1" * 32, b"2" * 32, b"3" * 32)
+    )
+    async with Database.open(
+        identity_database, application_name="test", connections_max=4
+    ) as database:
+        store = AttemptStore(database)
+        assert await store.charge((first, second, old), now - timedelta(hours=1)) is None
+        async with (
+            asyncio.timeout(20),
+            database.pool.acquire() as connection,
+            connection.transaction(),
+        ):
+            await connection.fetchrow(CHARGE, first.subject, now, refill, first.burst)
+            # It would wait for the first subject, and this transaction then for the second.
+            assert await store.charge((second,), now) is None
+            await connection.fetchrow(CHARGE, second.subject, now, refill, second.burst)
+        subjects = await database.pool.fetch("SELECT subject FROM identity.sign_in_attempts")
+
+    assert {row["subject"] for row in subjects} == {first.subject, second.subject}
 
 
 @pytest.mark.parametrize(
