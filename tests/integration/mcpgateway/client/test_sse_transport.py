@@ -182,7 +182,8 @@ async def test_a_post_of_an_answer_that_is_left_open_ends_the_call_only_if_it_is
             await streams[1].send(SessionMessage(answer))
             await server.until_received(ANSWERED)
             await server.given_up.wait()
-            await asyncio.gather(*(task for task in asyncio.all_tasks() if is_post(task)))
+            for post in filter(is_post, asyncio.all_tasks()):
+                await post
 
     assert (type(exchange.error) if exchange.error else None) == error
 
