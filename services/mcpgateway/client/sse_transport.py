@@ -49,7 +49,7 @@ from parley.foreign_json import ShallowJson
 MESSAGE_DEPTH_MAX: Final = 128
 #: How long requests wait for the notification that has to come before them.
 INITIALIZED_S_MAX: Final = 2.0
-#: How long a server may take to accept what it need not answer.
+#: How long a post stays open of what the server need not answer.
 ACCEPT_S_MAX: Final = 10.0
 #: How long a post stays open whose request is answered.
 ANSWERED_S_MAX: Final = 5.0
@@ -63,7 +63,10 @@ logger = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def sse_transport(
-    url: str, http: httpx2.AsyncClient, event_bytes_max: int
+    url: str,
+    http: httpx2.AsyncClient,
+    event_bytes_max: int,
+    accept_s_max: float = ACCEPT_S_MAX,
 ) -> AsyncIterator[TransportStreams]:
     """Connect, and yield the streams of a client; at the end `http` is closed.
 
@@ -71,6 +74,7 @@ async def sse_transport(
         url: Where the event stream is.
         http: Sends requests with the identity of their context.
         event_bytes_max: How large an event may be.
+        accept_s_max: How long a post stays open of what the server need not answer.
 
     Raises:
         httpx2.HTTPError: The stream cannot be opened.
@@ -85,7 +89,7 @@ async def sse_transport(
             answers, answered = create_context_streams[SessionMessage | Exception](0)
             requests, requested = create_context_streams[SessionMessage](0)
             open_requests = _OpenRequests()
-            poster = _Poster(http, endpoint, answers, open_requests)
+            poster = _Poster(http, endpoint, answers, open_requests, accept_s_max)
             async with answers, answered, requests, requested, asyncio.TaskGroup() as tasks:
                 working = (
                     tasks.create_task(_receive(events, answers, open_requests)),
@@ -224,6 +228,7 @@ class _Poster:
         endpoint: Where they are posted to.
         answers: Where answers go.
         requests: The requests that are not answered yet.
+        accept_s_max: How long a post stays open of what the server need not answer.
     """
 
     def __init__(
@@ -232,11 +237,13 @@ class _Poster:
         endpoint: str,
         answers: Answers,
         requests: _OpenRequests,
+        accept_s_max: float,
     ) -> None:
         self._http = http
         self._endpoint = endpoint
         self._answers = answers
         self._requests = requests
+        self._accept_s_max = accept_s_max
 
     async def post(self, message: JSONRPCMessage) -> None:
         """Post a message, in the context of the call that it is of."""
@@ -266,15 +273,19 @@ class _Poster:
             await self._refuse(message.id, problem)
 
     async def _notify(self, message: JSONRPCMessage) -> None:
-        """Post what the server need not answer; an answer that it refuses ends the call."""
-        begin_exchange()
+        """Post what the server need not answer; an answer that it refuses ends the call.
+
+        A post that it leaves open is no refusal: it has the message, and may work on.
+        """
+        own = begin_exchange()
         cancelled = _cancelled_id(message)
         given_up = None if cancelled is None else self._requests.pop(cancelled)
         try:
-            async with asyncio.timeout(ACCEPT_S_MAX):
+            async with asyncio.timeout(self._accept_s_max):
                 problem = await self._problem(message)
         except TimeoutError:
-            problem = ErrorData(code=INTERNAL_ERROR, message="the server did not accept it in time")
+            logger.info("an MCP server left the post of a message open")
+            problem = _refusal(own.status) if own.status is not None else None
         if problem is not None:
             logger.info("a message to an MCP server was not accepted: %s", problem.message)
             if is_awaited(message):
@@ -296,10 +307,7 @@ class _Poster:
                 # Its code is one that servers answer with too.
                 exchange.fail(error)
             return ErrorData(code=CONNECTION_CLOSED, message=str(error))
-        if response.is_success:
-            return None
-        text = f"the server refuses the request (HTTP {response.status_code})"
-        return ErrorData(code=INTERNAL_ERROR, message=text)
+        return _refusal(response.status_code)
 
     async def _refuse(self, request_id: RequestId, problem: ErrorData) -> None:
         if self._requests.pop(request_id) is None:
@@ -307,6 +315,14 @@ class _Poster:
         refusal = JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)
         with suppress(*CLOSED):
             await self._answers.send(SessionMessage(refusal))
+
+
+def _refusal(status: int) -> ErrorData | None:
+    """Return why a server did not accept a message; None if the HTTP status says that it did."""
+    if httpx2.codes.is_success(status):
+        return None
+    text = f"the server refuses the request (HTTP {status})"
+    return ErrorData(code=INTERNAL_ERROR, message=text)
 
 
 def _cancelled_id(message: JSONRPCMessage) -> RequestId | None:

@@ -56,6 +56,7 @@ class StreamServer:
         received: The methods of messages as they came, and the tools of calls.
         came: Is set by each message.
         answering: The response to the answer of a person; empty to hang up.
+        is_answering_long: Whether it leaves the post of that answer open after the response.
         refusing: Lets it refuse a post.
         given_up: Is set when a client hangs up on a post that was left open.
     """
@@ -65,6 +66,7 @@ class StreamServer:
     received: list[str] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     answering: bytes = ACCEPTED
+    is_answering_long: bool = False
     refusing: asyncio.Event = field(default_factory=asyncio.Event)
     given_up: asyncio.Event = field(default_factory=asyncio.Event)
     _streams: dict[int, asyncio.StreamWriter] = field(default_factory=dict)
@@ -108,6 +110,8 @@ class StreamServer:
         stream = self._streams.get(int(found[1]))
         if "method" not in message:
             self._answered(writer, stream)
+            if self.is_answering_long and not await reader.read():
+                self.given_up.set()
             return
         method, tool = message["method"], message.get("params", {}).get("name", "")
         self.received.append(tool or method)

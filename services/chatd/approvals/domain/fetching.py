@@ -28,6 +28,8 @@ _GIT: Final = re.compile(r"[\s({]*(?:\w+=\S*\s+)*git\s")
 #: Subcommands of git that talk to other hosts, among the first words of a command.
 _CLONES: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"))
 _WORDS_MAX: Final = 12
+#: What may stand before or after a word in a shell.
+_BETWEEN_WORDS: Final = str.maketrans(dict.fromkeys("(){}<>!`'\"\\", " "))
 _ADDRESS: Final = re.compile(r"\b(?:git|https?|ssh)://[^\s'\";&|$`()]*")
 _WORD: Final = re.compile(r"[\w./+@-]+")
 _INTERPRETER: Final = re.compile(
@@ -40,25 +42,30 @@ _STARTED: Final = re.compile(
     r"[ \t]*((?:\.{1,2}|~)?/[\w./+@-]+)",
     re.MULTILINE,
 )
-_WRITTEN_PATH: Final = re.compile(
-    r'"(?:new_)?path"\s*:\s*"([^"\\]+)"|\*\*\* (?:Add File|Update File|Move to): ([^\\"\n]+)'
-)
+#: Arguments that are paths of files that a call writes.
+_PATH_FIELDS: Final = frozenset(("path", "new_path"))
+_PATCHED_PATH: Final = re.compile(r"\*\*\* (?:Add File|Update File|Move to): (.+)")
 
 
 def texts_of(args_json: str) -> Iterator[str]:
     """Return the texts in arguments, without escapes, which would hide the beginnings of words."""
+    return (text for _, text in _fields_of(args_json))
+
+
+def _fields_of(args_json: str) -> Iterator[tuple[str, str]]:
+    """Return the texts in arguments with the names of their fields."""
     try:
-        found: list[object] = [json.loads(args_json)]
+        found: list[tuple[str, object]] = [("", json.loads(args_json))]
     except (ValueError, RecursionError):
-        found = [args_json]
+        found = [("", args_json)]
     while found:
         match found.pop():
-            case str() as text:
-                yield text
-            case list() as items:
-                found.extend(items)
-            case dict() as fields:
-                found.extend(fields.values())
+            case name, str() as text:
+                yield name, text
+            case name, list() as items:
+                found.extend((name, item) for item in items)
+            case _, dict() as fields:
+                found.extend(fields.items())
 
 
 def is_fetching(text: str) -> bool:
@@ -69,7 +76,20 @@ def is_fetching(text: str) -> bool:
 
 def is_cloning(text: str) -> bool:
     """Return whether a command may get files of a repository from another host."""
-    return "git" in text and any(map(_is_of_git, _COMMAND.findall(text)))
+    return "git" in text and any(map(_is_git_named, _COMMAND.findall(text)))
+
+
+def _is_git_named(command: str) -> bool:
+    """Return whether git is named with such a subcommand, by whatever program it is started."""
+    words_left = 0
+    for word in command.translate(_BETWEEN_WORDS).split():
+        if word == "git" or word.endswith("/git"):
+            words_left = _WORDS_MAX
+        elif words_left:
+            if word in _CLONES:
+                return True
+            words_left -= 1
+    return False
 
 
 def _without_addresses(command: re.Match[str]) -> str:
@@ -77,6 +97,7 @@ def _without_addresses(command: re.Match[str]) -> str:
 
 
 def _is_of_git(command: str) -> bool:
+    """Return whether a command begins with git: another program may get what is at an address."""
     begun = _GIT.match(command)
     if begun is None:
         return False
@@ -94,11 +115,14 @@ def files_run_by(text: str) -> frozenset[str]:
     return frozenset((*names, *modules))
 
 
-def files_written_to_fetch(args_json: str, names: frozenset[str]) -> frozenset[str]:
-    """Return which of these files a call wrote with code that gets content from other hosts."""
-    paths = (found[1] or found[2] for found in _WRITTEN_PATH.finditer(args_json))
-    written = names.intersection(path.strip().rpartition("/")[2] for path in paths)
-    if not written:
-        return frozenset()
-    is_fetching_file = any(map(_FETCH_IN_FILE.search, texts_of(args_json)))
-    return written if is_fetching_file else frozenset()
+def files_written(args_json: str) -> frozenset[str]:
+    """Return the names of the files that a call writes."""
+    paths = list[str]()
+    for name, text in _fields_of(args_json):
+        paths += (text,) if name in _PATH_FIELDS else _PATCHED_PATH.findall(text)
+    return frozenset(path.strip().rpartition("/")[2] for path in paths)
+
+
+def is_fetching_file(args_json: str) -> bool:
+    """Return whether a call writes code that gets content from other hosts."""
+    return any(map(_FETCH_IN_FILE.search, texts_of(args_json)))

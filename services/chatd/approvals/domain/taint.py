@@ -6,9 +6,10 @@ from typing import Final
 
 from chatd.approvals.domain.fetching import (
     files_run_by,
-    files_written_to_fetch,
+    files_written,
     is_cloning,
     is_fetching,
+    is_fetching_file,
     texts_of,
 )
 from chatd.chats.domain.chat import Message
@@ -56,10 +57,20 @@ class Taint:
 CLEAN: Final = Taint()
 
 
-def taint_of(messages: Iterable[Message], workspace: Workspace = CONFINED) -> Taint:
-    """Return the origins of content from outside in a history, summarised messages included."""
+def taint_of(
+    messages: Iterable[Message],
+    workspace: Workspace = CONFINED,
+    fetching_files: frozenset[str] = frozenset(),
+) -> Taint:
+    """Return the origins of content from outside in a history, summarised messages included.
+
+    Args:
+        messages: The history of a chat.
+        workspace: Its workspace.
+        fetching_files: Names of files that fetch, which other chats wrote into the workspace.
+    """
     origins: set[str] = {REPOSITORY} if workspace.has_outside_files else set()
-    commands = _Commands()
+    commands = _Commands(fetching_files)
     for message in messages:
         for part in message.content:
             match part:
@@ -73,10 +84,27 @@ def taint_of(messages: Iterable[Message], workspace: Workspace = CONFINED) -> Ta
     return Taint(frozenset(origins.union(commands.origins(workspace))))
 
 
-class _Commands:
-    """The commands of a history that have a result, and the files that calls wrote for them."""
+def fetching_files_of(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the names of the files that a history wrote with code that fetches."""
+    names = set[str]()
+    for message in messages:
+        for part in message.content:
+            if isinstance(part, ToolCall) and part.tool_name in WRITING_TOOLS:
+                written = files_written(part.args_json)
+                if not written <= names and is_fetching_file(part.args_json):
+                    names |= written
+    return frozenset(names)
 
-    def __init__(self) -> None:
+
+class _Commands:
+    """The commands of a history that have a result, and the files that calls wrote for them.
+
+    Args:
+        fetching_files: Names of further files that fetch.
+    """
+
+    def __init__(self, fetching_files: frozenset[str]) -> None:
+        self._fetching_files = fetching_files
         self._texts: dict[str, list[str]] = {}
         self._ended: list[str] = []
         self._written: list[str] = []
@@ -94,17 +122,20 @@ class _Commands:
 
     def origins(self, workspace: Workspace) -> Iterable[str]:
         """Return where their output may come from."""
-        if any(map(is_fetching, self._ended)) or self._ran_own_file():
+        if any(map(is_fetching, self._ended)) or self._ran_written_file():
             yield FETCHED
         if workspace.are_clones_outside and any(map(is_cloning, self._ended)):
             yield REPOSITORY
 
-    def _ran_own_file(self) -> bool:
+    def _ran_written_file(self) -> bool:
         """Return whether a command ran a file that a call had written and that fetches."""
-        if not self._written:
+        if not (self._written or self._fetching_files):
             return False
         ran = frozenset(name for text in self._ended for name in files_run_by(text))
-        return any(files_written_to_fetch(args_json, ran) for args_json in self._written)
+        return not ran.isdisjoint(self._fetching_files) or any(
+            not ran.isdisjoint(files_written(args_json)) and is_fetching_file(args_json)
+            for args_json in self._written
+        )
 
 
 def _origins_of(result: ToolResult, workspace: Workspace) -> Iterable[str]:

@@ -107,8 +107,6 @@ class Judge:
         if is_alone and taint_of(history, widest) == CLEAN:
             return CLEAN, CONFINED
         workspace = await self.workspaces.of_chat(context.chat_id)
-        own = taint_of(history, workspace)
         if is_alone:
-            return own, workspace
-        others = await self.tree.of_others(context, workspace)
-        return Taint(own.origins | others.origins), workspace
+            return taint_of(history, workspace), workspace
+        return await self.tree.of_tree(context, history, workspace), workspace

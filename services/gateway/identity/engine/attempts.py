@@ -7,8 +7,9 @@ mistypes waits half a minute at most.
 
 A few addresses that go on guessing one login use up what the login accepts. So the first attempts
 of each network are accepted beside that, and a person who comes from elsewhere gets in meanwhile.
-They too are bounded by login: more than a thousand networks have to guess all the time to keep new
-browsers out, and together they make one attempt in a second.
+They too are bounded by login, and together make one attempt in a second. So n networks that go on
+guessing keep new browsers out for about (3n - 30) / (1 - n / 1200) seconds: 100 for 5 minutes,
+1,000 for 5 hours, 1,200 or more for as long as they do, and again after a pause of an hour.
 """
 
 import hashlib
@@ -46,7 +47,7 @@ FIRST_OF_NETWORK: Final = Bucket("login and network", 3, 1200.0)
 FIRST_OF_NETWORKS: Final = Bucket("login, first attempts of networks", 30, 1.0)
 SECOND_FACTOR: Final = Bucket("second factor", 5, 120.0)
 PASSWORD_CHANGE: Final = Bucket("password change", 5, 30.0)
-#: What one provider usually assigns together.
+#: What is usually assigned together; who has more has many networks: an IPv6 /36 is 4,096 of them.
 IPV4_NETWORK_PREFIX: Final = 24
 IPV6_NETWORK_PREFIX: Final = 48
 

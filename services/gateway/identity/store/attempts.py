@@ -20,8 +20,13 @@ FREE_AT = "SELECT free_at FROM identity.sign_in_attempts WHERE subject = $1"
 REFUND = """
     UPDATE identity.sign_in_attempts SET free_at = free_at - $2::interval WHERE subject = $1
 """
+# Rows that another attempt counts at the moment are left: it may wait for what this one counted.
 # May run: credential.
-FORGET = "DELETE FROM identity.sign_in_attempts WHERE free_at < $1"
+FORGET = """
+    DELETE FROM identity.sign_in_attempts WHERE subject IN (
+        SELECT subject FROM identity.sign_in_attempts WHERE free_at < $1 FOR UPDATE SKIP LOCKED
+    )
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
 """Guesses of passwords, of few networks and of many: whom they slow down, and what they tell."""
 
+import asyncio
 import itertools
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,8 @@ from gateway.identity.engine.attempts import (
     sign_in_charges,
 )
 from gateway.identity.errors import TooManyAttempts
-from gateway.identity.store.attempts import AttemptStore
+from gateway.identity.store.attempts import CHARGE, AttemptStore, Charge
+from parley.clock import FakeClock
 from parley.postgres import Database
 from support.gateway.browser import PASSWORD, Browser, invited
 from support.gateway.stack import GatewayStack, gateway_stack
@@ -100,6 +104,60 @@ async def test_a_known_browser_is_not_slowed_down_by_attempts_of_others(
     assert accepted == LOGIN.attempts + FIRST_OF_NETWORKS.attempts
     assert (new_browser.status, known_browser.status, later.status) == (429, 200, 200)
     assert own == [401] * DEVICE.attempts + [429]
+
+
+async def test_networks_that_go_on_guessing_keep_new_browsers_out_for_the_time_that_is_documented(
+    identity_database: str,
+) -> None:
+    networks, clock = 12, FakeClock()
+    async with Database.open(
+        identity_database, application_name="test", connections_max=4
+    ) as database:
+        attempts = Attempts(AttemptStore(database), clock)
+
+        async def is_accepted(address: str) -> bool:
+            with suppress(TooManyAttempts):
+                await attempts.count(*sign_in_charges("ada", address, None))
+                return True
+            return False
+
+        hosts = (f"10.0.{place % networks}.{place // networks}" for place in itertools.count())
+        for address in itertools.islice(hosts, LOGIN.attempts + FIRST_OF_NETWORKS.attempts):
+            assert await is_accepted(address)
+        kept_out_s = 0
+        while not await is_accepted("198.51.100.1"):
+            clock.advance(1)
+            kept_out_s += 1
+            for address in itertools.islice(hosts, networks):
+                await is_accepted(address)
+
+    assert kept_out_s == math.ceil((3 * networks - 30) / (1 - networks / 1200))
+
+
+async def test_an_attempt_does_not_wait_for_what_another_counts_to_forget_it(
+    identity_database: str,
+) -> None:
+    now, refill = datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=1)
+    first, second, old = (
+        Charge(name, refill, 5 * refill) for name in (b"1" * 32, b"2" * 32, b"3" * 32)
+    )
+    async with Database.open(
+        identity_database, application_name="test", connections_max=4
+    ) as database:
+        store = AttemptStore(database)
+        assert await store.charge((first, second, old), now - timedelta(hours=1)) is None
+        async with (
+            asyncio.timeout(20),
+            database.pool.acquire() as connection,
+            connection.transaction(),
+        ):
+            await connection.fetchrow(CHARGE, first.subject, now, refill, first.burst)
+            # It would wait for the first subject, and this transaction then for the second.
+            assert await store.charge((second,), now) is None
+            await connection.fetchrow(CHARGE, second.subject, now, refill, second.burst)
+        subjects = await database.pool.fetch("SELECT subject FROM identity.sign_in_attempts")
+
+    assert {row["subject"] for row in subjects} == {first.subject, second.subject}
 
 
 @pytest.mark.parametrize(

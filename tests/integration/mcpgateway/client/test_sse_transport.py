@@ -8,9 +8,11 @@ import httpx2
 import pytest
 from mcp.client._transport import ReadStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCRequest
+from mcp_types import JSONRPCRequest, JSONRPCResponse
 
+from mcpgateway.client.call_exchange import CALL_EXCHANGE
 from mcpgateway.client.content import StructuredPart, TextPart, ToolAnswer
+from mcpgateway.client.error_answers import NoAnswer
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.client.sse_transport import sse_transport
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport
@@ -92,14 +94,18 @@ async def test_a_stream_that_ends_during_a_post_ends_the_call_at_once() -> None:
     assert (after, server.received.count("ending"), server.opened) == (SAID, 1, 2)
 
 
+def client_of(server: StreamServer) -> httpx2.AsyncClient:
+    policy, limit = Policy().with_url(server.url), httpx2.Timeout(10)
+    IDENTITY.set(Identity.at(server.url, {}))
+    return guarded_client(policy, response_bytes_max=EVENT_BYTES_MAX, timeout=limit)
+
+
 @asynccontextmanager
 async def posted(
     server: StreamServer, tool: str
 ) -> AsyncIterator[ReadStream[SessionMessage | Exception]]:
     """Post a call of a tool, and yield the stream of answers."""
-    policy, limit = Policy().with_url(server.url), httpx2.Timeout(10)
-    http = guarded_client(policy, response_bytes_max=EVENT_BYTES_MAX, timeout=limit)
-    IDENTITY.set(Identity.at(server.url, {}))
+    http = client_of(server)
     params = {"name": tool, "arguments": {}}
     call = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=params)
     async with sse_transport(server.url, http, EVENT_BYTES_MAX) as (answered, requests):
@@ -165,6 +171,32 @@ async def test_a_call_ends_when_its_server_does_not_accept_what_a_person_answere
     assert (failure.reason, failure.may_have_executed) == (Reason.PROTOCOL_ERROR, True)
     assert "it did not accept the answer to what it asked" in str(failure)
     assert (after, server.opened, server.received.count("asking")) == (SAID, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("response", "error"),
+    [
+        (b"", None),
+        (b"HTTP/1.1 202 Accepted\r\nContent-Length: 9\r\n\r\n", None),
+        (b"HTTP/1.1 500 Failed\r\nContent-Length: 9\r\n\r\n", NoAnswer),
+    ],
+)
+async def test_a_post_of_an_answer_that_is_left_open_ends_the_call_only_if_it_is_refused(
+    response: bytes, error: type[Exception] | None
+) -> None:
+    exchange = Exchange()
+    CALL_EXCHANGE.set(exchange)
+    answer = JSONRPCResponse(jsonrpc="2.0", id="asked-1", result={"action": "cancel"})
+    async with asyncio.timeout(30), stream_server() as server:
+        server.answering, server.is_answering_long = response, True
+        async with sse_transport(server.url, client_of(server), EVENT_BYTES_MAX, 1.0) as streams:
+            await streams[1].send(SessionMessage(answer))
+            await server.until_received(ANSWERED)
+            await server.given_up.wait()
+            for post in filter(is_post, asyncio.all_tasks()):
+                await post
+
+    assert (type(exchange.error) if exchange.error else None) == error
 
 
 def is_post(task: "asyncio.Task[object]") -> bool:

@@ -152,6 +152,40 @@ async def test_what_entered_one_chat_of_a_tree_counts_for_all_of_them(
     assert tree.reads == [other, other]
 
 
+WROTE: tuple[Part, ...] = (call("1", "write_file", path="get.py", content="import httpx"),)
+RAN: tuple[Part, ...] = (
+    call("2", "execute", command="python get.py"),
+    ToolResult("2", "execute", "{}", ToolOutcome.DONE),
+)
+
+
+@pytest.mark.parametrize("context", [CONTEXT, TurnContext(CHILD, ANN, ancestor_ids=(ROOT,))])
+@pytest.mark.parametrize(("own", "others"), [(WROTE, RAN), (RAN, WROTE)])
+async def test_a_file_that_one_chat_wrote_to_fetch_and_another_of_its_tree_ran_is_a_download(
+    context: TurnContext, own: tuple[Part, ...], others: tuple[Part, ...]
+) -> None:
+    other = CHILD if context is CONTEXT else ROOT
+    run = [call("a", "execute", command="ls")]
+    tree = Tree({context.chat_id: history(*own), other: ()})
+    judge = judge_of(Rules(), tree=tree)
+    assert await judge.judge(context, history(*own), run, SPECS) == {"a": Allow()}
+    tree.histories[other] = history(*others)
+    for _ in range(2):
+        assert isinstance((await judge.judge(context, history(*own), run, SPECS))["a"], Ask)
+    assert tree.reads == [other, other]
+
+
+async def test_a_file_to_fetch_that_a_chat_writes_later_counts_for_commands_before_it() -> None:
+    third = ChatId("00000000-0000-0000-0000-0000000000a3")
+    run = [call("a", "execute", command="ls")]
+    tree = Tree({ROOT: (), CHILD: history(*RAN), third: ()})
+    judge = judge_of(Rules(), tree=tree)
+    assert await judge.judge(CONTEXT, [], run, SPECS) == {"a": Allow()}
+    tree.histories[third] = history(*WROTE)
+    assert isinstance((await judge.judge(CONTEXT, [], run, SPECS))["a"], Ask)
+    assert tree.reads == [CHILD, third, third, CHILD]
+
+
 async def test_a_chat_that_is_alone_reads_no_other() -> None:
     tree = Tree({CONTEXT.chat_id: history(*WEB)})
     run = [call("a", "execute", command="ls")]

@@ -117,12 +117,38 @@ def test_a_command_with_code_that_connects_is_a_download(command: str) -> None:
         "cd x && git pull 'https://example.org/x' main",
         "git clone git@example.org:x.git",
         "git submodule update --init",
+        "timeout 60 git clone git@example.org:x.git",
+        "if git pull; then make; fi",
+        "while ! git pull; do :; done",
+        "/usr/bin/git pull",
+        "sudo -u ada env A=b git pull",
+        "x=$(git clone git@example.org:x.git)",
+        "x=`git pull`",
+        "(cd x && git pull)",
+        "sh -c 'git pull'",
     ],
 )
 def test_a_repository_that_is_cloned_counts_where_the_installation_says_so(command: str) -> None:
     asked = replace(OPEN, are_clones_outside=True)
     assert taint_of(history(*ran(command)), OPEN) == CLEAN
     assert taint_of(history(*ran(command)), asked) == tainted(REPOSITORY)
+
+
+@pytest.mark.parametrize(
+    "command", ["ls pull", "git log -3; ls remote", "git-lfs pull", "x.git pull"]
+)
+def test_a_command_that_clones_nothing_does_not_count(command: str) -> None:
+    assert taint_of(history(*ran(command)), replace(OPEN, are_clones_outside=True)) == CLEAN
+
+
+def test_an_address_that_another_program_gets_beside_git_is_a_download() -> None:
+    assert taint_of(history(*ran("get https://example.org git pull")), OPEN) == tainted(FETCHED)
+
+
+@pytest.mark.parametrize("piece", ["git -c ", "(/git x", "!git ", "{{git\t"])
+def test_a_long_text_is_searched_for_git_in_one_pass(piece: str) -> None:
+    long = piece * (200_000 // len(piece))
+    assert taint_of(history(*ran(long)), replace(OPEN, are_clones_outside=True)) == CLEAN
 
 
 FETCHER = "import urllib.request\nprint(urllib.request.urlopen(ADDRESS).read())\n"
@@ -159,6 +185,12 @@ def test_a_long_text_is_searched_in_one_pass(piece: str) -> None:
     wrote = ToolCall("0", "write_file", json.dumps({"path": "get.py", "content": FETCHER}))
     long = piece * (200_000 // len(piece))
     assert taint_of(history(wrote, *ran(long)), OPEN) == CLEAN
+
+
+def test_the_path_of_a_written_file_is_read_without_escapes() -> None:
+    args = json.dumps({"path": "get.py", "content": FETCHER}).replace("get.py", "get\\u002epy")
+    wrote = ToolCall("0", "write_file", args)
+    assert taint_of(history(wrote, *ran("python get.py")), OPEN) == tainted(FETCHED)
 
 
 def test_of_two_calls_with_the_same_id_both_count() -> None:
