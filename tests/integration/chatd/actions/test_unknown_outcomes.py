@@ -2,7 +2,9 @@
 
 import json
 import uuid
+from typing import Any
 
+from chatd.actions.store.actions import ROOTS_MAX, SELECT_UNKNOWN, UNKNOWN_MAX
 from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import CommitResults, CommitStep
 from chatd.chats.domain.transitions import fence_of
@@ -12,6 +14,7 @@ from chatd.content.domain.tools import Dispatch, Executor
 from chatd.primitives.domain.ids import ChatId, ExecutionId
 from parley.api.chat.v1 import action_service_pb2 as api
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
+from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
 
 PUSH = {"command": "git push\u0000"}
@@ -31,7 +34,8 @@ async def called(
         (Dispatch(execution, call, Executor.TOOLRUNNER, "j"),),
     )
     state = await chats.apply(ChatId(chat_id), step)
-    result = ToolResult(call_id, "execute", "{}", outcome)
+    # The text of a result does not say how the call ended.
+    result = ToolResult(call_id, "execute", '{"outcome":"unknown"}', outcome)
     await chats.apply(ChatId(chat_id), CommitResults(fence_of(state), (result,)))
 
 
@@ -100,3 +104,22 @@ async def test_a_call_of_a_message_that_an_edit_replaced_is_not_listed(
     await served.ann.ask(edit)
 
     assert await listed(served) == []
+
+
+def scans_of(plan: dict[str, Any], alias: str) -> list[dict[str, Any]]:
+    """Return the nodes of a plan that read something by this name."""
+    below = [each for inner in plan.get("Plans", ()) for each in scans_of(inner, alias)]
+    return [plan, *below] if plan.get("Alias") == alias else below
+
+
+async def test_results_of_calls_whose_outcome_is_known_are_not_split(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    for number in range(5):
+        await called(served, chat.id, ToolOutcome.DONE, call_id=f"done-{number}")
+    await called(served, chat.id, ToolOutcome.UNKNOWN)
+
+    query = f"EXPLAIN (ANALYZE, FORMAT JSON) {SELECT_UNKNOWN}"
+    explained = await served.pool.fetchval(query, ANN_ID, ROOTS_MAX, UNKNOWN_MAX)
+
+    (split,) = scans_of(json.loads(explained)[0]["Plan"], "result")
+    assert (split["Actual Loops"], split["Actual Rows"]) == (1, 1)
