@@ -18,14 +18,20 @@ from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
 
 PUSH = {"command": "git push\u0000"}
+MEBIBYTE = 1024 * 1024
 
 
 async def called(
-    served: ServedChats, chat_id: str, outcome: ToolOutcome, *, call_id: str = "call-1"
+    served: ServedChats,
+    chat_id: str,
+    outcome: ToolOutcome,
+    *,
+    call_id: str = "call-1",
+    arguments: str = json.dumps(PUSH),
 ) -> None:
     """Let a running chat make a call that ends with an outcome."""
     chats = served.stores.chats
-    call = ToolCall(call_id, "execute", json.dumps(PUSH))
+    call = ToolCall(call_id, "execute", arguments)
     execution = ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), call_id)))
     state = await served.state(chat_id)
     step = CommitStep(
@@ -104,6 +110,30 @@ async def test_a_call_of_a_message_that_an_edit_replaced_is_not_listed(
     await served.ann.ask(edit)
 
     assert await listed(served) == []
+
+
+async def test_calls_with_large_arguments_are_listed_without_parts_of_them(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create()
+    image = {"type": "image", "data": "A" * MEBIBYTE}
+    large = (
+        json.dumps({"path": "notes.md", "content": "x" * MEBIBYTE}),
+        json.dumps({"content": [image]}),
+        json.dumps({"content": [image, image]}),
+        "no JSON" * (MEBIBYTE // 7),
+    )
+    for number, arguments in enumerate(large):
+        await called(
+            served, chat.id, ToolOutcome.UNKNOWN, call_id=f"large-{number}", arguments=arguments
+        )
+
+    outcomes = (await served.ann.ask(api.ListUnknownOutcomesRequest())).outcomes
+
+    assert [len(each.args_json.encode()) <= 16 * 1024 for each in outcomes] == [True] * 4
+    *others, written = (json.loads(each.args_json) for each in outcomes)
+    assert (written["path"], written["content"][:3]) == ("notes.md", "xxx")
+    assert ["left out" in each["output"] for each in others] == [True] * 3
 
 
 def scans_of(plan: dict[str, Any], alias: str) -> list[dict[str, Any]]:
