@@ -44,6 +44,7 @@ def unknown_to_proto(call: UnknownCall) -> action_service_pb2.UnknownOutcome:
         tool_name=call.tool_name,
         args_json=_bounded(call.args_json),
         ended_at=optional_time(call.ended_at),
+        root_chat_id=call.root_chat_id,
     )
 
 

@@ -61,7 +61,8 @@ SELECT_UNKNOWN = """
             WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND NOT e.archived
             ORDER BY e.changed_at DESC LIMIT $2) last
         JOIN chat.chat_messages said ON said.chat_id = last.id AND said.id = last.turn_id)
-    SELECT c.id AS chat_id, c.title, called.message_id, called.arguments, told.created_at,
+    SELECT c.id AS chat_id, c.root_chat_id, c.title, called.message_id, called.arguments,
+        told.created_at,
         result ->> 'tool_call_id' AS tool_call_id, result ->> 'tool_name' AS tool_name
     FROM roots JOIN chat.chats c ON c.root_chat_id = roots.id
     JOIN chat.chat_exec e ON e.chat_id = c.id AND e.changed_at >= roots.begun_at
@@ -130,6 +131,7 @@ class Actions:
 def _unknown_of(row: asyncpg.Record) -> UnknownCall:
     return UnknownCall(
         chat_id=ChatId(str(row["chat_id"])),
+        root_chat_id=ChatId(str(row["root_chat_id"])),
         chat_title=row["title"],
         message_id=MessageId(row["message_id"]),
         tool_call_id=row["tool_call_id"],

@@ -64,6 +64,7 @@ async def test_a_call_that_may_have_run_is_listed_with_its_arguments_to_its_owne
     assert (found.tool_call_id, found.tool_name) == ("call-1", "execute")
     assert json.loads(found.args_json) == PUSH
     assert found.HasField("ended_at")
+    assert found.root_chat_id == chat.id
     assert list((await served.bob.ask(api.ListUnknownOutcomesRequest())).outcomes) == []
 
 
@@ -92,10 +93,12 @@ async def test_calls_of_the_chats_below_count_until_the_next_message_of_their_ro
     child_id = await served.add_child(root.id, "running")
     await called(served, child_id, ToolOutcome.UNKNOWN)
     await served.finish(root.id)
-    before = await listed(served)
+    await served.finish(child_id)
+    await served.ann.send(child_id, "I looked.")
+    before = (await served.ann.ask(api.ListUnknownOutcomesRequest())).outcomes
     await served.ann.send(root.id, "I looked.")
 
-    assert before == [(child_id, 1, "call-1")]
+    assert [(each.chat_id, each.root_chat_id) for each in before] == [(child_id, root.id)]
     assert await listed(served) == []
 
 
