@@ -54,11 +54,13 @@ class UnknownCall:
     """A call of which it is not known whether it ran.
 
     Attributes:
+        root_chat_id: The chat whose next message takes it off the list; often the same one.
         message_id: The message with the call.
         ended_at: When its outcome was given up.
     """
 
     chat_id: ChatId
+    root_chat_id: ChatId
     chat_title: str
     message_id: MessageId
     tool_call_id: str

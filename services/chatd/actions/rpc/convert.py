@@ -5,8 +5,12 @@ import json
 from chatd.actions.domain.action import StoredAction, UnknownCall
 from chatd.approvals.domain.judgement import arguments_digest
 from chatd.chats.rpc.convert import ACTION_KIND, ACTION_STATE
+from chatd.content.domain.truncation import truncated_json
 from chatd.primitives.rpc.times import optional_time
 from parley.api.chat.v1 import action_pb2, action_service_pb2
+
+# Of each of the at most hundred calls that are sent together.
+UNKNOWN_ARGUMENTS_BYTES_MAX = 16 * 1024
 
 
 def action_to_proto(action: StoredAction) -> action_pb2.Action:
@@ -38,9 +42,22 @@ def unknown_to_proto(call: UnknownCall) -> action_service_pb2.UnknownOutcome:
         message_id=call.message_id,
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,
-        args_json=call.args_json,
+        args_json=_bounded(call.args_json),
         ended_at=optional_time(call.ended_at),
+        root_chat_id=call.root_chat_id,
     )
+
+
+def _bounded(args_json: str) -> str:
+    """Return arguments that fit the limit, the longest text cut in its middle."""
+    try:
+        cut = truncated_json(args_json, UNKNOWN_ARGUMENTS_BYTES_MAX)
+    except (ValueError, RecursionError):  # The model wrote no JSON, or a deep one.
+        cut = args_json
+    if len(cut.encode()) <= UNKNOWN_ARGUMENTS_BYTES_MAX:
+        return cut
+    # Images do not count there, but do here.
+    return truncated_json(json.dumps({"output": args_json}), UNKNOWN_ARGUMENTS_BYTES_MAX)
 
 
 def plan_to_proto(action: StoredAction) -> action_service_pb2.Plan:

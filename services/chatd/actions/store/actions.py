@@ -51,22 +51,25 @@ SELECT_PLAN = f"""
 """
 
 # Calls of the last turns of a user's chats, and of the chats that they started since, of which it
-# is not known whether they ran. Only what changed since the last message of the user is read.
+# is not known whether they ran. Only what changed since the last message of the user is read, and
+# only contents with such an outcome are split: the quotation marks within results are escaped.
 # May run: owner.
 SELECT_UNKNOWN = """
     WITH roots AS (
-        SELECT c.id, e.turn_id, said.created_at AS begun_at
-        FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
-        JOIN chat.chat_messages said ON said.chat_id = c.id AND said.id = e.turn_id
-        WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND NOT e.archived
-        ORDER BY e.changed_at DESC LIMIT $2)
-    SELECT c.id AS chat_id, c.title, called.message_id, called.arguments, told.created_at,
+        SELECT last.id, last.turn_id, said.created_at AS begun_at FROM (
+            SELECT c.id, e.turn_id FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+            WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND NOT e.archived
+            ORDER BY e.changed_at DESC LIMIT $2) last
+        JOIN chat.chat_messages said ON said.chat_id = last.id AND said.id = last.turn_id)
+    SELECT c.id AS chat_id, c.root_chat_id, c.title, called.message_id, called.arguments,
+        told.created_at,
         result ->> 'tool_call_id' AS tool_call_id, result ->> 'tool_name' AS tool_name
     FROM roots JOIN chat.chats c ON c.root_chat_id = roots.id
     JOIN chat.chat_exec e ON e.chat_id = c.id AND e.changed_at >= roots.begun_at
     JOIN chat.chat_messages told ON told.chat_id = c.id AND told.created_at >= roots.begun_at
         AND told.id > CASE WHEN c.id = roots.id THEN roots.turn_id ELSE 0 END
         AND told.role = 'tool' AND NOT told.is_deleted AND told.content_version = 1
+        AND told.content::text LIKE '%"outcome":"unknown"%'
     CROSS JOIN LATERAL json_array_elements(told.content) result
     CROSS JOIN LATERAL (
         SELECT said.id AS message_id, call ->> 'args_json' AS arguments
@@ -128,6 +131,7 @@ class Actions:
 def _unknown_of(row: asyncpg.Record) -> UnknownCall:
     return UnknownCall(
         chat_id=ChatId(str(row["chat_id"])),
+        root_chat_id=ChatId(str(row["root_chat_id"])),
         chat_title=row["title"],
         message_id=MessageId(row["message_id"]),
         tool_call_id=row["tool_call_id"],

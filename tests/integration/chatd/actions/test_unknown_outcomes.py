@@ -2,7 +2,9 @@
 
 import json
 import uuid
+from typing import Any
 
+from chatd.actions.store.actions import ROOTS_MAX, SELECT_UNKNOWN, UNKNOWN_MAX
 from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import CommitResults, CommitStep
 from chatd.chats.domain.transitions import fence_of
@@ -12,17 +14,24 @@ from chatd.content.domain.tools import Dispatch, Executor
 from chatd.primitives.domain.ids import ChatId, ExecutionId
 from parley.api.chat.v1 import action_service_pb2 as api
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
+from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
 
 PUSH = {"command": "git push\u0000"}
+MEBIBYTE = 1024 * 1024
 
 
 async def called(
-    served: ServedChats, chat_id: str, outcome: ToolOutcome, *, call_id: str = "call-1"
+    served: ServedChats,
+    chat_id: str,
+    outcome: ToolOutcome,
+    *,
+    call_id: str = "call-1",
+    arguments: str = json.dumps(PUSH),
 ) -> None:
     """Let a running chat make a call that ends with an outcome."""
     chats = served.stores.chats
-    call = ToolCall(call_id, "execute", json.dumps(PUSH))
+    call = ToolCall(call_id, "execute", arguments)
     execution = ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), call_id)))
     state = await served.state(chat_id)
     step = CommitStep(
@@ -31,7 +40,8 @@ async def called(
         (Dispatch(execution, call, Executor.TOOLRUNNER, "j"),),
     )
     state = await chats.apply(ChatId(chat_id), step)
-    result = ToolResult(call_id, "execute", "{}", outcome)
+    # The text of a result does not say how the call ended.
+    result = ToolResult(call_id, "execute", '{"outcome":"unknown"}', outcome)
     await chats.apply(ChatId(chat_id), CommitResults(fence_of(state), (result,)))
 
 
@@ -54,6 +64,7 @@ async def test_a_call_that_may_have_run_is_listed_with_its_arguments_to_its_owne
     assert (found.tool_call_id, found.tool_name) == ("call-1", "execute")
     assert json.loads(found.args_json) == PUSH
     assert found.HasField("ended_at")
+    assert found.root_chat_id == chat.id
     assert list((await served.bob.ask(api.ListUnknownOutcomesRequest())).outcomes) == []
 
 
@@ -82,10 +93,12 @@ async def test_calls_of_the_chats_below_count_until_the_next_message_of_their_ro
     child_id = await served.add_child(root.id, "running")
     await called(served, child_id, ToolOutcome.UNKNOWN)
     await served.finish(root.id)
-    before = await listed(served)
+    await served.finish(child_id)
+    await served.ann.send(child_id, "I looked.")
+    before = (await served.ann.ask(api.ListUnknownOutcomesRequest())).outcomes
     await served.ann.send(root.id, "I looked.")
 
-    assert before == [(child_id, 1, "call-1")]
+    assert [(each.chat_id, each.root_chat_id) for each in before] == [(child_id, root.id)]
     assert await listed(served) == []
 
 
@@ -100,3 +113,46 @@ async def test_a_call_of_a_message_that_an_edit_replaced_is_not_listed(
     await served.ann.ask(edit)
 
     assert await listed(served) == []
+
+
+async def test_calls_with_large_arguments_are_listed_without_parts_of_them(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create()
+    image = {"type": "image", "data": "A" * MEBIBYTE}
+    large = (
+        json.dumps({"path": "notes.md", "content": "x" * MEBIBYTE}),
+        json.dumps({"content": [image]}),
+        json.dumps({"content": [image, image]}),
+        "no JSON" * (MEBIBYTE // 7),
+    )
+    for number, arguments in enumerate(large):
+        await called(
+            served, chat.id, ToolOutcome.UNKNOWN, call_id=f"large-{number}", arguments=arguments
+        )
+
+    outcomes = (await served.ann.ask(api.ListUnknownOutcomesRequest())).outcomes
+
+    assert [len(each.args_json.encode()) <= 16 * 1024 for each in outcomes] == [True] * 4
+    *others, written = (json.loads(each.args_json) for each in outcomes)
+    assert (written["path"], written["content"][:3]) == ("notes.md", "xxx")
+    assert ["left out" in each["output"] for each in others] == [True] * 3
+
+
+def scans_of(plan: dict[str, Any], alias: str) -> list[dict[str, Any]]:
+    """Return the nodes of a plan that read something by this name."""
+    below = [each for inner in plan.get("Plans", ()) for each in scans_of(inner, alias)]
+    return [plan, *below] if plan.get("Alias") == alias else below
+
+
+async def test_results_of_calls_whose_outcome_is_known_are_not_split(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    for number in range(5):
+        await called(served, chat.id, ToolOutcome.DONE, call_id=f"done-{number}")
+    await called(served, chat.id, ToolOutcome.UNKNOWN)
+
+    query = f"EXPLAIN (ANALYZE, FORMAT JSON) {SELECT_UNKNOWN}"
+    explained = await served.pool.fetchval(query, ANN_ID, ROOTS_MAX, UNKNOWN_MAX)
+
+    (split,) = scans_of(json.loads(explained)[0]["Plan"], "result")
+    assert (split["Actual Loops"], split["Actual Rows"]) == (1, 1)

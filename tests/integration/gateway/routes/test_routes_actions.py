@@ -73,6 +73,7 @@ async def test_calls_that_may_have_run_are_listed(stack: GatewayStack) -> None:
         tool_name="execute",
         args_json='{"command": "make"}',
         ended_at=MOMENT,
+        root_chat_id=ACTION_ID,
     )
     stack.chatd.answers["ListUnknownOutcomes"] = api.ListUnknownOutcomesResponse(outcomes=[outcome])
 
@@ -88,6 +89,7 @@ async def test_calls_that_may_have_run_are_listed(stack: GatewayStack) -> None:
                 "tool_name": "execute",
                 "args": {"command": "make"},
                 "ended_at": "2026-01-01T00:00:00Z",
+                "root_chat_id": ACTION_ID,
             }
         ]
     }

@@ -154,6 +154,7 @@ class UnknownOutcome(_message.Message):
     TOOL_NAME_FIELD_NUMBER: _builtins.int
     ARGS_JSON_FIELD_NUMBER: _builtins.int
     ENDED_AT_FIELD_NUMBER: _builtins.int
+    ROOT_CHAT_ID_FIELD_NUMBER: _builtins.int
     chat_id: _builtins.str
     """The chat."""
     chat_title: _builtins.str
@@ -165,7 +166,9 @@ class UnknownOutcome(_message.Message):
     tool_name: _builtins.str
     """The called tool."""
     args_json: _builtins.str
-    """Arguments of the call as one JSON object."""
+    """Arguments of the call as one JSON object; of those over 16 KiB parts are left out."""
+    root_chat_id: _builtins.str
+    """The root of the chat, or the chat itself; its next message takes the call off the list."""
     @_builtins.property
     def ended_at(self) -> _timestamp_pb2.Timestamp:
         """When the outcome was given up."""
@@ -180,10 +183,11 @@ class UnknownOutcome(_message.Message):
         tool_name: _builtins.str = ...,
         args_json: _builtins.str = ...,
         ended_at: _timestamp_pb2.Timestamp | None = ...,
+        root_chat_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["args_json", b"args_json", "chat_id", b"chat_id", "chat_title", b"chat_title", "ended_at", b"ended_at", "message_id", b"message_id", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["args_json", b"args_json", "chat_id", b"chat_id", "chat_title", b"chat_title", "ended_at", b"ended_at", "message_id", b"message_id", "root_chat_id", b"root_chat_id", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

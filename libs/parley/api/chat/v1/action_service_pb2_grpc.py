@@ -75,7 +75,7 @@ class ActionServiceServicer:
 
     def ListUnknownOutcomes(self, request, context):
         """List the calls of the caller's chats of which it is not known whether they ran, the newest first. A call is listed
-        until its chat, or the chat that started that one, gets its next message or is archived.
+        until the root of its chat gets its next message, also one of a goal, a schedule or a monitor, or is archived.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -19,7 +19,7 @@ class ActionServiceStub:
     """List what the caller's chats wait for, the longest first."""
     ListUnknownOutcomes: _aio.UnaryUnaryMultiCallable[_action_service_pb2.ListUnknownOutcomesRequest, _action_service_pb2.ListUnknownOutcomesResponse]
     """List the calls of the caller's chats of which it is not known whether they ran, the newest first. A call is listed
-    until its chat, or the chat that started that one, gets its next message or is archived.
+    until the root of its chat gets its next message, also one of a goal, a schedule or a monitor, or is archived.
     """
     GetAction: _aio.UnaryUnaryMultiCallable[_action_service_pb2.GetActionRequest, _action_service_pb2.GetActionResponse]
     """Read one action, open or ended."""
@@ -44,7 +44,7 @@ class ActionServiceServicer:
         context: _aio.ServicerContext[_action_service_pb2.ListUnknownOutcomesRequest, _abc.Awaitable[_action_service_pb2.ListUnknownOutcomesResponse]],
     ) -> _abc.Awaitable[_action_service_pb2.ListUnknownOutcomesResponse]:
         """List the calls of the caller's chats of which it is not known whether they ran, the newest first. A call is listed
-        until its chat, or the chat that started that one, gets its next message or is archived.
+        until the root of its chat gets its next message, also one of a goal, a schedule or a monitor, or is archived.
         """
 
     def GetAction(

@@ -3,6 +3,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { Problem } from "../api/problem.ts";
 import { queryClient } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
+import { upsert } from "../stream/feed.ts";
 import { ChangedMeanwhile, changeChat } from "./chat-changes.ts";
 
 const SEEN = { id: "c1", title: "Tides", mode: null, pin_order: 0, parent_chat_id: null, status: "running", etag: "1-a", versions: { snapshot: 1 } } as unknown as Chat;
@@ -38,6 +39,16 @@ test("a change names the version that the person saw, and is shown at once", asy
   expect((await changeChat(SEEN, { title: "Moons" })).title).toBe("Moons");
   expect(sent).toEqual([{ method: "PATCH", condition: '"1-a"' }]);
   expect(queryClient.getQueryData<Chat>(["chat", "c1"])?.title).toBe("Moons");
+});
+
+test("an answer that comes after a later event does not replace what that told", async () => {
+  queryClient.setQueryData(["chat", "c1"], SEEN);
+  vi.stubGlobal("fetch", async (): Promise<Response> => {
+    upsert({ ...SEEN, title: "Stars", versions: { snapshot: 2 } } as Chat);
+    return Response.json({ ...SEEN, title: "Moons" });
+  });
+  await changeChat(SEEN, { title: "Moons" });
+  expect(queryClient.getQueryData<Chat>(["chat", "c1"])?.title).toBe("Stars");
 });
 
 test("steps of a turn are no conflict: the change is made over the version after them", async () => {

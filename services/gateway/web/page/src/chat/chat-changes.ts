@@ -1,7 +1,6 @@
 /** Changes of a chat by its owner, over the version that the person saw. */
 import { answered, api, unchangedSince } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
-import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
 import type { Chat } from "../api/types.ts";
 import { upsert } from "../stream/feed.ts";
@@ -33,7 +32,8 @@ export async function changeChat(seen: Chat, changes: ChatChanges): Promise<Chat
     try {
       const params = { path, header: unchangedSince(known) };
       const changed = await answered(api.PATCH("/api/v1/chats/{chat_id}", { params, body: changes }));
-      show(changed, changes);
+      // Later events have the change already, or a later one.
+      upsert(changed);
       return changed;
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== CHANGED || attempt === ATTEMPTS_MAX) throw error;
@@ -45,17 +45,6 @@ export async function changeChat(seen: Chat, changes: ChatChanges): Promise<Chat
 
 /** Whether two versions differ in what is changed; a place among the pinned moves with the others. */
 function differs(seen: Chat, known: Chat, changes: ChatChanges): boolean {
-  const names = namesOf(changes).filter((name) => name !== "pin_order");
+  const names = (Object.keys(changes) as (keyof ChatChanges & keyof Chat)[]).filter((name) => name !== "pin_order");
   return names.some((name) => JSON.stringify(seen[name]) !== JSON.stringify(known[name]));
-}
-
-/** Show what was changed at once, also if the stream has told of a later step already. */
-function show(changed: Chat, changes: ChatChanges): void {
-  const values = Object.fromEntries(namesOf(changes).map((name) => [name, changed[name]]));
-  queryClient.setQueryData<Chat>(["chat", changed.id], (was) => was && { ...was, ...values });
-  upsert(changed);
-}
-
-function namesOf(changes: ChatChanges): (keyof ChatChanges & keyof Chat)[] {
-  return Object.keys(changes) as (keyof ChatChanges & keyof Chat)[];
 }

@@ -8,7 +8,7 @@ import { SelectField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { MenuItem, MenuLine } from "../ui/menu.tsx";
-import { changeChat } from "./chat-changes.ts";
+import { ChangedMeanwhile, changeChat } from "./chat-changes.ts";
 import { AS_FOR_ALL, NONE, nameOf } from "./fallback-names.ts";
 
 function useNames() {
@@ -32,6 +32,8 @@ export function FallbackItem({ chat, onOpen }: { chat: Chat; onOpen: () => void 
 export function FallbackDialog({ chat, onClose }: { chat: Chat; onClose: () => void }) {
   const { all, forAll } = useNames();
   const [chosen, setChosen] = useState(chat.fallback_model_id ?? AS_FOR_ALL);
+  // The chat as it was when this was opened, or as it was told since.
+  const [seen, setSeen] = useState(chat);
   const saving = useSaving();
   const offered = all.filter((each) => each.enabled || each.id === chosen);
   const known = [AS_FOR_ALL, NONE, ...offered.map((each) => each.id)];
@@ -39,7 +41,13 @@ export function FallbackDialog({ chat, onClose }: { chat: Chat; onClose: () => v
   if (!known.includes(chosen)) options.push([chosen, nameOf(chosen, forAll, all)]);
 
   async function save(): Promise<void> {
-    await changeChat(chat, { fallback_model_id: chosen === AS_FOR_ALL ? null : chosen });
+    try {
+      await changeChat(seen, { fallback_model_id: chosen === AS_FOR_ALL ? null : chosen });
+    } catch (error) {
+      if (!(error instanceof ChangedMeanwhile)) throw error;
+      setSeen(error.current);
+      throw new Error(`“${nameOf(error.current.fallback_model_id, forAll, all)}” was chosen meanwhile. Save replaces that.`);
+    }
   }
 
   return (

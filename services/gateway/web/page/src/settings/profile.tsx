@@ -2,11 +2,19 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
+import { Problem } from "../api/problem.ts";
 import { me, queryClient } from "../api/queries.ts";
 import type { Me } from "../api/types.ts";
 import { TextField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
+
+const CHANGED = 412;
+
+interface Version {
+  who: Me;
+  etag: string;
+}
 
 /** The profile with the version that a change of it names: a later one is not overwritten unseen. */
 const profileVersion = queryOptions({
@@ -14,7 +22,7 @@ const profileVersion = queryOptions({
   staleTime: 0,
   gcTime: 0,
   refetchOnWindowFocus: false,
-  queryFn: async ({ signal }) => {
+  queryFn: async ({ signal }): Promise<Version> => {
     const call = api.GET("/api/v1/me", { signal });
     const who = await answered(call);
     return { who, etag: (await call).response.headers.get("ETag") ?? "" };
@@ -24,21 +32,32 @@ const profileVersion = queryOptions({
 export default function ProfileSection() {
   return (
     <Loaded query={useQuery(profileVersion)} what="profile">
-      {({ who, etag }) => <Profile key={who.id} who={who} etag={etag} />}
+      {(read) => <Profile key={read.who.id} read={read} />}
     </Loaded>
   );
 }
 
-function Profile({ who, etag }: { who: Me; etag: string }) {
+function Profile({ read }: { read: Version }) {
+  // What the fields were filled with, or what was told since; a reading between is not seen.
+  const [seen, setSeen] = useState(read);
+  const { who, etag } = seen;
   const [name, setName] = useState(who.display_name);
   const [email, setEmail] = useState(who.email ?? "");
   const saving = useSaving();
 
   async function save(): Promise<void> {
     const body = { display_name: name.trim(), email: email.trim() || null };
-    const changed = await answered(api.PATCH("/api/v1/me", { params: { header: { "If-Match": etag } }, body }));
-    queryClient.setQueryData(me.queryKey, { ...who, ...changed });
-    await queryClient.invalidateQueries({ queryKey: profileVersion.queryKey });
+    try {
+      const changed = await answered(api.PATCH("/api/v1/me", { params: { header: { "If-Match": etag } }, body }));
+      queryClient.setQueryData(me.queryKey, { ...who, ...changed });
+      await queryClient.invalidateQueries({ queryKey: profileVersion.queryKey });
+      setSeen(queryClient.getQueryData(profileVersion.queryKey) ?? seen);
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status !== CHANGED) throw error;
+      const current = await queryClient.fetchQuery(profileVersion);
+      setSeen(current);
+      throw new Error(`It was changed meanwhile to ${[current.who.display_name, current.who.email].filter(Boolean).join(", ")}. Save replaces that.`);
+    }
   }
 
   return (

@@ -17,10 +17,7 @@ export function useFeed(userId: string | undefined): void {
     const shared = share<FeedEvent>({
       // Another user of the same browser has another feed.
       name: `parley.feed.${userId}`,
-      onEvent: (event) => {
-        if (event.type === "updated") onUpdated(event.chat, userId);
-        apply(event);
-      },
+      onEvent: (event) => onEvent(event, userId),
       lead: (publish) => {
         const connection = connect<FeedEvent>({
           address: (cursor) =>
@@ -39,11 +36,25 @@ export function useFeed(userId: string | undefined): void {
   }, [userId]);
 }
 
+export function onEvent(event: FeedEvent, userId: string): void {
+  if (event.type === "updated") onUpdated(event.chat, userId);
+  apply(event);
+}
+
+/** What events told last: the lists have no agents, and no chats that their filters leave out. */
+const toldStatuses = new Map<string, ChatStatus | null>();
+
 function onUpdated(chat: Chat, userId: string): void {
-  const before = knownStatus(chat.id);
-  chimeFor(chat, before, userId);
-  // A turn that began or ended may have taken calls off the list of those that may have run, or added some.
-  if (before !== chat.status) readAgain("unknown-outcomes");
+  const listed = knownStatus(chat.id);
+  chimeFor(chat, listed, userId);
+  const before = toldStatuses.get(chat.id) ?? listed;
+  toldStatuses.set(chat.id, chat.status);
+  if (before !== chat.status && changesUnknown(chat)) readAgain("unknown-outcomes");
+}
+
+/** A turn that began or ended may have taken calls off the list of those that may have run, or added some; one of an agent only adds some. */
+function changesUnknown(chat: Chat): boolean {
+  return !chat.parent_chat_id || chat.status === "waiting" || chat.status === "error";
 }
 
 /** Return the status of a chat as this tab knows it. */
@@ -61,6 +72,7 @@ function apply(event: FeedEvent): void {
       if (queryClient.isFetching({ queryKey: ["chats"] })) readAgain("chats");
       break;
     case "deleted":
+      toldStatuses.delete(event.chat_id);
       remove(event.chat_id);
       readAgain("chats", "actions", "below", "unknown-outcomes");
       break;

@@ -13,7 +13,7 @@ const title = (canvas: HTMLElement): string | null | undefined => canvas.querySe
 
 const NOTHING = { "/api/v1/actions": { items: [] }, "/api/v1/unknown-outcomes": { items: [] } };
 const PLAN = { id: "a1", chat_id: "c1", chat_title: "Tides", kind: "plan", tool_name: "propose_plan", args: { title: "Release", plan: "Tag it" }, asked_at: null };
-const UNKNOWN = { chat_id: "c2", chat_title: "Moons", message_id: 17, tool_call_id: "call", tool_name: "execute", args: { command: "git push" }, ended_at: null };
+const UNKNOWN = { chat_id: "c2", chat_title: "Moons", message_id: 17, tool_call_id: "call", tool_name: "execute", args: { command: "git push" }, ended_at: null, root_chat_id: "c2" };
 
 /** The title and the way to the chats are there at once. */
 export const Loading: Story = {
@@ -67,7 +67,18 @@ export const MayHaveRun: Story = {
     await shows(canvas, "It is not known whether execute ran");
     expect(canvas.querySelector(".terminal-command")?.textContent).toBe("$ git push");
     expect([...canvas.querySelectorAll("ul a")].map((each) => each.getAttribute("href"))).toEqual(["/chats/c2#m17", "/chats/c2#m17"]);
+    expect(canvas.textContent).toContain("The next message in that chat takes this off the list, also one that a goal, a schedule or a monitor sends.");
     expect(canvas.textContent).not.toContain("Nothing waits for you");
+  },
+};
+
+/** A message to an agent leaves its calls on the list, so the chat whose messages count is linked. */
+export const AgentMayHaveRun: Story = {
+  before: () => serve({ ...NOTHING, "/api/v1/unknown-outcomes": { items: [{ ...UNKNOWN, root_chat_id: "c1" }] } }),
+  render: () => <WaitingScreen />,
+  async play(canvas) {
+    await shows(canvas, "The next message in the chat that this agent works for takes this off the list");
+    expect([...canvas.querySelectorAll("ul a")].map((each) => each.getAttribute("href"))).toEqual(["/chats/c2#m17", "/chats/c1", "/chats/c2#m17"]);
   },
 };
 

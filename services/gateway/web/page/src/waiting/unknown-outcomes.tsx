@@ -1,4 +1,4 @@
-/** Calls of which nobody knows whether they ran, until the next message of their chat. */
+/** Calls of which nobody knows whether they ran, until the next message of their chat, or of its root. */
 import { Link } from "wouter";
 import type { UnknownOutcome } from "../api/types.ts";
 import { record, string } from "../cards/outcome.ts";
@@ -45,8 +45,14 @@ function MayHaveRun({ outcome }: { outcome: UnknownOutcome }) {
         <summary>All arguments</summary>
         <Json value={args} />
       </details>
-      <p>Look before it is repeated, and tell the agent what you found: your next message in that chat takes this off the list.</p>
+      <p>Look before it is repeated, and tell what you found. The next message in <Taking outcome={outcome} /> takes this off the list, also one that a goal, a schedule or a monitor sends.</p>
       <Link className="button" href={`/chats/${outcome.chat_id}#m${outcome.message_id}`}>Look at it in the chat</Link>
     </div>
   );
+}
+
+/** The chat whose messages count: a message to an agent leaves its calls on the list. */
+function Taking({ outcome }: { outcome: UnknownOutcome }) {
+  const isOfAgent = outcome.root_chat_id && outcome.root_chat_id !== outcome.chat_id;
+  return isOfAgent ? <Link href={`/chats/${outcome.root_chat_id}`}>the chat that this agent works for</Link> : "that chat";
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { me, queryClient } from "../../api/queries.ts";
 import type { Chat } from "../../api/types.ts";
-import { changeChat } from "../../chat/chat-changes.ts";
+import { ChangedMeanwhile, changeChat } from "../../chat/chat-changes.ts";
 import { usableWorkspaces } from "../../composer/workspace-picker.tsx";
 import { SelectField } from "../../forms/fields.tsx";
 import { Form, useSaving } from "../../forms/form.tsx";
@@ -35,12 +35,26 @@ interface DialogProps {
 }
 
 function SwitchDialog({ chat, name, onClose }: DialogProps) {
-  const present = chat.workspace_id ?? OWN_FILES;
+  // The chat as it was when this was opened, or as it was told since.
+  const [seen, setSeen] = useState(chat);
+  const present = seen.workspace_id ?? OWN_FILES;
   const [chosen, setChosen] = useState(present);
   const saving = useSaving();
+  const workspaces = useQuery({ ...usableWorkspaces, staleTime: 0 });
+
+  function nameOf({ workspace_id }: Chat): string | undefined {
+    const id = workspace_id ?? OWN_FILES;
+    return workspaceOptions(workspaces.data?.items ?? [], id).find(([each]) => each === id)?.[1];
+  }
 
   async function save(): Promise<void> {
-    await changeChat(chat, { workspace_id: chosen === OWN_FILES ? null : chosen });
+    try {
+      await changeChat(seen, { workspace_id: chosen === OWN_FILES ? null : chosen });
+    } catch (error) {
+      if (!(error instanceof ChangedMeanwhile)) throw error;
+      setSeen(error.current);
+      throw new Error(`The chat was switched to “${nameOf(error.current)}” meanwhile. Switch replaces that.`);
+    }
     // Files, changes and processes are those of the new one.
     await queryClient.invalidateQueries({ queryKey: ["chat", chat.id] });
     onClose();
@@ -48,7 +62,7 @@ function SwitchDialog({ chat, name, onClose }: DialogProps) {
 
   return (
     <Dialog title="Work in another workspace" onClose={onClose}>
-      <Loaded query={useQuery({ ...usableWorkspaces, staleTime: 0 })} what="list of workspaces">
+      <Loaded query={workspaces} what="list of workspaces">
         {(data) => (
           <Form
             saving={saving}
