@@ -3,7 +3,7 @@
 import asyncio
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -203,6 +203,11 @@ class LiveProcess:
             is_terminal = self.record.stdin_mode is StdinMode.TERMINAL
             self.input = ProcessInput(launched.input_fd, is_terminal=is_terminal)
         self._pipes.add(launched.output_fd, self._read_in_turn)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Mask more secrets in all output that follows."""
+        self.output.hide(secrets)
+        self.output_grew.changed()
 
     def read_rest(self) -> None:
         """Read the available output; an output that no process has open is at its end then.

@@ -30,6 +30,7 @@ class KeptOutput:
         self._is_logging = True
         self._is_movable = True
         self._mask: Mask | None = None
+        self._hidden: set[bytes] = set()
         self._head = bytearray()
         self._tail = bytearray()
 
@@ -51,13 +52,17 @@ class KeptOutput:
         return self._mask is not None and self._mask.is_holding
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Replace secrets by asterisks in all output that follows."""
+        """Replace secrets by asterisks in all output that follows, besides those of before."""
         # A terminal writes line ends in its own way.
         written = {text for each in secrets for text in (each, each.replace("\n", "\r\n"))}
-        if written:
-            self._mask = Mask(each for text in written for each in spellings(text.encode()))
-            # What is moved to the log is seen only afterwards.
-            self._is_movable = False
+        if not written:
+            return
+        self._hidden |= {each for text in written for each in spellings(text.encode())}
+        before, self._mask = self._mask, Mask(self._hidden)
+        # What is moved to the log is seen only afterwards.
+        self._is_movable = False
+        if before is not None:
+            self.append(self._mask.pass_on(before.finish()))
 
     def release(self) -> None:
         """Store the bytes that wait for more."""
