@@ -157,6 +157,11 @@ class Processes:
             self._registry.pipes.close()
             await self._tasks.__aexit__(kind, error, traceback)
 
+    @property
+    def has_unmasked(self) -> bool:
+        """Whether there are processes of an earlier run whose secrets may not be masked."""
+        return bool(self._masks.unmasked)
+
     async def mask_adopted(self) -> None:
         """Mask the secrets of the processes of an earlier run of the service again."""
         await self._masks.run()
