@@ -79,6 +79,22 @@ def test_a_secret_is_masked_as_base64_and_with_line_ends_of_a_terminal(tmp_path:
     assert printed(tmp_path / "other", "line one\nline two", "line one\r\nline two") == "*" * 18
 
 
+@pytest.mark.parametrize(
+    ("secret", "shown", "kept"),
+    [
+        (f"{SECRET}\n", f'{{"token": "{SECRET}"}}', f'{{"token": "{STARS}"}}'),
+        (f"{SECRET}\n", f"TOKEN={SECRET}\nA=b\n", f"TOKEN={STARS}\nA=b\n"),
+        (f" {SECRET} \r\n", f"x-{SECRET}-y", f"x-{STARS}-y"),
+        (f"{SECRET}\n", base64.b64encode(f"{SECRET}\n".encode()).decode(), "*" * 28),
+        ("short\n\n\n", "short\n\n\n", "*" * 8),
+    ],
+)
+def test_a_secret_is_masked_without_the_white_space_around_it(
+    tmp_path: Path, secret: str, shown: str, kept: str
+) -> None:
+    assert printed(tmp_path, secret, shown) == kept
+
+
 async def test_the_end_of_an_output_waits_a_moment_only_for_the_rest_of_a_secret(
     tmp_path: Path,
 ) -> None:
