@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from parley.tasks import BackgroundTasks, Supervision
-from toolrunner.egress.domain.errors import Reason, Refused
+from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
 from toolrunner.egress.domain.grants import Grant
 from toolrunner.egress.domain.rules import Rules
 from toolrunner.egress.domain.variables import variables_of
@@ -252,6 +252,20 @@ class EgressRoutes(Protocol):
         """
         ...
 
+    def variable_grants(self, workspace_id: WorkspaceId) -> tuple[Grant, ...]:
+        """Return the grants of secrets that processes get as variables."""
+        ...
+
+    async def secret_text(
+        self, workspace_id: WorkspaceId, process_id: ProcessId, grant: Grant
+    ) -> str:
+        """Return a secret that a process has as a variable.
+
+        Raises:
+            SecretUnavailable: It is not available.
+        """
+        ...
+
 
 class NoEgress:
     """No workspace has an egress route."""
@@ -265,3 +279,17 @@ class NoEgress:
     ) -> Mapping[str, str]:
         """Return none."""
         return {}
+
+    def variable_grants(self, workspace_id: WorkspaceId) -> tuple[Grant, ...]:
+        """Return none."""
+        return ()
+
+    async def secret_text(
+        self, workspace_id: WorkspaceId, process_id: ProcessId, grant: Grant
+    ) -> str:
+        """Raise.
+
+        Raises:
+            SecretUnavailable: Always.
+        """
+        raise SecretUnavailable(grant.name, "this workspace has no egress route", is_final=True)

@@ -2,15 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.egress import SecretUnavailable
-from toolrunner.egress.listeners import EgressRoutes
 from toolrunner.journal.records import LIVE, ProcessRecord, StdinMode
 from toolrunner.journal.thread import JournalThread
+from toolrunner.processes.adopted_masks import AdoptedMasks
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
@@ -30,8 +29,7 @@ class Adoption:
     Attributes:
         encode_started: Encodes a process as the response of the method that started it.
         ownership: Ends processes that need an owner: theirs was attached to the earlier service.
-        egress: Tells the secrets of processes.
-        going_on: The adopted processes that run.
+        masks: Masks the secrets in the output of adopted processes.
     """
 
     journal: JournalThread
@@ -42,8 +40,7 @@ class Adoption:
     clock: Clock
     encode_started: Callable[[ProcessRecord], bytes]
     ownership: Ownership
-    egress: EgressRoutes
-    going_on: list[LiveProcess] = field(default_factory=list)
+    masks: AdoptedMasks
 
     async def take_over(self, adopted: Iterable[Adopted]) -> None:
         """Continue processes that are in the journal; end the others, which have no owner."""
@@ -55,17 +52,6 @@ class Adoption:
             else:
                 await self._go_on(record, each)
 
-    async def mask(self) -> None:
-        """Mask the secrets of adopted processes again, which only the earlier service had."""
-        for live in self.going_on:
-            record = live.record
-            try:
-                secrets = await self.egress.secret_variables(record.workspace_id, record.process_id)
-            except SecretUnavailable as error:
-                logger.warning("output of %s is not masked any more: %s", record.process_id, error)
-            else:
-                live.output.hide(secrets.values())
-
     async def _end(self, stranger: Adopted) -> None:
         await self.spawner.end(stranger.process_id, grace_s=0)
         await self.spawner.forget(stranger.process_id)
@@ -75,6 +61,8 @@ class Adoption:
         now = self.clock.now()
         if record.state not in LIVE:
             live.connect(adopted.launched)
+            # A descendant may print still.
+            self.masks.add(live)
             live.exited_before()
             self.monitor.tasks.create_task(self.monitor.settle(live))
             return
@@ -85,7 +73,7 @@ class Adoption:
             self.monitor.tasks.create_task(self.monitor.settle(live))
         else:
             live.run(adopted.launched)
-            self.going_on.append(live)
+            self.masks.add(live)
             self._tend(live, adopted)
             if record.needs_owner:
                 self.ownership.end(record.process_id)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -41,10 +41,10 @@ class Pipes:
     """
 
     def __init__(self) -> None:
-        self._readers: dict[int, Callable[[], None]] = {}
+        self._readers: dict[int, Callable[[], object]] = {}
         self._epoll: select.epoll | None = None
 
-    def add(self, fd: int, read: Callable[[], None]) -> None:
+    def add(self, fd: int, read: Callable[[], object]) -> None:
         """Register `read`, called whenever the descriptor is readable or at EOF."""
         if self._epoll is None:
             self._epoll = select.epoll()
@@ -146,6 +146,9 @@ class LiveProcess:
         self._output_fd = -1
         self._turn_ends_s = 0.0
         self._turn_bytes = 0
+        self._is_paused = False
+        self._read_s = 0.0
+        self._release_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_live(self) -> bool:
@@ -200,6 +203,11 @@ class LiveProcess:
             is_terminal = self.record.stdin_mode is StdinMode.TERMINAL
             self.input = ProcessInput(launched.input_fd, is_terminal=is_terminal)
         self._pipes.add(launched.output_fd, self._read_in_turn)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Mask more secrets in all output that follows."""
+        self.output.hide(secrets)
+        self.output_grew.changed()
 
     def read_rest(self) -> None:
         """Read the available output; an output that no process has open is at its end then.
@@ -268,6 +276,9 @@ class LiveProcess:
         self.wake()
 
     def _stop_reading(self) -> None:
+        if self._release_timer is not None:
+            self._release_timer.cancel()
+            self._release_timer = None
         if self._output_fd >= 0:
             self._pipes.remove(self._output_fd)
             os.close(self._output_fd)
@@ -278,20 +289,26 @@ class LiveProcess:
     def _wall_ms(self, now_s: float) -> int:
         return round((now_s - self._started_s) * 1000)
 
-    def _read_in_turn(self) -> None:
-        """Read once; a process that exceeds its read quota pauses, so that others are read."""
+    def _read_in_turn(self) -> bool:
+        """Read once; a process that exceeds its read quota pauses, so that others are read.
+
+        Return whether there was data.
+        """
         before = self.output.total_bytes
-        self._read()
+        had_data = self._read()
         loop = asyncio.get_running_loop()
         now_s = loop.time()
         if now_s >= self._turn_ends_s:
             self._turn_ends_s, self._turn_bytes = now_s + TURN_S, 0
         self._turn_bytes += self.output.total_bytes - before
         if self._turn_bytes >= TURN_BYTES and self._output_fd >= 0:
+            self._is_paused = True
             self._pipes.remove(self._output_fd)
             loop.call_at(self._turn_ends_s, self._go_on_reading, self._output_fd)
+        return had_data
 
     def _go_on_reading(self, output_fd: int) -> None:
+        self._is_paused = False
         # It may have been closed meanwhile.
         if self._output_fd == output_fd:
             self._pipes.add(output_fd, self._read_in_turn)
@@ -304,14 +321,28 @@ class LiveProcess:
             return False
         if may_grow:
             self.output_grew.changed()
+            self._read_s = asyncio.get_running_loop().time()
             if self.output.is_holding:
-                asyncio.get_running_loop().call_later(HOLD_S, self._release)
+                self._release_at(self._read_s + HOLD_S)
         else:
             self._stop_reading()
         return may_grow
 
+    def _release_at(self, when_s: float) -> None:
+        if self._release_timer is None:
+            self._release_timer = asyncio.get_running_loop().call_at(when_s, self._release)
+
     def _release(self) -> None:
-        # What came meanwhile may be the rest of a secret.
-        if self._output_fd >= 0 and not self._read():
+        """Store the bytes that wait for more, if none came in time."""
+        self._release_timer = None
+        if not self.output.is_holding:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if self._is_paused:
+            # The rest of a secret may be there, and is read when its turn comes.
+            self._release_at(now_s + HOLD_S)
+        elif now_s < self._read_s + HOLD_S:
+            self._release_at(self._read_s + HOLD_S)
+        elif not self._read_in_turn():
             self.output.release()
             self.output_grew.changed()

@@ -18,6 +18,7 @@ from toolrunner.journal.records import Effect, Execution, Key, ProcessRecord
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import UNLIMITED, Limits, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import ProcessNotRunning, ReadOnly
+from toolrunner.processes.adopted_masks import AdoptedMasks
 from toolrunner.processes.adoption import Adoption
 from toolrunner.processes.domain import ProcessSpec, TerminalSize
 from toolrunner.processes.input import InputWrite, InputWriter, Terminal
@@ -115,6 +116,7 @@ class Processes:
         self._reaper = Reaper(journal, self._registry, workspaces, clock, on_pruned, removed_kept)
         self._ownership = Ownership(spawner, self._tasks)
         self._adopted = tuple(adopted)
+        self._masks = AdoptedMasks(egress, clock)
         self._adoption = Adoption(
             journal=journal,
             spawner=spawner,
@@ -124,7 +126,7 @@ class Processes:
             clock=clock,
             encode_started=encode_started,
             ownership=self._ownership,
-            egress=egress,
+            masks=self._masks,
         )
 
     async def __aenter__(self) -> "Processes":
@@ -155,9 +157,14 @@ class Processes:
             self._registry.pipes.close()
             await self._tasks.__aexit__(kind, error, traceback)
 
+    @property
+    def has_unmasked(self) -> bool:
+        """Whether there are processes of an earlier run whose secrets may not be masked."""
+        return bool(self._masks.unmasked)
+
     async def mask_adopted(self) -> None:
         """Mask the secrets of the processes of an earlier run of the service again."""
-        await self._adoption.mask()
+        await self._masks.run()
 
     def stop_waiting(self) -> None:
         """End all waits: this node stops."""

@@ -265,7 +265,7 @@ class ProcessStarter:
         except LaunchFailed as error:
             self._fail(live, start_error_of(error, spec.argv[0], spec.workdir))
             return
-        live.output.hide(secret.values())
+        live.hide(secret.values())
         environment = environment_of(
             process_id=record.process_id,
             chat_id=record.chat_id,

@@ -91,13 +91,30 @@ class WorkspaceEgress:
         Raises:
             SecretUnavailable: One of them is not available.
         """
+        return {
+            grant.variable: await self.secret_text(workspace_id, process_id, grant)
+            for grant in self.variable_grants(workspace_id)
+        }
+
+    def variable_grants(self, workspace_id: WorkspaceId) -> tuple[egress.Grant, ...]:
+        """Return the grants of secrets that processes get as variables."""
         rules = self.rules(workspace_id)
-        found = {}
-        for grant in () if rules is None else rules.grants:
-            if grant.delivery is egress.Delivery.ENVIRONMENT and grant.variable:
-                use = egress.SecretUse(workspace_id, grant.name, "", f"process {process_id}")
-                found[grant.variable] = text_of(grant, await self.secrets.use(use))
-        return found
+        return tuple(
+            grant
+            for grant in (() if rules is None else rules.grants)
+            if grant.delivery is egress.Delivery.ENVIRONMENT and grant.variable
+        )
+
+    async def secret_text(
+        self, workspace_id: WorkspaceId, process_id: ProcessId, grant: egress.Grant
+    ) -> str:
+        """Return a secret that a process has as a variable; it is audited as a use.
+
+        Raises:
+            SecretUnavailable: It is not available.
+        """
+        use = egress.SecretUse(workspace_id, grant.name, "", f"process {process_id}")
+        return text_of(grant, await self.secrets.use(use))
 
     def rules(self, workspace_id: WorkspaceId) -> egress.Rules | None:
         """Return the egress rules of a workspace, None if it is not here."""
@@ -143,7 +160,7 @@ def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise egress.SecretUnavailable(grant.name, "no variable can hold its value")
+        raise egress.SecretUnavailable(grant.name, "no variable can hold its value", is_final=True)
     return text
 
 

@@ -190,7 +190,8 @@ async def registered(
         tasks.keep("usage.measure", reporter.measure)
         tasks.keep("quotas.check", quotas.run)
         tasks.keep("commands.check", check.run)
-        tasks.create_task(reporter.processes.mask_adopted())
+        if reporter.processes.has_unmasked:
+            tasks.keep("processes.mask", reporter.processes.mask_adopted)
         registering = tasks.keep("node.register", registration.run) if settings.chatd else None
         try:
             yield

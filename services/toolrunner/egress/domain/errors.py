@@ -34,12 +34,14 @@ class SecretUnavailable(EgressError):
     Attributes:
         name: The secret.
         cause: The reason.
+        is_final: Whether another request would have the same result.
     """
 
-    def __init__(self, name: str, cause: str) -> None:
+    def __init__(self, name: str, cause: str, *, is_final: bool = False) -> None:
         super().__init__(f"the secret {name!r} cannot be used: {cause}")
         self.name = name
         self.cause = cause
+        self.is_final = is_final
 
 
 class Reason(StrEnum):

@@ -6,7 +6,7 @@ import select
 from collections.abc import Iterable
 from typing import Final
 
-from toolrunner.egress.domain.secret_mask import Mask, spellings
+from toolrunner.egress.domain.secret_mask import SECRET_BYTES_MIN, Mask, spellings
 from toolrunner.processes.output.excerpt import complete_bytes
 from toolrunner.processes.output.log import OutputLog
 
@@ -30,6 +30,7 @@ class KeptOutput:
         self._is_logging = True
         self._is_movable = True
         self._mask: Mask | None = None
+        self._hidden: set[bytes] = set()
         self._head = bytearray()
         self._tail = bytearray()
 
@@ -51,13 +52,16 @@ class KeptOutput:
         return self._mask is not None and self._mask.is_holding
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Replace secrets by asterisks in all output that follows."""
-        # A terminal writes line ends in its own way.
-        written = {text for each in secrets for text in (each, each.replace("\n", "\r\n"))}
-        if written:
-            self._mask = Mask(each for text in written for each in spellings(text.encode()))
-            # What is moved to the log is seen only afterwards.
-            self._is_movable = False
+        """Replace secrets by asterisks in all output that follows, besides those of before."""
+        written = {text for each in secrets for text in _written(each)}
+        if not written:
+            return
+        self._hidden |= written
+        before, self._mask = self._mask, Mask(self._hidden)
+        # What is moved to the log is seen only afterwards.
+        self._is_movable = False
+        if before is not None:
+            self.append(self._mask.pass_on(before.finish()))
 
     def release(self) -> None:
         """Store the bytes that wait for more."""
@@ -166,6 +170,21 @@ class KeptOutput:
         """Store no more; the stored output can still be read."""
         self.release()
         self._log.close()
+
+
+def _written(secret: str) -> set[bytes]:
+    """Return a secret in the ways in which programs print it.
+
+    White space around it, such as the line end of a file from which it was stored, is often printed
+    without it or differently, and is no part of what is masked.
+    """
+    bare = {each for each in _encoded(secret.strip()) if len(each) >= SECRET_BYTES_MIN}
+    return bare | {each for each in _encoded(secret) if not any(part in each for part in bare)}
+
+
+def _encoded(text: str) -> set[bytes]:
+    # A terminal writes line ends in its own way.
+    return spellings(text.encode()) | spellings(text.replace("\n", "\r\n").encode())
 
 
 def _is_at_end(fd: int) -> bool:

@@ -3,13 +3,16 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.directories.workspaces import Workspaces
+from toolrunner.directories.workspaces import Workspace, Workspaces
+from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.disk_usage import walked
+from toolrunner.filesystem.tree import measure
 from toolrunner.primitives.domain import Quota, WorkspaceId
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.service import Processes
@@ -150,8 +153,8 @@ class Reporter:
         self._usage[workspace_id] = Usage(disk_bytes, inodes, self.clock.now())
 
     def _measured(self, workspace_id: WorkspaceId) -> tuple[int, int]:
-        root = self.workspaces.at(workspace_id).root
-        return used_by(root, self.workspaces.quota_of(workspace_id))
+        workspace = self.workspaces.at(workspace_id)
+        return used_by(workspace, self.workspaces.quota_of(workspace_id))
 
     def _is_due(self, workspace_id: WorkspaceId) -> bool:
         """Return whether a workspace may have changed since it was measured."""
@@ -180,16 +183,21 @@ class Reporter:
         return max(0, round((busy_s - busy_before_s) / (now_s - before_s) * MILLI))
 
 
-def used_by(root: Path, quota: Quota) -> tuple[int, int]:
+def used_by(workspace: Workspace, quota: Quota) -> tuple[int, int]:
     """Return the bytes on disk and the number of files and directories of a workspace.
 
-    What cannot be read counts as all that the workspace may have.
+    What cannot be read counts as all that the workspace may have; but in a registered directory or
+    a mount, which quotas leave out too, it does not count, and modes are not changed to read it.
 
     Raises:
         OSError: It does not exist.
     """
+    root = str(workspace.root)
     os.stat(root)
-    found = walked((str(root),), entries_max=ENTRIES_MAX)
+    if workspace.options.files is not None or os.path.ismount(root):
+        with closing(Root.open_directory(root)) as directory:
+            return measure(directory, entries_max=ENTRIES_MAX)
+    found = walked((root,), entries_max=ENTRIES_MAX)
     if not found.unread:
         return found.disk_bytes, found.inodes
     return max(found.disk_bytes, quota.disk_bytes), max(found.inodes, quota.inodes)

@@ -103,7 +103,7 @@ class GrpcSecrets:
             except grpc.aio.AioRpcError as error:
                 problem = problem_of(error)
                 if problem.reason in FINAL:
-                    raise SecretUnavailable(use.name, problem.message) from error
+                    raise SecretUnavailable(use.name, problem.message, is_final=True) from error
                 cause = f"chatd does not give it ({problem.reason}); try again"
                 continue
             self.hide(answer.value.decode("utf-8", "replace"))

@@ -195,8 +195,16 @@ async def test_a_variable_reaches_the_processes_of_its_workspace_and_each_is_on_
     assert "the secret 'deploy-key' cannot be used" in refused.start_error
 
 
+PRINTS_LATER = 'while ! [ -e go ]; do sleep 0.02; done; echo "$DEPLOY_KEY"; touch printed'
+
+
+@pytest.mark.parametrize("outages", [0, 1])
+@pytest.mark.parametrize("command", [PRINTS_LATER, f"({PRINTS_LATER}) &"])
 async def test_secrets_are_masked_again_after_the_node_was_killed(
-    house: House, registries: list[tuple[FakeNodeRegistry, Address]]
+    house: House,
+    registries: list[tuple[FakeNodeRegistry, Address]],
+    command: str,
+    outages: int,
 ) -> None:
     registry, address = registries[0]
     registry.secrets["deploy-key"] = VALUE
@@ -205,15 +213,18 @@ async def test_secrets_are_masked_again_after_the_node_was_killed(
         placer = Placer(before, Path(house.data))
         await registry.until(lambda: bool(registry.heartbeats))
         placer.enter(await placer.ready(with_variable()))
-        started = await before.start('while ! [ -e go ]; do sleep 0.02; done; echo "$DEPLOY_KEY"')
-        process_id = started.process.process_id
+        process_id = (await before.start(command)).process.process_id
+        if command != PRINTS_LATER:
+            # Only a descendant is left, which has the output open.
+            await before.wait(process_id)
         process.kill()
         await process.wait()
     registry.uses.clear()
+    registry.outages = outages
     async with toolrunner(house), connected(house) as client:
         client.stands_for(before)
         await registry.until(lambda: bool(registry.uses))
-        await client.run("touch go")
+        await client.run("touch go; while ! [ -e printed ]; do sleep 0.02; done")
         printed = (await client.wait(process_id)).output.text
 
     assert registry.uses[0].purpose == f"process {process_id}"

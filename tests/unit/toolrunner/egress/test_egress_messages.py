@@ -320,6 +320,41 @@ def test_a_repeated_secret_is_masked_wherever_the_pieces_meet(
     assert secret == b"*" * len(secret) or secret not in shown
 
 
+REPETITIVE = st.builds(
+    lambda unit, times, end: unit * times + end,
+    st.text("ab", min_size=1, max_size=5).map(str.encode),
+    st.integers(8, 150),
+    st.text("ab", max_size=5).map(str.encode),
+)
+
+
+@given(st.lists(REPETITIVE, min_size=1, max_size=3, unique=True), st.data())
+def test_the_longest_beginning_of_a_secret_is_held_back(
+    secrets: list[bytes], data: st.DataObject
+) -> None:
+    part = st.builds(lambda secret, n: secret[:n], st.sampled_from(secrets), st.integers(0, 600))
+    pieces = data.draw(st.lists(part | st.text("ab", max_size=9).map(str.encode), max_size=9))
+    mask, kept = Mask(secrets), b""
+
+    for piece in pieces:
+        text = kept + piece
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, b"*" * len(secret))
+        held = max(n for each in secrets for n in range(len(each)) if text.endswith(each[:n]))
+        kept = text[len(text) - held :]
+        assert mask.pass_on(piece) == text[: len(text) - held]
+    assert mask.finish() == kept
+
+
+@pytest.mark.parametrize("secret", [b"a" * 65536, b"ab" * 32000 + b"c", b"k" + b"-" * 65535])
+def test_a_long_secret_is_masked_after_output_that_almost_repeats_it(secret: bytes) -> None:
+    mask = Mask([secret])
+    almost = secret[:-2] + b"!"
+    shown = [mask.pass_on(each) for each in (almost, secret[:40000], secret[40000:])]
+    assert shown == [almost, b"", b"*" * len(secret)]
+    assert not mask.is_holding
+
+
 @pytest.mark.parametrize(
     "repeated",
     [
