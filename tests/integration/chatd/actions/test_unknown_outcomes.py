@@ -1,4 +1,4 @@
-"""Calls of which nobody knows whether they ran: listed to their owner until somebody took note."""
+"""Calls whose outcome is unknown: listed to their owner until the next message of the chat."""
 
 import json
 import uuid

@@ -54,7 +54,7 @@ test("what changes something has the token of the session, and what only reads h
   expect(sent.map((each) => [each.headers.get("X-CSRF-Token"), each.headers.has("Idempotency-Key")])).toEqual([["t0ken", true], [null, false]]);
 });
 
-test("after three attempts it is said that nobody answers", async () => {
+test("after three attempts it is said that there is no answer", async () => {
   answers = [new TypeError("a"), new TypeError("b"), new TypeError("c")];
   expect(await outcome(interrupt())).toBeInstanceOf(Unreachable);
   expect(sent).toHaveLength(3);

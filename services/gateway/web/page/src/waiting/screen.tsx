@@ -23,7 +23,7 @@ export default function WaitingScreen() {
       <ScreenHead title="What waits for you" />
       {isEmpty && (
         <Empty title="Nothing waits for you">
-          Questions, plans and approvals of your chats appear here, and calls of which nobody knows whether they ran. <Link href="/">Begin a chat</Link>, or choose one of the list.
+          Questions, plans and approvals of your chats appear here, and calls whose outcome is unknown. <Link href="/">Begin a chat</Link>, or choose one of the list.
         </Empty>
       )}
       <Loaded query={{ ...asked, refetch: readBoth }} what="list">

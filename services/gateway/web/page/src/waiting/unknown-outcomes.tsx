@@ -1,4 +1,4 @@
-/** Calls of which nobody knows whether they ran, until the next message of their chat, or of its root. */
+/** Calls whose outcome is unknown, until the next message of their chat, or of its root. */
 import { Link } from "wouter";
 import type { UnknownOutcome } from "../api/types.ts";
 import { record, string } from "../cards/outcome.ts";
