@@ -146,5 +146,6 @@ class Neighbours:
             telemetry=process.telemetry,
             tls=self._tls,
             is_development=settings.environment is Environment.DEVELOPMENT,
+            user_calls_max=settings.user_grpc_calls_max,
             tunnelled=tunnelled,
         )

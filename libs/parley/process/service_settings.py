@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from parley.rpc import Address
+from parley.rpc import LIMITS, Address
 from parley.settings import setting
 from parley.telemetry import LogFormat, LogLevel
 
@@ -41,6 +41,11 @@ class ServiceSettings:
     log_level: LogLevel = setting("The least severe level it logs.", default=LogLevel.INFO)
     log_format: LogFormat = setting(
         "Log lines for people (text) or for machines (json).", default=LogFormat.TEXT
+    )
+    user_grpc_calls_max: int = setting(
+        "gRPC calls that may run for one user of service tokens, streams included.",
+        default=LIMITS.user_calls_max,
+        at_least=1,
     )
     metrics_listen: str | None = setting(
         "The host:port where GET /metrics answers in the Prometheus format.", default=None

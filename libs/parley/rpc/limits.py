@@ -8,6 +8,8 @@ class Limits:
     """Limits of connections, calls and messages.
 
     Attributes:
+        user_calls_max: Running calls of one user of service tokens, streams included, if no setting
+            says otherwise.
         message_bytes_max: Largest message that is sent or accepted; larger data is streamed.
         frame_bytes_max: Largest message on a stream that many subscribers share.
         window_bytes: The bytes an unread stream may buffer before its writer waits.
@@ -33,6 +35,7 @@ class Limits:
         violations_max: Field violations that are sent with one problem.
     """
 
+    user_calls_max: int = 2000
     message_bytes_max: int = 4 * 1024 * 1024
     frame_bytes_max: int = 256 * 1024
     window_bytes: int = 256 * 1024

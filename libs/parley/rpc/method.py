@@ -49,6 +49,7 @@ from parley.rpc.metrics import CallMetrics
 from parley.rpc.problem import Problem, Refusal, Violation, message_of, trailers
 from parley.rpc.problem_table import DRAINING, OVERDUE, TOKEN_ENDED, Problems, unknown_problem
 from parley.rpc.trace import EMPTY, RemoteSpan, is_unsampled
+from parley.rpc.user_calls import UserCalls
 from parley.telemetry import Telemetry
 
 _LOGGER = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class MethodDependencies:
         telemetry: Traces.
         measures: Counts.
         gate: Counts the running calls and refuses new ones while draining.
+        user_calls: Bounds the running calls of each user of service tokens.
         peer: Reads the service from a connection's certificate.
     """
 
@@ -83,6 +85,7 @@ class MethodDependencies:
     telemetry: Telemetry
     measures: CallMetrics
     gate: Gate
+    user_calls: UserCalls
     peer: Callable[[Any], ServiceName | None]
 
 
@@ -168,7 +171,7 @@ class _Method:
         is_stream = handler.request_streaming or handler.response_streaming
         is_upload = handler.request_streaming and not handler.response_streaming
         check = _accept if handler.request_streaming else check_request
-        method, gate = self, self._around.gate
+        method, gate, user_calls = self, self._around.gate, self._around.user_calls
 
         class Handler:
             __slots__ = ("_metadata",)
@@ -185,8 +188,10 @@ class _Method:
                 started_at = time.perf_counter()
                 span = method.trace(self._metadata)
                 gate.running += 1
+                holder = None
                 try:
                     limit = method.admit(context, self._metadata, default, is_stream)
+                    holder = user_calls.begin(current_caller())
                     check(request)
                     if limit is None:
                         response = await behaviour(request, context)
@@ -197,6 +202,8 @@ class _Method:
                     raise
                 finally:
                     gate.leave()
+                    if holder is not None:
+                        user_calls.end(holder)
                 method.finish(span, _OK, started_at)
                 return response
 

@@ -29,6 +29,7 @@ from parley.rpc.problem_table import ErrorTable, Problems
 from parley.rpc.tls import TlsFiles, peer_service, server_credentials
 from parley.rpc.tunnelled import TunnelledMethods
 from parley.rpc.unix_socket import claim_path, close_to_others, release_path
+from parley.rpc.user_calls import UserCalls
 from parley.telemetry import Telemetry
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -125,6 +126,7 @@ async def serve(
     tls: TlsFiles | None = None,
     is_development: bool = False,
     drain_s: float = LIMITS.drain_s,
+    user_calls_max: int = LIMITS.user_calls_max,
     tunnelled: TunnelledMethods | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Serve the registered services at `address` until the context ends, then drain.
@@ -141,6 +143,7 @@ async def serve(
         tls: The certificate files that a tls: address needs.
         is_development: Whether to serve reflection and allow plain TCP from other machines.
         drain_s: How long running calls may go on at the end.
+        user_calls_max: The most calls of one user of service tokens that may run.
         tunnelled: Is given the methods, for calls tunnelled through a stream of this server.
 
     Raises:
@@ -158,6 +161,7 @@ async def serve(
         telemetry=telemetry,
         measures=measures,
         gate=gate,
+        user_calls=UserCalls(user_calls_max),
         peer=peer_service if address.scheme is Scheme.TLS else _no_peer,
     )
     methods = _guarded_methods(registrations, around)

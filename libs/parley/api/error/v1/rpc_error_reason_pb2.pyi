@@ -98,6 +98,10 @@ class _RpcErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RpcErr
     """The method does not accept the role of the user. Metadata: {"method": "/package.Service/Method"}."""
     RPC_ERROR_REASON_SCOPE_MISSING: _RpcErrorReason.ValueType  # 40
     """The service token lacks the scope of the method. Metadata: {"method": "/package.Service/Method"}."""
+    RPC_ERROR_REASON_TOO_MANY_RUNNING_CALLS: _RpcErrorReason.ValueType  # 41
+    """A user of service tokens has more calls running in this process than one may, streams included.
+    Metadata: {"calls_max": "..."}.
+    """
 
 class RpcErrorReason(_RpcErrorReason, metaclass=_RpcErrorReasonEnumTypeWrapper):
     """The reason in google.rpc.ErrorInfo, and the numbers of grpc.StatusCode for answers without details."""
@@ -178,4 +182,8 @@ RPC_ERROR_REASON_ROLE_NOT_ALLOWED: RpcErrorReason.ValueType  # 39
 """The method does not accept the role of the user. Metadata: {"method": "/package.Service/Method"}."""
 RPC_ERROR_REASON_SCOPE_MISSING: RpcErrorReason.ValueType  # 40
 """The service token lacks the scope of the method. Metadata: {"method": "/package.Service/Method"}."""
+RPC_ERROR_REASON_TOO_MANY_RUNNING_CALLS: RpcErrorReason.ValueType  # 41
+"""A user of service tokens has more calls running in this process than one may, streams included.
+Metadata: {"calls_max": "..."}.
+"""
 Global___RpcErrorReason: _TypeAlias = RpcErrorReason  # noqa: Y015
