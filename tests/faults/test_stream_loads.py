@@ -4,9 +4,10 @@ import asyncio
 import re
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
+from itertools import islice
 
 import psutil
 import pytest
@@ -87,7 +88,8 @@ class Healthy:
 
     def __init__(self) -> None:
         self.arrived: dict[str, float] = {}
-        self.turns = 0
+        #: How many events had come at the end of each turn.
+        self.ends: list[int] = []
 
     async def read(self, stream: EventReader) -> None:
         """Read until cancelled."""
@@ -96,8 +98,12 @@ class Healthy:
             assert event is not None
             assert event.event != "resync"
             self.arrived[event.id or ""] = time.monotonic()
-            if event.event == "status":
-                self.turns += event.data["status"]["status"] == "waiting"
+            if event.event == "status" and event.data["status"]["status"] == "waiting":
+                self.ends.append(len(self.arrived))
+
+    def arrived_within(self, turns: int) -> dict[str, float]:
+        """Return when each event came until these turns had ended; others may be on their way."""
+        return dict(islice(self.arrived.items(), self.ends[turns - 1]))
 
 
 async def healthy_lags_ms(
@@ -116,25 +122,24 @@ async def healthy_lags_ms(
         for number in range(1 + len(texts)):
 
             async def all_have(number: int = number) -> bool:
-                return all(reader.turns > number for reader in readers)
+                return all(len(reader.ends) > number for reader in readers)
 
             await lab.until(all_have, "the end of a turn", 30)
             if number < len(texts):
                 assert await fault.send_by_http(chat_id, texts[number], lab.unique()) < 300
         for task in reading:
             task.cancel()
-    return lags_ms(lab, chat_id, readers)
+    return lags_ms(lab, chat_id, [reader.arrived_within(1 + len(texts)) for reader in readers])
 
 
-def lags_ms(lab: FaultLab, chat_id: str, readers: Sequence[Healthy]) -> list[float]:
+def lags_ms(lab: FaultLab, chat_id: str, readers: Sequence[Mapping[str, float]]) -> list[float]:
     """Return how much later than the first reader each one got each event that all of them got."""
-    shared = set.intersection(*(set(reader.arrived) for reader in readers))
-    # Only what follows the last turn, such as a reset, may still be on its way.
-    if any(len(reader.arrived) > len(shared) + 1 for reader in readers):
-        lab.row.problems.append(f"{chat_id}: readers got different events")
+    shared = set.intersection(*map(set, readers))
+    if differing := [sorted(set(arrived) - shared) for arrived in readers if set(arrived) - shared]:
+        lab.row.problems.append(f"{chat_id}: readers got different events: {differing}")
     return [
-        (reader.arrived[cursor] - min(each.arrived[cursor] for each in readers)) * 1000
-        for reader in readers
+        (arrived[cursor] - min(each[cursor] for each in readers)) * 1000
+        for arrived in readers
         for cursor in shared
     ]
 
