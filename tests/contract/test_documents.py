@@ -78,6 +78,15 @@ def anchor_of(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
+def test_the_index_of_documents_links_each_of_them_once() -> None:
+    documents = ROOT / "docs"
+    linked = re.findall(
+        r"^\| \[[^]]+\]\(([\w-]+\.md)\)", (documents / "README.md").read_text(), re.M
+    )
+    files = sorted(path.name for path in documents.glob("*.md") if path.name != "README.md")
+    assert sorted(linked) == files
+
+
 def test_the_index_of_decisions_lists_every_one_of_them() -> None:
     decisions = ROOT / "docs" / "adr"
     listed = re.findall(r"^\| \[(\d{4})\]\(([^)]+)\)", (decisions / "README.md").read_text(), re.M)
