@@ -240,7 +240,7 @@ def _application(
         cors=Cors(settings.cors_origins),
         access_log=AccessLog(settings.access_log, process.random),
     )
-    return Application(routes(handlers), around, access_table())
+    return Application(routes(handlers), around, access_table(), absent=handlers.pages.absent)
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ import msgspec
 from opentelemetry.trace import Span, SpanKind
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.http.access_log import AccessLog, RequestLogEntry
@@ -163,8 +164,16 @@ class Application:
         routes: Iterable[AnyRoute],
         around: ApplicationDependencies,
         access: Mapping[tuple[str, str], Access],
+        *,
+        absent: Callable[[Request], Response | None] = lambda request: None,
     ) -> None:
         """Build the routing table.
+
+        Args:
+            routes: The routes.
+            around: The dependencies.
+            access: Who may use each route.
+            absent: Returns what to answer at a path without a route, or None for a problem.
 
         Raises:
             RouteUndeclared: The access table and the routes differ.
@@ -178,6 +187,7 @@ class Application:
         for path, methods in by_path.items():
             self._endpoints.add(path, _PathEndpoint(path, methods, access, around))
         self._around = around
+        self._absent = absent
         self._hosts = LOOPBACK_NAMES | {
             host_name(host) for host in (around.public_url.host, *around.allowed_hosts)
         }
@@ -226,9 +236,11 @@ class Application:
                 self._record(span, scope, sending, started_at)
                 self._log_access(scope, sending, request_id, time.perf_counter() - started_at)
 
-    def _endpoint(self, scope: Scope) -> "_PathEndpoint":
+    def _endpoint(self, scope: Scope) -> ASGIApp:
         found = self._endpoints.find(scope["path"])
         if found is None:
+            if (answer := self._absent(Request(scope))) is not None:
+                return answer
             raise HttpProblem.of("NO_SUCH_PATH", "There is nothing at this path; see /docs.")
         endpoint, scope["path_params"] = found
         return endpoint

@@ -20,7 +20,7 @@ from gateway.http.problems.errors import HttpProblem, UpstreamProblem, http_prob
 from gateway.http.request_body import read_query
 from gateway.http.responses import json_response
 from gateway.identity.secret_tokens import TokenBytes, new_token
-from gateway.web.documents import document
+from gateway.web.documents import STYLE_SOURCE, document
 from parley.api.mcp.v1 import authorization_service_pb2 as api
 
 CALLBACK: Final = "/mcp/callback"
@@ -42,8 +42,8 @@ SCRIPT: Final = (
 )
 _SCRIPT_HASH: Final = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 CONTENT_POLICY: Final = (
-    f"default-src 'none'; script-src 'sha256-{_SCRIPT_HASH}'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
+    f"default-src 'none'; script-src 'sha256-{_SCRIPT_HASH}'; style-src {STYLE_SOURCE}; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
@@ -173,7 +173,7 @@ def _failed(error: Exception, server_id: str) -> Response:
 def _page(
     title: str, body: str, *, server_id: str, outcome: str, status: int = HTTPStatus.OK
 ) -> Response:
-    told = f'<body data-server-id="{escape(server_id)}" data-outcome="{escape(outcome)}">'
-    content = document(title, f"{body}<script>{SCRIPT}</script>").replace("<body>", told, 1)
+    told = f' data-server-id="{escape(server_id)}" data-outcome="{escape(outcome)}"'
+    content = document(title, f"{body}<script>{SCRIPT}</script>", attributes=told)
     headers = {"content-security-policy": CONTENT_POLICY}
     return HTMLResponse(content, status_code=status, headers=headers)

@@ -7,6 +7,7 @@ their content, so browsers keep them for good; the document is checked at each u
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Final
@@ -74,10 +75,10 @@ class PageFiles:
         """Whether there is a page to serve."""
         return DOCUMENT in self._files
 
-    def document(self, request: Request) -> Response:
+    def document(self, request: Request, *, status: int = HTTPStatus.OK) -> Response:
         """Return the document of the page, with its policy."""
         headers = {"content-security-policy": PAGE_POLICY, "cache-control": CHECKED}
-        return _response(request, self._files[DOCUMENT], headers)
+        return _response(request, self._files[DOCUMENT], headers, status=status)
 
     def terminal(self, request: Request) -> Response:
         """Return the document of a terminal, which the page frames.
@@ -130,7 +131,13 @@ def _read(path: Path) -> PageFile:
     )
 
 
-def _response(request: Request, file: PageFile, headers: Mapping[str, str]) -> Response:
+def _response(
+    request: Request,
+    file: PageFile,
+    headers: Mapping[str, str],
+    *,
+    status: int = HTTPStatus.OK,
+) -> Response:
     shared = {**headers, "etag": file.etag, "vary": "accept-encoding"}
     known = request.headers.get("if-none-match", "")
     if file.etag in [each.strip().removeprefix("W/") for each in known.split(",")]:
@@ -142,6 +149,6 @@ def _response(request: Request, file: PageFile, headers: Mapping[str, str]) -> R
     }
     encoding = next((name for name in file.encoded if name in accepted), None)
     if encoding is None:
-        return Response(file.body, headers=shared, media_type=file.media_type)
+        return Response(file.body, status, headers=shared, media_type=file.media_type)
     encoded = {**shared, "content-encoding": encoding}
-    return Response(file.encoded[encoding], headers=encoded, media_type=file.media_type)
+    return Response(file.encoded[encoding], status, headers=encoded, media_type=file.media_type)

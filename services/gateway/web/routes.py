@@ -5,10 +5,11 @@ import hmac
 from collections.abc import Mapping
 from datetime import timedelta
 from html import escape
+from http import HTTPStatus
 from importlib.resources import files
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from gateway.api.contract import access_table
 from gateway.http.application import client_of
@@ -22,10 +23,10 @@ from gateway.identity.engine.sign_in import SignIns
 from gateway.identity.secret_tokens import digest_of
 from gateway.identity.store.credentials import IdentityStore
 from gateway.streams.chatd_client import ChatdClient
-from gateway.web.documents import document
+from gateway.web.documents import document_response
 from gateway.web.page_files import PageFiles
 from gateway.web.problem_pages import index_body, problem_body
-from gateway.web.sign_in import FORM_HEADERS, SignInPages, failure
+from gateway.web.sign_in import FORM_HEADERS, SignInPages, failure, takes_html
 from parley.clock import Clock
 from parley.contract.errors import ERROR_SPECS
 from parley.postgres import DatabaseUnavailable
@@ -73,7 +74,18 @@ class PageRoutes:
         """Return the page, which shows what its address names."""
         if self._page_files.is_built:
             return self._page_files.document(request)
-        return HTMLResponse(document("Parley", NOT_BUILT))
+        return document_response("Parley", NOT_BUILT)
+
+    def absent(self, request: Request) -> Response | None:
+        """Return the page for an address without a screen if a browser goes there, else None.
+
+        The page says so and leads on; programs get a problem.
+        """
+        is_visit = request.method in ("GET", "HEAD") and takes_html(request)
+        is_of_api = request.scope["path"].startswith("/api/")
+        if not is_visit or is_of_api or not self._page_files.is_built:
+            return None
+        return self._page_files.document(request, status=HTTPStatus.NOT_FOUND)
 
     async def terminal(self, request: Request) -> Response:
         """Return the document of a terminal."""
@@ -97,10 +109,8 @@ class PageRoutes:
             who = f"<p>Signed in as {escape(record.display_name)} ({escape(record.role)}).</p>"
             who += self._sign_in_pages.sign_out_forms(request)
             headers = FORM_HEADERS
-        return HTMLResponse(
-            document("Parley", f'{who}<p><a href="/docs">What the API offers</a></p>'),
-            headers=headers,
-        )
+        body = f'{who}<p><a href="/docs">What the API offers</a></p>'
+        return document_response("Your account", body, headers=headers)
 
     async def docs(self, request: Request) -> Response:
         """List the routes and the allowed roles."""
@@ -111,14 +121,13 @@ class PageRoutes:
             for (method, path), access in access_table().items()
         )
         head = "<tr><th>Route</th><th>What it does</th><th>Who may</th><th>Scope</th></tr>"
-        return HTMLResponse(
-            document(
-                "Parley: the API",
-                "<p>Send <code>Authorization: Bearer</code> with an API key. "
-                '<a href="/openapi.json">openapi.json</a> describes all of it. Errors are '
-                'problem documents (RFC 9457, see <a href="/problems">all</a>), streams are '
-                f"server-sent events.</p><table>{head}{rows}</table>",
-            )
+        return document_response(
+            "The API",
+            "<p>Send <code>Authorization: Bearer</code> with an API key. "
+            '<a href="/openapi.json">openapi.json</a> describes all of it. Errors are '
+            'problem documents (RFC 9457, see <a href="/problems">all</a>), streams are '
+            f"server-sent events.</p><table>{head}{rows}</table>",
+            is_wide=True,
         )
 
     async def openapi(self, request: Request) -> Response:
@@ -127,14 +136,14 @@ class PageRoutes:
 
     async def problems(self, request: Request) -> Response:
         """List the problem codes."""
-        return HTMLResponse(document("Parley: problems", index_body()))
+        return document_response("Problems", index_body(), is_wide=True)
 
     async def problem(self, request: Request) -> Response:
         """Show the meaning and the remedy of one problem code."""
         code = request.path_params["code"]
         if code not in ERROR_SPECS:
             raise HttpProblem.of("NO_SUCH_PATH", "There is no such problem; see /problems.")
-        return HTMLResponse(document(code, problem_body(ERROR_SPECS[code])))
+        return document_response(code, problem_body(ERROR_SPECS[code]), is_wide=True)
 
     async def login(self, request: Request) -> Response:
         """Show the form to sign in, or consume the login link for a session."""

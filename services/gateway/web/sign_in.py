@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from gateway.http.authentication import Authentication, check_csrf_token
 from gateway.http.problems.errors import HttpProblem, http_problem_of
@@ -25,7 +25,7 @@ from gateway.identity.engine.passwords import CHARACTERS_MAX, CHARACTERS_MIN
 from gateway.identity.engine.sign_in import SecondFactorNeeded, SignedIn, SignIns
 from gateway.identity.errors import IdentityError, SignInNotBegun, SignInRefused
 from gateway.identity.secret_tokens import TokenBytes, csrf_token_of, new_token
-from gateway.web.documents import document
+from gateway.web.documents import document_response
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 FORM_BYTES_MAX: Final = 16 * 1024
@@ -151,7 +151,7 @@ class SignInPages:
         response: Response = RedirectResponse("/login", status_code=HTTPStatus.SEE_OTHER)
         link = await self._other_ways.sign_out_link(request)
         if link:
-            response = HTMLResponse(document("Signed out", link))
+            response = document_response("Signed out", link)
         self._authentication.cookies.remove_session(response)
         return response
 
@@ -189,9 +189,9 @@ class SignInPages:
 
     async def _sign_in_form(self, request: Request, problem: HttpProblem | None = None) -> Response:
         fields = (
-            '<p><label>Login<br><input name="login" autocomplete="username" autocapitalize="none" '
+            '<p><label>Login<input name="login" autocomplete="username" autocapitalize="none" '
             f'required maxlength="{LOGIN_CHARACTERS_MAX}"></label></p>'
-            '<p><label>Password<br><input name="password" type="password" '
+            '<p><label>Password<input name="password" type="password" '
             f'autocomplete="current-password" required maxlength="{CHARACTERS_MAX}"></label></p>'
             "<p><button>Sign in</button></p>"
         )
@@ -204,7 +204,7 @@ class SignInPages:
     ) -> Response:
         fields = (
             f'<input type="hidden" name="continuation" value="{escape(continuation)}">'
-            '<p><label>Code<br><input name="code" autocomplete="one-time-code" required '
+            '<p><label>Code<input name="code" autocomplete="one-time-code" required '
             f'maxlength="{CODE_CHARACTERS_MAX}"></label></p><p><button>Go on</button></p>'
         )
         hint = "<p>Give the code of your authenticator app, or a recovery code.</p>"
@@ -225,9 +225,9 @@ class SignInPages:
             f'<input type="hidden" name="token" value="{escape(token)}">'
             f'<input type="hidden" name="login" autocomplete="username" '
             f'value="{escape(user.login)}">'
-            f"<p><label>New password, {CHARACTERS_MIN} characters or more<br>"
+            f"<p><label>New password, {CHARACTERS_MIN} characters or more"
             f'<input name="password" {typed}></label></p>'
-            f'<p><label>The same again<br><input name="repeated" {typed}></label></p>'
+            f'<p><label>The same again<input name="repeated" {typed}></label></p>'
             "<p><button>Set password and sign in</button></p>"
         )
         hint = f"<p>Your login is <strong>{escape(user.login)}</strong>.</p>"
@@ -250,7 +250,7 @@ class SignInPages:
         body = f'{said}{hint}<form method="post" action="{action}">{hidden}{fields}</form>'
         status = HTTPStatus.OK if problem is None else problem.status
         headers = {**FORM_HEADERS, **({} if problem is None else _retry_after(problem))}
-        response = HTMLResponse(document(title, body), status_code=status, headers=headers)
+        response = document_response(title, body, status=status, headers=headers)
         cookies.write_form(response, form_token)
         return response
 
@@ -260,13 +260,18 @@ def _words_of(problem: HttpProblem) -> str:
     return " ".join(each.detail for each in problem.errors) or problem.detail
 
 
+def takes_html(request: Request) -> bool:
+    """Return whether a request accepts HTML, as those of browsers that go to an address do."""
+    return "text/html" in request.headers.get("accept", "")
+
+
 def failure(request: Request, error: Exception) -> Response:
     """Return a page about an error to a browser, and raise it for others.
 
     Raises:
         Exception: The error, if the request does not accept HTML.
     """
-    if "text/html" not in request.headers.get("accept", ""):
+    if not takes_html(request):
         raise error
     problem = http_problem_of(error)
     body = (
@@ -274,9 +279,7 @@ def failure(request: Request, error: Exception) -> Response:
         f'<p><a href="/problems/{problem.code}">About this problem</a></p>'
     )
     headers = {**problem.headers, **_retry_after(problem)}
-    return HTMLResponse(
-        document("That did not work", body), status_code=problem.status, headers=headers
-    )
+    return document_response("That did not work", body, status=problem.status, headers=headers)
 
 
 async def _read_form(request: Request) -> Mapping[str, str]:

@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -5,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.http.application import SECURITY_HEADERS
+from gateway.web.documents import POLICY, STYLE_SOURCE
 from parley.contract.errors import ERROR_SPECS
 from support.database.postgres import TestPostgres
 from support.gateway.stack import GatewayStack, gateway_stack, migrate_identity
@@ -16,11 +19,14 @@ async def test_the_page_without_scripts_is_small_honest_and_locked_down(
     reply = await stack.anonymous.request("GET", "/account")
 
     assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert {name: reply.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
-    assert b"<title>Parley</title>" in reply.body
+    assert {name: reply.headers[name] for name in SECURITY_HEADERS} == {
+        **SECURITY_HEADERS,
+        "content-security-policy": POLICY,
+    }
+    assert b"<title>Your account</title>" in reply.body
     assert b"Nobody is signed in" in reply.body
     assert b'href="/docs"' in reply.body
-    assert not re.search(rb"<script|<style|style=|https?://", reply.body)
+    assert not re.search(rb"<script|style=|https?://", reply.body)
 
 
 async def test_the_docs_name_every_route(stack: GatewayStack) -> None:
@@ -107,6 +113,44 @@ async def test_without_its_database_it_is_not_ready_and_refuses_for_now(
         503,
         {"database": "unavailable", "chatd": "ok"},
     )
+
+
+async def test_a_browser_gets_the_page_at_an_address_without_a_screen(stack: GatewayStack) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = await stack.anonymous.request("GET", "/nonsense", headers=browser)
+    known = await stack.anonymous.request("GET", "/waiting", headers=browser)
+    program = await stack.anonymous.request("GET", "/nonsense")
+    sent = await stack.anonymous.request("POST", "/nonsense", headers=browser)
+    route = await stack.anonymous.request("GET", "/api/v1/nonsense", headers=browser)
+
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert page.body == known.body
+    assert page.headers["content-security-policy"] == known.headers["content-security-policy"]
+    assert [(each.status, each.json()["code"]) for each in (program, sent, route)] == [
+        (404, "NO_SUCH_PATH")
+    ] * 3
+
+
+async def test_documents_without_scripts_have_their_style_and_nothing_else(
+    stack: GatewayStack,
+) -> None:
+    replies = [
+        await stack.anonymous.request("GET", path)
+        for path in ("/login", "/account", "/docs", "/problems", "/problems/INVALID_REQUEST")
+    ]
+
+    assert {reply.status for reply in replies} == {200}
+    assert {reply.headers["content-security-policy"] for reply in replies} == {
+        f"default-src 'none'; style-src {STYLE_SOURCE}; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    }
+    for reply in replies:
+        style = reply.body.partition(b"<style>")[2].partition(b"</style>")[0]
+        digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
+        assert f"'sha256-{digest}'" == STYLE_SOURCE
+        assert reply.body.count(b"<style") == 1
+        assert b"style=" not in reply.body
+        assert b"<script" not in reply.body
 
 
 async def test_unknown_paths_and_methods_are_problems_too(stack: GatewayStack) -> None:

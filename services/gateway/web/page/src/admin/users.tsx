@@ -134,31 +134,49 @@ function NewUser({ onMade }: { onMade: (user: User) => void }) {
 
 function RoleCell({ user }: { user: User }) {
   const role = user.role ?? "member";
+  const [wanted, want] = useState<Role>();
+  const saving = useSaving();
   if (role === "owner") return <>Owner</>;
 
-  async function change(wanted: Role): Promise<void> {
-    try {
-      const params = { path: { user_id: user.id }, header: { "If-Match": `"${user.version}"` } };
-      await answered(api.PATCH("/api/v1/users/{user_id}", { params, body: { role: wanted } }));
-    } catch (error) {
-      complain(error);
-    }
+  async function change(next: Role): Promise<void> {
+    const params = { path: { user_id: user.id }, header: { "If-Match": `"${user.version}"` } };
+    await answered(api.PATCH("/api/v1/users/{user_id}", { params, body: { role: next } }));
     await refresh();
   }
 
+  const wordsFor = (each: string): string => ROLES.find(([key]) => key === each)?.[1] ?? each;
   return (
-    <select
-      className="input"
-      aria-label={`Role of ${user.login}`}
-      value={role}
-      onChange={(event) => void change(event.target.value as Role)}
-    >
-      {ROLES.map(([key, words]) => (
-        <option key={key} value={key}>
-          {words}
-        </option>
-      ))}
-    </select>
+    <>
+      <select className="input" aria-label={`Role of ${user.login}`} value={role} onChange={(event) => want(event.target.value as Role)}>
+        {ROLES.map(([key, words]) => (
+          <option key={key} value={key}>
+            {words}
+          </option>
+        ))}
+      </select>
+      {wanted && (
+        <Dialog title={`Change the role of ${user.login}?`} onClose={() => want(undefined)}>
+          <p>
+            {user.login} is {wordsFor(role)} and becomes {wordsFor(wanted)}. Service tokens that {user.login} has stop working.
+          </p>
+          {saving.problem && (
+            <p className="field-problem" role="alert">
+              {saving.problem}
+            </p>
+          )}
+          <div className="dialog-actions">
+            <Button onClick={() => want(undefined)}>Cancel</Button>
+            <Button
+              look="primary"
+              disabled={saving.isBusy}
+              onClick={() => void saving.save(() => change(wanted), `${user.login} is ${wordsFor(wanted)} now.`).then((isDone) => isDone && want(undefined))}
+            >
+              Change the role
+            </Button>
+          </div>
+        </Dialog>
+      )}
+    </>
   );
 }
 

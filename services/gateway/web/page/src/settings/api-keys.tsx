@@ -16,7 +16,6 @@ const LIFETIMES = [
   ["30", "30 days"],
   ["90", "90 days"],
   ["365", "A year"],
-  ["0", "Until it is revoked"],
 ] as const;
 
 const keys = queryOptions({
@@ -88,8 +87,7 @@ function NewKey() {
   const saving = useSaving();
 
   async function make(): Promise<void> {
-    const lifetime = Number(days) * DAY_S;
-    const body = { name: name.trim(), ...(lifetime ? { lifetime_s: lifetime } : {}) };
+    const body = { name: name.trim(), lifetime_s: Number(days) * DAY_S };
     setMade((await answered(api.POST("/api/v1/me/api-keys", { body }))).key);
     setName("");
     await refresh();
