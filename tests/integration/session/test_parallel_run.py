@@ -52,11 +52,18 @@ class Reported:
 
 def test_what_passes_alone_is_told_by_name_and_number() -> None:
     a, b, c = Reported("a"), Reported("b"), Reported("c")
-    names = passed_alone({"passed": [b, a, c], "error": [c], "": [a]})
-    assert list(told(names)) == ["a", "b", "2 failed beside others and passed alone; at most 2 may"]
+    stats = {"passed": [b, a, c], "error": [c], "": [a]}
+    assert passed_alone(stats) == ["a", "b"]
+    assert list(told(stats)) == [
+        "passed alone  a",
+        "passed alone  b",
+        "failed again  c",
+        "1 failed again; none may",
+        "2 failed beside others and passed alone; at most 5 may",
+    ]
 
 
-@pytest.mark.parametrize(("count", "exit_code"), [(0, 0), (2, 0), (3, 1)])
+@pytest.mark.parametrize(("count", "exit_code"), [(0, 0), (5, 0), (6, 1)])
 def test_many_that_pass_only_alone_fail_the_run(tmp_path: Path, count: int, exit_code: int) -> None:
     tests = "\n".join(f"def test_{number}(): pass" for number in range(count))
     skipped = 'import pytest\n\ndef test_skipped(): pytest.skip("")\n'

@@ -8,7 +8,7 @@ import pytest
 from xdist.dsession import DSession
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
-from xdist.workermanage import NodeManager
+from xdist.workermanage import NodeManager, WorkerController
 
 #: Directories whose tests share a stack that takes long to start.
 SHARED = ("tests/e2e", "tests/faults")
@@ -22,8 +22,37 @@ class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes with
         config.option.loadscopereorder = False
         super().__init__(config, log)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give what a worker left to others, without the test that it crashed in; return that one.
+
+        That test would crash them as well, one after the other.
+        """
+        units = self.assigned_work.pop(node)
+        unfinished = [(unit, test) for unit in units for test in _unfinished(units[unit])]
+        if not unfinished:
+            return None
+        unit, crashed = unfinished[0]
+        units[unit][crashed] = True
+        for unit in reversed(units):
+            if _unfinished(units[unit]):
+                self.workqueue[unit] = units[unit]
+                # It was begun early because it takes long.
+                self.workqueue.move_to_end(unit, last=False)
+        for other in self.nodes:
+            self._reschedule(other)
+        return crashed
+
+    def _reschedule(self, node: WorkerController) -> None:
+        # A worker that replaces another gets tests once it has read them.
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
+
+
+def _unfinished(tests: dict[str, bool]) -> list[str]:
+    return [test for test, is_finished in tests.items() if not is_finished]
 
 
 def unit_of(nodeid: str) -> str:
