@@ -27,6 +27,7 @@ from support.session.parallel_run import (
 from support.session.run_guard import end_with, start_guard
 from support.session.sandbox_levels import keep_levels
 from support.session.shared_programs import stop_left
+from support.session.stuck_tests import StuckTests
 from support.session.told_results import keep_attacks, told_results
 
 SEEDS = 1000
@@ -61,6 +62,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="end the run when this process ends",
     )
     parser.addoption(
+        "--end-stuck",
+        type=float,
+        metavar="SECONDS",
+        help="end the worker whose test takes longer, because --timeout could not interrupt it",
+    )
+    parser.addoption(
         "--need-browser",
         action="store_true",
         help="refuse to run without a browser, in place of skipping the tests that need one",
@@ -86,6 +93,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--need-browser") and installed_browser() is None:
         raise pytest.UsageError("no browser is installed, and --need-browser was given")
+    if config.getoption("--end-stuck"):
+        config.pluginmanager.register(StuckTests(config.getoption("--end-stuck")))
     if config.getoption("--end-with"):
         end_with(config.getoption("--end-with"))
     if hasattr(config, "workerinput"):
@@ -141,7 +150,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     # Here as well: a process that gives its tests to workers reads no conftest but this.
     sections = list(told_results(terminalreporter))
     if terminalreporter.config.getoption("--second-chance"):
-        lines = list(second_chance.told(second_chance.passed_alone(terminalreporter.stats)))
+        lines = list(second_chance.told(terminalreporter.stats))
         sections.append(("second chance", lines))
     for title, lines in sections:
         terminalreporter.section(title)

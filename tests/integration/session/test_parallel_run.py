@@ -1,5 +1,7 @@
 """What several workers do with the tests, and with what they leave behind."""
 
+import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.session.leftover_processes import end_leftovers
-from support.session.parallel_run import SHARED, unit_of
+from support.session.parallel_run import SHARED, next_unit, unit_of
 from support.session.second_chance import passed_alone, told
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -28,6 +30,57 @@ UNTIL_TOLD = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 )
 def test_a_worker_takes_whole_files_and_all_that_share_a_stack(nodeid: str, unit: str) -> None:
     assert unit_of(nodeid) == unit
+
+
+PAGE, OTHER, FAULTS = "tests/e2e/page/test_b.py", "tests/e2e/own_stack/test_a.py", "tests/faults/"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "may_have_browser", "unit"),
+    [
+        ([OTHER, PAGE, FAULTS], True, PAGE),
+        ([OTHER, PAGE, FAULTS], False, FAULTS),
+        ([PAGE, OTHER], False, OTHER),
+        ([OTHER, FAULTS], True, FAULTS),
+        ([OTHER], True, OTHER),
+        ([PAGE], False, PAGE),
+    ],
+)
+def test_browsers_come_first_where_they_may_then_what_takes_long(
+    waiting: list[str], may_have_browser: bool, unit: str
+) -> None:
+    assert next_unit(waiting, may_have_browser=may_have_browser) == unit
+
+
+def test_half_of_the_workers_run_what_has_a_browser_while_there_are_other_tests(
+    tmp_path: Path,
+) -> None:
+    # The other tests begin when those with a browser are over.
+    os.mkfifo(tmp_path / "over")
+    last = {"tests/e2e/page/test_5.py": 'open("over", "w").close()'}
+    first = {"tests/integration/test_0.py": 'open("over").close()'}
+    for directory, count in (("tests/e2e/page", 6), ("tests/integration", 9)):
+        (tmp_path / directory).mkdir(parents=True)
+        for number in range(count):
+            file = f"{directory}/test_{number}.py"
+            before, after = first.get(file, "pass"), last.get(file, "pass")
+            tests = f"def test_a(): {before}\n\ndef test_b(): pass\n\ndef test_c(): {after}\n"
+            (tmp_path / file).write_text(tests)
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "conftest"),
+            *("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-n", "2", "tests"),
+        ],
+        env={"PYTHONPATH": str(ROOT / "tests")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    begun = re.findall(r"\[(gw\d+)\].* PASSED tests/(e2e/page|integration)", ran.stdout)
+    assert (ran.returncode, len(begun)) == (0, 3 * 15), ran.stdout
+    assert len({worker for worker, directory in begun if directory == "e2e/page"}) == 1
 
 
 def test_what_shares_a_stack_is_there() -> None:
@@ -52,11 +105,18 @@ class Reported:
 
 def test_what_passes_alone_is_told_by_name_and_number() -> None:
     a, b, c = Reported("a"), Reported("b"), Reported("c")
-    names = passed_alone({"passed": [b, a, c], "error": [c], "": [a]})
-    assert list(told(names)) == ["a", "b", "2 failed beside others and passed alone; at most 2 may"]
+    stats = {"passed": [b, a, c], "error": [c], "": [a]}
+    assert passed_alone(stats) == ["a", "b"]
+    assert list(told(stats)) == [
+        "passed alone  a",
+        "passed alone  b",
+        "failed again  c",
+        "1 failed again; none may",
+        "2 failed beside others and passed alone; at most 5 may",
+    ]
 
 
-@pytest.mark.parametrize(("count", "exit_code"), [(0, 0), (2, 0), (3, 1)])
+@pytest.mark.parametrize(("count", "exit_code"), [(0, 0), (5, 0), (6, 1)])
 def test_many_that_pass_only_alone_fail_the_run(tmp_path: Path, count: int, exit_code: int) -> None:
     tests = "\n".join(f"def test_{number}(): pass" for number in range(count))
     skipped = 'import pytest\n\ndef test_skipped(): pytest.skip("")\n'

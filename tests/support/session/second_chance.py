@@ -1,25 +1,32 @@
 """Tests that failed beside others and run again alone: those that then pass are told and counted.
 
 Such a test waits for something by time and not by an event, or shares something with another one.
-That is a defect of the test or of what it tests, so only a few are let through, by name, until runs
-have none. That it passed alone is told, because it says where to look: at what the tests share, and
-at what they wait for.
+That is a defect of the test or of what it tests; the aim is to have none. A few are let through,
+by name, because on a machine that is slower than those where the tests were written others fail,
+and a change is not refused for them. That it passed alone is told, because it says where to look:
+at what the tests share, and at what they wait for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-PASSED_ALONE_MAX = 2
+PASSED_ALONE_MAX = 5
 
 
 def passed_alone(stats: Mapping[str, Iterable[Any]]) -> list[str]:
     """Return the tests of a run that passed, by what the run says of each."""
-    failed = {each.nodeid for kind in ("failed", "error") for each in stats.get(kind, ())}
     passed = {each.nodeid for each in stats.get("passed", ())}
-    return sorted(passed - failed)
+    return sorted(passed - _failed(stats))
 
 
-def told(names: list[str]) -> Iterator[str]:
-    """Yield what is said of tests that passed alone."""
-    yield from names
-    yield f"{len(names)} failed beside others and passed alone; at most {PASSED_ALONE_MAX} may"
+def told(stats: Mapping[str, Iterable[Any]]) -> Iterator[str]:
+    """Yield what is said of tests that failed beside others, by what their second run says."""
+    passed, failed = passed_alone(stats), sorted(_failed(stats))
+    yield from (f"passed alone  {name}" for name in passed)
+    yield from (f"failed again  {name}" for name in failed)
+    yield f"{len(failed)} failed again; none may"
+    yield f"{len(passed)} failed beside others and passed alone; at most {PASSED_ALONE_MAX} may"
+
+
+def _failed(stats: Mapping[str, Iterable[Any]]) -> set[str]:
+    return {each.nodeid for kind in ("failed", "error") for each in stats.get(kind, ())}

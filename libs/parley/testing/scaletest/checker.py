@@ -19,6 +19,8 @@ TOLD = 10**17
 NUMBERS = 6
 FINDINGS_MAX = 5
 RUNNING, WAITING, ASSISTANT, USER = "running", "waiting", "assistant", "user"
+#: Statuses of a chat that has an owner.
+OWNED = (RUNNING, "interrupting")
 
 Place = tuple[int, ...]
 
@@ -83,6 +85,7 @@ class Checker:
     _seq: int = 0
     _preview: str = ""
     _is_whole: bool = True
+    _has_newer_message: bool = False
 
     @property
     def users(self) -> int:
@@ -176,6 +179,7 @@ class Checker:
         elif known is None and message.id < last:
             self._find("reordered", f"message {message.id} behind message {last}")
         self.messages[message.id] = message
+        self._has_newer_message = True
         if message.role == ASSISTANT:
             if self._preview and self._is_whole:
                 self._compare_preview(message)
@@ -190,12 +194,15 @@ class Checker:
 
     def _take_status(self, status: Status) -> None:
         shown = (status.status, status.place_in_line)
-        if shown == self._shown:
+        # A turn that was over at once has no status but that of its end, which repeats the last.
+        is_end = self._has_newer_message and status.status not in OWNED
+        if shown == self._shown and not is_end:
             self._find("duplicates", f"status {status.status} again")
         if status.status == WAITING and self._preview:
             self._find("reordered", "waiting before the message of what was told")
         self.counts.lines += status.place_in_line > 0
         self._shown, self.status = shown, status.status
+        self._has_newer_message = False
 
     def _skip_hole(self, cursor: str) -> None:
         """Continue after parts that the server reported as left out."""

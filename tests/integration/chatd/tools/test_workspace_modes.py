@@ -58,8 +58,9 @@ def reading_calls(channels: Channels, house: House) -> Calls:
     return Calls(tools, attachments)
 
 
-async def is_running(calls: Calls, process_id: str) -> bool:
-    _, found = await calls.call("process_output", process_id=process_id, wait_timeout="0s")
+async def is_running(calls: Calls, process_id: str, *, wait_timeout: str = "0s") -> bool:
+    wait = {"process_id": process_id, "wait_timeout": wait_timeout}
+    _, found = await calls.call("process_output", **wait)
     running: bool = found["running"]
     return running
 
@@ -132,7 +133,12 @@ async def test_processes_from_before_are_ended_though_the_turn_calls_nothing(
         await calls.tools.list_tools(replace(context, mode=mode, turn_id=0))
         assert await running() == [CHAT, AGENT, OTHER]
         assert await calls.tools.list_tools(replace(context, mode=mode))
-        assert await running() == [OTHER]
+        # They are gone by now, and a moment later the node has read how they ended.
+        ended = [
+            not await is_running(chats[each], loops[each], wait_timeout="30s")
+            for each in (CHAT, AGENT)
+        ]
+        assert (ended, await running()) == ([True, True], [OTHER])
         await chats[OTHER].call("process_signal", process_id=loops[OTHER], signal="kill")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from parley.testing.scaletest import Checker, Counts
 from parley.testing.scaletest.events import Message
-from support.testing.told_chat import HEALTHY, Told, part, stored
+from support.testing.told_chat import HEALTHY, Told, message, part, stored
 
 PLACES = range(len(HEALTHY))
 PARTS = [place for place in PLACES if HEALTHY[place].kind == "message_part"]
@@ -110,6 +110,33 @@ def test_a_message_that_was_changed_later_is_no_duplicate() -> None:
     shown = HEALTHY[0].data["message"]
     changed = Told("message", "7.8.100000000000000001.7.0.0", {"message": {**shown, "revision": 8}})
     assert checked((*HEALTHY, changed), []).counts.duplicates == 0
+
+
+@pytest.mark.parametrize("rest", ["waiting", "error", "requires_action"])
+def test_the_status_after_a_turn_that_was_over_at_once_is_no_duplicate(rest: str) -> None:
+    at_rest = {"status": {"status": rest, "place_in_line": 0}}
+    first = Told("status", "a1b2c3-0.2.101000000000000002.2.0.0", at_rest)
+    turn = [
+        Told("message", f"a1b2c3-2.4.10000000000000000{number}.2.0.0", {"message": sent})
+        for number, sent in (
+            (3, message(3, "user", "hello", 3)),
+            (4, message(4, "assistant", "", 4)),
+        )
+    ]
+    end = Told("status", "a1b2c3-2.4.101000000000000002.2.0.0", at_rest)
+    again = replace(end, cursor="a1b2c3-4.5.101000000000000002.4.0.0")
+    assert checked((first, *turn, end), []).counts.duplicates == 0
+    assert checked((first, *turn, end, again), []).counts.duplicates == 1
+
+
+def test_a_running_chat_that_is_told_to_run_again_is_found() -> None:
+    running = HEALTHY[1].data
+    events = [
+        *HEALTHY[:2],
+        Told("message", "a1b2c3-1.2.200000000000000002.1.1.0", HEALTHY[5].data),
+        Told("status", "a1b2c3-1.2.201000000000000002.1.1.0", running),
+    ]
+    assert checked(events, []).counts.duplicates == 1
 
 
 def test_what_comes_again_after_a_reset_is_no_duplicate() -> None:
