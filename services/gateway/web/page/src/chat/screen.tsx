@@ -13,6 +13,7 @@ import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { outbox, post } from "../outbox/outbox.ts";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
+import { ServersNotice } from "../mcp/servers-notice.tsx";
 import { panelExpanded, panelOpen, showPanel } from "../panel/tabs/panel-state.ts";
 import { RaceNotice } from "../races/notice.tsx";
 import { ChatMenu } from "../sidebar/chat-menu.tsx";
@@ -77,6 +78,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
           <div className="chat-foot">
             {chat && isMine && <RaceNotice chat={chat} />}
             {chat && isMine && <DriftNotice chat={chat} />}
+            {chat && isMine && !chat.archived && <ServersNotice key={chat.id} chat={chat} status={status} messages={messages} />}
             <TodoSection chatId={chatId} messages={messages} gapAfter={gapAfter} hasOlder={hasOlder} />
             {undoable && <UndoNotice chatId={chatId} undoable={undoable} status={status} onDone={() => setUndoable(null)} />}
             {chat && isMine && !chat.archived && (
