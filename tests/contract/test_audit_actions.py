@@ -43,6 +43,7 @@ RECORDED: Final[Mapping[str, Action]] = {
     "ModelService.DeleteProvider": Action.PROVIDER_DELETED,
     "ModelService.DeleteProviderKey": Action.PROVIDER_KEY_DELETED,
     "ModelService.SetModelOverride": Action.MODEL_OVERRIDE_SET,
+    "ModelService.SetProviderKeyOrder": Action.PROVIDER_KEYS_ORDERED,
     "ModelService.UpdateModel": Action.MODEL_UPDATED,
     "ModelService.UpdateProvider": Action.PROVIDER_UPDATED,
     "OidcIssuerService.DeleteOidcIssuer": Action.OIDC_ISSUER_DELETED,

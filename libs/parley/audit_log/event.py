@@ -54,6 +54,7 @@ class AuditAction(StrEnum):
     PROVIDER_CREATED = "provider.created"
     PROVIDER_UPDATED = "provider.updated"
     PROVIDER_DELETED = "provider.deleted"
+    PROVIDER_KEYS_ORDERED = "provider.keys_ordered"
     PROVIDER_KEY_ADDED = "provider_key.added"
     PROVIDER_KEY_DELETED = "provider_key.deleted"
     MODEL_CREATED = "model.created"

@@ -6,7 +6,7 @@ from support.faults.points import FaultPoints
 from support.net.browser import Page
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_in_all_looks
-from support.stack.page_session import call, idle, written
+from support.stack.page_session import call, idle, write_first, written
 
 pytestmark = pytest.mark.slow
 
@@ -18,6 +18,7 @@ PASTE = """
         document.querySelector('.composer textarea').dispatchEvent(event);
     })()
 """
+LINE = "[...document.querySelectorAll('.summary-rule')].map((each) => each.innerText)"
 #: Hold uploads back until they are let go, and have them refused then.
 HOLDING = """
     (() => {
@@ -124,6 +125,36 @@ async def test_a_summary_is_shown_before_the_turn_that_made_it_is_over(
     await page.until("document.querySelectorAll('.summary-rule').length === 1")
 
     assert (status, lines) == ("running", 1)
+
+
+async def test_a_full_context_is_summarised_before_the_page_shows_the_end_of_the_turn(
+    stack: LocalStack, page: Page, points: FaultPoints
+) -> None:
+    # The summary repeats the beginning of what was said, so the size is not said in it again.
+    await write_first(page, f"repeat after me: {'one ' * 600}")
+    chat_id = (await page.run("location.pathname")).rpartition("/")[2]
+    path = f"/api/v1/chats/{chat_id}"
+    points.arm("CommitCompaction.before", subjects=(chat_id,))
+    await written(page, "use 95 tokens of 100")
+    await page.find(".summary-line summary", "Above this line the model has a summary")
+    line = await page.run(LINE)
+    status = call(stack, "GET", path, login="paula")["status"]
+    is_working = await page.run("document.querySelectorAll('[aria-label=Stop]').length")
+    points.release("CommitCompaction.before")
+    await page.until("!document.querySelector('[aria-label=Stop]')")
+    lines = await page.run(LINE)
+    await idle(page)
+    await page.click(".summary-line summary", "Above this line the model has a summary")
+    await page.find(".summary-line .prose", "The user said")
+
+    # Of the threshold, so nothing says that it was asked for.
+    assert (line, status, is_working) == (["Summarized"], "running", 1)
+    assert lines == ["Summarized"]
+    assert call(stack, "GET", path, login="paula")["status"] == "waiting"
+    await written(page, "repeat after me: two")
+    await page.find(".assistant-message", "two")
+    await idle(page)
+    assert await page.run(LINE) == ["Summarized"]
 
 
 async def test_a_command_summarises_the_chat_and_the_line_says_what_the_model_has(

@@ -11,7 +11,7 @@ from support.host.conditions import until
 from support.net.browser import Browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_of
-from support.stack.page_session import begun, call, idle, open_panel, written
+from support.stack.page_session import begun, call, idle, written
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,9 @@ async def test_a_server_of_the_workspace_is_shown_exactly_and_trusted_until_it_c
         chromium, stack, "vera", "\n".join((step("server.py", PROGRAM), defined("server.py")))
     )
     chat_id = (await page.run("location.pathname")).rpartition("/")[2]
-    await open_panel(page, "Servers")
+    # The turn may be over before the page has opened its chat: nothing of it needs to be seen.
+    await page.find(".notice", "1 MCP server along that you have not trusted: plain")
+    await page.click(".notice button", "Review")
     await page.find(".panel .badge", "not trusted")
     await page.click(TRUST, "Trust")
     asked = await page.run("document.querySelector('.dialog .server-pieces').innerText")
@@ -60,11 +62,11 @@ async def test_a_server_of_the_workspace_is_shown_exactly_and_trusted_until_it_c
     await page.click(".dialog button", "Trust this definition")
     await page.find(".panel .badge.is-accent", "trusted")
     trusted = servers_of(stack, chat_id)[0]["state"]
+    await page.until("!document.querySelector('.chat-foot .notice')")
     await written(page, defined("server.py", "another"))
     await page.until("document.querySelectorAll('.assistant-message .prose').length === 2")
     await idle(page)
-    await page.click("[role=tab]", "Files")
-    await page.click("[role=tab]", "Servers")
+    await page.find(".notice", "1 MCP server along that you have not trusted: plain")
     await page.find(".panel .badge.is-warn", "changed since it was trusted")
     await page.find(".panel .server-pieces", "another")
     changed = servers_of(stack, chat_id)[0]["state"]
@@ -84,3 +86,22 @@ async def test_a_server_of_the_workspace_is_shown_exactly_and_trusted_until_it_c
     assert "1 character is not shown" in warned
     assert (before, trusted, changed) == ("untrusted", "trusted", "untrusted")
     assert servers_of(stack, chat_id)[0]["state"] == "untrusted"
+
+
+async def test_servers_that_are_not_trusted_are_told_where_nothing_of_the_turn_was_seen(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await begun(chromium, stack, "vera", defined("server.py"))
+    address = await page.run("location.href")
+    later = await chromium.page()
+    await later.visit(address)
+    await later.find(".notice", "1 MCP server along that you have not trusted: plain")
+    await later.click(".notice button", "Not now")
+    await later.until("!document.querySelector('.chat-foot .notice')")
+    await later.visit(address)
+    await later.find(".assistant-message .prose")
+    await later.click(".bar button", "Workspace of the chat")
+    await later.click("[role=tab]", "Servers")
+    await later.find(".panel .badge", "not trusted")
+
+    assert await later.run("document.querySelectorAll('.chat-foot .notice').length") == 0

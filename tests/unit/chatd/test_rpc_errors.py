@@ -34,7 +34,7 @@ from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.tools import PendingKind
 from chatd.errors import ERRORS
 from chatd.hooks.domain.errors import TooManyHooks
-from chatd.models.domain.errors import KeyNeeded, ModelNotFound
+from chatd.models.domain.errors import KeyNeeded, KeyOrderMismatch, ModelNotFound
 from chatd.primitives.domain.errors import (
     ChatError,
     ChatNotFound,
@@ -244,6 +244,12 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "FAILED_PRECONDITION",
         "KEY_NEEDED",
         {"old_origin": "https://a:443", "new_origin": "https://b:443"},
+    ),
+    (
+        KeyOrderMismatch("p", {"key_ids": "leaves out k"}),
+        "FAILED_PRECONDITION",
+        "KEY_ORDER_MISMATCH",
+        {"provider_id": "p"},
     ),
     (
         SecretValueNeeded("deploy"),

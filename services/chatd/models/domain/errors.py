@@ -1,5 +1,7 @@
 """Errors of models and their keys."""
 
+from collections.abc import Mapping
+
 from chatd.primitives.domain.errors import ChatError
 
 NO_MODEL = "names no model that is switched on; choose one of the list of models"
@@ -26,3 +28,17 @@ class KeyNeeded(ChatError):
         super().__init__(f"the stored keys were given for {old_origin}, not for {new_origin}")
         self.old_origin = old_origin
         self.new_origin = new_origin
+
+
+class KeyOrderMismatch(ChatError):
+    """An order does not name each of the installation's keys of a provider once.
+
+    Attributes:
+        provider_id: The provider.
+        problems: What does not fit, by the field of the request.
+    """
+
+    def __init__(self, provider_id: str, problems: Mapping[str, str]) -> None:
+        super().__init__(f"the order does not name each key of provider {provider_id} once")
+        self.provider_id = provider_id
+        self.problems = problems

@@ -3,11 +3,12 @@
 A key was entered for one origin. To be sent to another one, it must be entered again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from chatd.models.domain.catalogue import Provider
-from chatd.models.domain.errors import KeyNeeded
+from chatd.models.domain.errors import KeyNeeded, KeyOrderMismatch
 
 
 class KeyEffect(StrEnum):
@@ -40,6 +41,29 @@ def effect_on_keys(
     if is_moved:
         return KeyEffect.REMOVE_ALL
     return KeyEffect.REMOVE_SHARED if is_key_given else KeyEffect.KEEP
+
+
+def check_key_order(
+    provider_id: str, stored_ids: Sequence[str], ordered_ids: Sequence[str]
+) -> None:
+    """Check that an order names each stored key once.
+
+    Raises:
+        KeyOrderMismatch: A key is named twice, is not there, or is left out.
+    """
+    stored, seen = frozenset(stored_ids), set[str]()
+    problems: dict[str, str] = {}
+    for index, key_id in enumerate(ordered_ids):
+        if key_id not in stored:
+            problems[f"key_ids[{index}]"] = "is no key of the installation at this provider"
+        elif key_id in seen:
+            problems[f"key_ids[{index}]"] = "is named before already"
+        seen.add(key_id)
+    left_out = [each for each in stored_ids if each not in seen]
+    if left_out:
+        problems["key_ids"] = f"leaves out {', '.join(left_out)}"
+    if problems:
+        raise KeyOrderMismatch(provider_id, problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from chatd.models.domain.errors import KeyNeeded, ModelNotFound
+from chatd.models.domain.errors import KeyNeeded, KeyOrderMismatch, ModelNotFound
 from chatd.primitives.rpc.errors import violations_of
 from parley.rpc import ErrorTable, Problem, Violation
 
@@ -30,7 +30,17 @@ def _key_needed(error: KeyNeeded) -> Problem:
     )
 
 
+def _key_order_mismatch(error: KeyOrderMismatch) -> Problem:
+    return Problem.of(
+        "KEY_ORDER_MISMATCH",
+        "The order has to name each key of the provider once; read the provider again.",
+        {"provider_id": error.provider_id},
+        violations=violations_of(error.problems),
+    )
+
+
 MODEL_ERRORS: Final[ErrorTable] = {
     ModelNotFound: _model_not_found,
     KeyNeeded: _key_needed,
+    KeyOrderMismatch: _key_order_mismatch,
 }

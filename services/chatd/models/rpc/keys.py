@@ -2,7 +2,8 @@
 
 from chatd.models.domain.catalogue import Provider, ProviderKey
 from chatd.models.rpc.administration import body_hash, made_id, note
-from chatd.models.rpc.convert import key_to_proto
+from chatd.models.rpc.convert import key_to_proto, provider_to_proto
+from chatd.models.rpc.fields import version_of
 from chatd.models.rpc.ports import ADMINISTRATORS, CatalogueMethods, Context
 from chatd.models.store.providers import hint_of
 from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, ResourceNotFound
@@ -54,6 +55,17 @@ class KeyMethods(CatalogueMethods):
         )
         note("a key was deleted", caller, key_id=key_id)
         return api.DeleteProviderKeyResponse()
+
+    async def SetProviderKeyOrder(
+        self, request: api.SetProviderKeyOrderRequest, context: Context
+    ) -> api.SetProviderKeyOrderResponse:
+        """Change the order in which the installation's keys of a provider are tried."""
+        provider_id = await self._ports.stored_provider_id(request.provider_id, "provider_id")
+        stored = await self._ports.providers.order_keys(
+            provider_id, tuple(request.key_ids), version_of(request.etag, "etag")
+        )
+        note("the keys of a provider were ordered", caller_as_owner(), provider_id=provider_id)
+        return api.SetProviderKeyOrderResponse(provider=provider_to_proto(stored))
 
     async def ListProviderKeys(
         self, request: api.ListProviderKeysRequest, context: Context

@@ -1,6 +1,6 @@
 """Providers and their keys in PostgreSQL; a key is sealed here and opened only for a call."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -8,7 +8,7 @@ from typing import assert_never
 import asyncpg
 
 from chatd.models.domain.catalogue import Provider, ProviderKey
-from chatd.models.domain.provider_keys import KeyEffect, ProviderChange
+from chatd.models.domain.provider_keys import KeyEffect, ProviderChange, check_key_order
 from chatd.models.store.config_version import CATALOGUE, ConfigChanges
 from chatd.models.store.rows import (
     KEY_COLUMNS,
@@ -88,6 +88,21 @@ COUNT_KEYS = "SELECT count(*) FROM chat.provider_keys WHERE provider_id = $1"
 SELECT_KEYS = f"""
     SELECT {KEY_COLUMNS} FROM chat.provider_keys
     WHERE provider_id = $1 AND user_id IS NULL ORDER BY position, created_at
+"""
+
+# Number the installation's keys of a provider in the order of a list that names each of them.
+# May run: administrator.
+SET_KEY_ORDER = """
+    UPDATE chat.provider_keys k SET position = given.position
+    FROM unnest($2::uuid[]) WITH ORDINALITY AS given (id, position)
+    WHERE k.id = given.id AND k.provider_id = $1 AND k.user_id IS NULL
+"""
+
+# A new version of a provider whose keys changed, for administrators.
+# May run: administrator.
+BUMP_PROVIDER = f"""
+    UPDATE chat.providers SET version = version + 1
+    WHERE id = $1 AND deleted_at IS NULL RETURNING {PROVIDER_COLUMNS}
 """
 
 # Insert a key after the others of the same user, or of the installation.
@@ -232,6 +247,35 @@ class Providers:
             await record_event(
                 connection, AuditEvent(AuditAction.PROVIDER_KEY_DELETED, key_id, details=holder)
             )
+
+    async def order_keys(
+        self, provider_id: str, key_ids: Sequence[str], expected_version: int | None = None
+    ) -> Provider:
+        """Change the order in which the installation's keys are tried; one that holds may be given.
+
+        Raises:
+            ResourceNotFound: There is no such provider.
+            KeyOrderMismatch: The list does not name each key once.
+            VersionConflict: The provider was changed since that version.
+        """
+        async with self._changes.change() as connection:
+            stored = await self._lock(connection, provider_id)
+            provider = await self._with_keys(connection, stored)
+            stored_ids = [each.id for each in provider.keys]
+            check_key_order(provider_id, stored_ids, key_ids)
+            # Before the version: a repeated request finds its own work done.
+            if stored_ids == list(key_ids):
+                return provider
+            if expected_version not in (None, provider.version):
+                raise VersionConflict(str(provider.version))
+            await connection.execute(SET_KEY_ORDER, provider_id, list(key_ids))
+            row = await connection.fetchrow(BUMP_PROVIDER, provider_id)
+            assert row is not None  # It is locked.
+            event = AuditEvent(
+                AuditAction.PROVIDER_KEYS_ORDERED, provider_id, details={"keys": str(len(key_ids))}
+            )
+            await record_event(connection, event)
+            return await self._with_keys(connection, row)
 
     async def _insert_key(self, connection: Connection, new: NewKey) -> asyncpg.Record | None:
         """Seal, store and record a key; None if its id exists."""

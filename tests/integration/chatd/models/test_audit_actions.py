@@ -27,6 +27,10 @@ async def test_what_administrators_change_of_models_is_in_the_log(served: Served
     await ada.ask(api.UpdateProviderRequest(provider=changed, update_mask=mask))
     added = api.AddProviderKeyRequest(provider_id=provider.id, key="sk-very-secret-key-0123456789")
     key = (await ada.ask(added)).key
+    added = api.AddProviderKeyRequest(provider_id=provider.id, key="sk-very-secret-key-9876543210")
+    other_key = (await ada.ask(added)).key
+    order = api.SetProviderKeyOrderRequest(provider_id=provider.id, key_ids=[other_key.id, key.id])
+    await ada.ask(order)
     model = await ada.model(provider.id)
     renamed = model_pb2.Model(id=model.id, display_name="The big one")
     await ada.ask(api.UpdateModelRequest(model=renamed, update_mask=mask))
@@ -46,6 +50,8 @@ async def test_what_administrators_change_of_models_is_in_the_log(served: Served
         ("provider.created", provider.id),
         ("provider.updated", provider.id),
         ("provider_key.added", key.id),
+        ("provider_key.added", other_key.id),
+        ("provider.keys_ordered", provider.id),
         ("model.created", model.id),
         ("model.updated", model.id),
         ("model_override.set", "title"),

@@ -324,6 +324,24 @@ async def test_a_key_comes_with_a_change_of_its_provider(
     assert (reply.status, reply.json()) == (200, PROVIDER_JSON)
 
 
+async def test_the_keys_of_a_provider_are_ordered_over_the_version_that_was_read(
+    stack: GatewayStack,
+) -> None:
+    stack.chatd.answers["SetProviderKeyOrder"] = api.SetProviderKeyOrderResponse(provider=PROVIDER)
+    path = "/api/v1/providers/p-1/key-order"
+
+    reply = await stack.owner.request(
+        "PUT", path, {"key_ids": ["k-2", "k-1"]}, KEY | {"If-Match": '"2"'}
+    )
+    without = await stack.owner.request("PUT", path, {}, KEY)
+
+    assert last_request(stack) == api.SetProviderKeyOrderRequest(
+        request_id="key-1", provider_id="p-1", key_ids=["k-2", "k-1"], etag="2"
+    )
+    assert (reply.status, reply.headers["etag"], reply.json()) == (200, '"3"', PROVIDER_JSON)
+    assert (without.status, without.json()["errors"][0]["pointer"]) == (422, "/key_ids")
+
+
 async def test_a_provider_is_checked(stack: GatewayStack) -> None:
     stack.chatd.answers["CheckProvider"] = api.CheckProviderResponse(
         keys=[

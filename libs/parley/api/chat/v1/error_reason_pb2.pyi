@@ -118,6 +118,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The user has as many schedules as may be. Metadata: {"schedules_max": "100"}."""
     ERROR_REASON_SCHEDULE_ENDED: _ErrorReason.ValueType  # 86
     """The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
+    ERROR_REASON_KEY_ORDER_MISMATCH: _ErrorReason.ValueType  # 87
+    """An order of keys does not name each key of the provider once. Metadata: {"provider_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -218,4 +220,6 @@ ERROR_REASON_TOO_MANY_SCHEDULES: ErrorReason.ValueType  # 85
 """The user has as many schedules as may be. Metadata: {"schedules_max": "100"}."""
 ERROR_REASON_SCHEDULE_ENDED: ErrorReason.ValueType  # 86
 """The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
+ERROR_REASON_KEY_ORDER_MISMATCH: ErrorReason.ValueType  # 87
+"""An order of keys does not name each key of the provider once. Metadata: {"provider_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

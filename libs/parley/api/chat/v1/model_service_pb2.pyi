@@ -634,6 +634,66 @@ class DeleteProviderKeyResponse(_message.Message):
 Global___DeleteProviderKeyResponse: _TypeAlias = DeleteProviderKeyResponse  # noqa: Y015
 
 @_typing.final
+class SetProviderKeyOrderRequest(_message.Message):
+    """Changes the order of keys."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    PROVIDER_ID_FIELD_NUMBER: _builtins.int
+    KEY_IDS_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters."""
+    provider_id: _builtins.str
+    """The provider."""
+    etag: _builtins.str
+    """Etag that the provider must have; empty for any."""
+    @_builtins.property
+    def key_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Each key of the installation at this provider once, in the order in which they are to be tried."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        provider_id: _builtins.str = ...,
+        key_ids: _abc.Iterable[_builtins.str] | None = ...,
+        etag: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "key_ids", b"key_ids", "provider_id", b"provider_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetProviderKeyOrderRequest: _TypeAlias = SetProviderKeyOrderRequest  # noqa: Y015
+
+@_typing.final
+class SetProviderKeyOrderResponse(_message.Message):
+    """The provider with its keys in the new order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def provider(self) -> _model_pb2.Provider:
+        """The provider."""
+
+    def __init__(
+        self,
+        *,
+        provider: _model_pb2.Provider | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetProviderKeyOrderResponse: _TypeAlias = SetProviderKeyOrderResponse  # noqa: Y015
+
+@_typing.final
 class ListProviderKeysRequest(_message.Message):
     """Asks for the caller's own keys."""
 

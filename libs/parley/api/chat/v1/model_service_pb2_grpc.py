@@ -95,6 +95,11 @@ class ModelServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyResponse.FromString,
                 _registered_method=True)
+        self.SetProviderKeyOrder = channel.unary_unary(
+                '/parley.api.chat.v1.ModelService/SetProviderKeyOrder',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.SetProviderKeyOrderRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.SetProviderKeyOrderResponse.FromString,
+                _registered_method=True)
         self.ListProviderKeys = channel.unary_unary(
                 '/parley.api.chat.v1.ModelService/ListProviderKeys',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProviderKeysRequest.SerializeToString,
@@ -205,6 +210,13 @@ class ModelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetProviderKeyOrder(self, request, context):
+        """Change the order in which the installation's keys of a provider are tried. An order that holds already changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListProviderKeys(self, request, context):
         """List the caller's own keys, and the providers that take such keys.
         """
@@ -295,6 +307,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.DeleteProviderKey,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyResponse.SerializeToString,
+            ),
+            'SetProviderKeyOrder': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetProviderKeyOrder,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.SetProviderKeyOrderRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.SetProviderKeyOrderResponse.SerializeToString,
             ),
             'ListProviderKeys': grpc.unary_unary_rpc_method_handler(
                     servicer.ListProviderKeys,
@@ -642,6 +659,33 @@ class ModelService:
             '/parley.api.chat.v1.ModelService/DeleteProviderKey',
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetProviderKeyOrder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ModelService/SetProviderKeyOrder',
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.SetProviderKeyOrderRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.SetProviderKeyOrderResponse.FromString,
             options,
             channel_credentials,
             insecure,

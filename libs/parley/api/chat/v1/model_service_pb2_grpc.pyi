@@ -39,6 +39,8 @@ class ModelServiceStub:
     """Store a key: the installation's by administrators, a user's own by that user."""
     DeleteProviderKey: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderKeyRequest, _model_service_pb2.DeleteProviderKeyResponse]
     """Forget a key, under the same rule."""
+    SetProviderKeyOrder: _aio.UnaryUnaryMultiCallable[_model_service_pb2.SetProviderKeyOrderRequest, _model_service_pb2.SetProviderKeyOrderResponse]
+    """Change the order in which the installation's keys of a provider are tried. An order that holds already changes nothing."""
     ListProviderKeys: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListProviderKeysRequest, _model_service_pb2.ListProviderKeysResponse]
     """List the caller's own keys, and the providers that take such keys."""
     CheckProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CheckProviderRequest, _model_service_pb2.CheckProviderResponse]
@@ -134,6 +136,13 @@ class ModelServiceServicer:
         context: _aio.ServicerContext[_model_service_pb2.DeleteProviderKeyRequest, _abc.Awaitable[_model_service_pb2.DeleteProviderKeyResponse]],
     ) -> _abc.Awaitable[_model_service_pb2.DeleteProviderKeyResponse]:
         """Forget a key, under the same rule."""
+
+    def SetProviderKeyOrder(
+        self,
+        request: _model_service_pb2.SetProviderKeyOrderRequest,
+        context: _aio.ServicerContext[_model_service_pb2.SetProviderKeyOrderRequest, _abc.Awaitable[_model_service_pb2.SetProviderKeyOrderResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.SetProviderKeyOrderResponse]:
+        """Change the order in which the installation's keys of a provider are tried. An order that holds already changes nothing."""
 
     def ListProviderKeys(
         self,

@@ -41,3 +41,29 @@ test("a check says which models there are and which keys work, in the order of t
   await settled(() => expect(own.textContent).toContain("It offers 2 models"));
   expect([...own.querySelectorAll(".key-list li")].map((each) => each.textContent?.replace("Forget", ""))).toEqual(["sk-…aaworks", "sk-…bbIt was refused."]);
 });
+
+test("an order is stored over the version of the order before, and one that is refused is taken back", async () => {
+  const orders: [string | null, unknown][] = [];
+  let isRefused = false;
+  vi.stubGlobal("fetch", async (request: Request): Promise<Response> => {
+    if (request.method !== "PUT") return Response.json({ items: [PROVIDER, GIVEN], next_cursor: null });
+    const body: { key_ids: string[] } = await request.json();
+    orders.push([request.headers.get("If-Match"), body]);
+    if (isRefused) return Response.json({ title: "Changed", status: 412, code: "VERSION_CONFLICT" }, { status: 412 });
+    const keys = body.key_ids.map((id) => KEYS.find((each) => each.id === id));
+    return Response.json({ ...PROVIDER, keys, etag: `${7 + orders.length}` });
+  });
+  const { own, given } = await shown();
+  const hints = () => [...own.querySelectorAll(".key-list code")].map((each) => each.textContent);
+  expect(given.querySelectorAll(".key-list .icon-button")).toHaveLength(0);
+  await canvas.press(own.querySelector('[aria-label="Try sk-…aa later"]')!);
+  await settled(() => expect(hints()).toEqual(["sk-…bb", "sk-…aa"]));
+  await canvas.press(own.querySelector('[aria-label="Try sk-…aa later"]')!);
+  await canvas.press(own.querySelector('[aria-label="Try sk-…aa earlier"]')!);
+  await settled(() => expect(hints()).toEqual(["sk-…aa", "sk-…bb"]));
+  await settled(() => expect(orders).toEqual([['"7"', { key_ids: ["k2", "k1"] }], ['"8"', { key_ids: ["k1", "k2"] }]]));
+  isRefused = true;
+  await canvas.press(own.querySelector('[aria-label="Try sk-…bb earlier"]')!);
+  await settled(() => expect(orders).toHaveLength(3));
+  await settled(() => expect(hints()).toEqual(["sk-…aa", "sk-…bb"]));
+});

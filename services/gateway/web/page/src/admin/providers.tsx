@@ -2,7 +2,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api, unchangedSince } from "../api/client.ts";
-import { queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { CheckField, SelectField, TextField } from "../forms/fields.tsx";
@@ -12,7 +11,8 @@ import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
 import { Empty, Notice } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
-import { providers } from "./queries.ts";
+import { ProviderKeys } from "./provider-keys.tsx";
+import { providers, refreshProviders } from "./queries.ts";
 
 type Provider = components["schemas"]["Provider"];
 type Type = components["schemas"]["ProviderTypeInput"];
@@ -25,13 +25,6 @@ const TYPES: readonly (readonly [Type, string])[] = [
   ["azure", "Azure OpenAI"],
   ["bedrock", "Amazon Bedrock"],
 ];
-
-async function refresh(): Promise<void> {
-  await Promise.all([
-    queryClient.invalidateQueries({ queryKey: providers.queryKey }),
-    queryClient.invalidateQueries({ queryKey: ["models"] }),
-  ]);
-}
 
 export default function ProvidersSection() {
   return (
@@ -70,7 +63,7 @@ function NewProvider() {
     setName("");
     setBaseUrl("");
     setKey("");
-    await refresh();
+    await refreshProviders();
   }
 
   return (
@@ -121,7 +114,7 @@ function ProviderCard({ provider }: { provider: Provider }) {
   async function change(body: { enabled?: boolean; user_keys_allowed?: boolean }): Promise<void> {
     const header = unchangedSince(provider);
     await answered(api.PATCH("/api/v1/providers/{provider_id}", { params: { ...params, header }, body })).catch(complain);
-    await refresh();
+    await refreshProviders();
   }
 
   return (
@@ -146,7 +139,7 @@ function ProviderCard({ provider }: { provider: Provider }) {
           onChange={(allowed) => void change({ user_keys_allowed: allowed })}
         />
       </div>
-      <Keys provider={provider} check={check} />
+      <ProviderKeys provider={provider} check={check} />
       {check && (
         <Notice kind="plain" icon="check" title={`It offers ${plural(check.model_names.length, "model")}`}>
           {check.model_names.slice(0, 12).join(", ")}
@@ -164,72 +157,11 @@ function ProviderCard({ provider }: { provider: Provider }) {
             text="Its models and keys are forgotten too. Chats that chose one of them must choose another."
             onConfirm={async () => {
               await answered(api.DELETE("/api/v1/providers/{provider_id}", { params }));
-              await refresh();
+              await refreshProviders();
             }}
           />
         )}
       </div>
     </section>
-  );
-}
-
-function Keys({ provider, check }: { provider: Provider; check: Check | undefined }) {
-  const [key, setKey] = useState("");
-  const saving = useSaving();
-  const checks = new Map((check?.keys ?? []).map((each) => [each.key_id, each]));
-
-  async function add(): Promise<void> {
-    await answered(api.POST("/api/v1/provider-keys", { body: { provider_id: provider.id, key: key.trim() } }));
-    setKey("");
-    await refresh();
-  }
-
-  return (
-    <>
-      <ol className="key-list">
-        {provider.keys.map((each) => {
-          const found = checks.get(each.id);
-          return (
-            <li key={each.id}>
-              <code>{each.hint}</code>
-              {found && (
-                <span className={`badge ${found.works ? "is-accent" : "is-bad"}`}>
-                  {found.works ? "works" : (found.problem ?? "does not work")}
-                </span>
-              )}
-              {!provider.from_environment && (
-                <ConfirmButton
-                  label="Forget"
-                  title="Forget this key?"
-                  text="The next key of the list is used, if there is one."
-                  onConfirm={async () => {
-                    const params = { path: { key_id: each.id } };
-                    await answered(api.DELETE("/api/v1/provider-keys/{key_id}", { params }));
-                    await refresh();
-                  }}
-                />
-              )}
-            </li>
-          );
-        })}
-      </ol>
-      {!provider.from_environment && (
-        <Form
-          saving={saving}
-          label="Add a key"
-          disabled={!key.trim()}
-          onSubmit={() => void saving.save(add, "The key is stored.")}
-        >
-          <TextField
-            label="Another key"
-            type="password"
-            value={key}
-            onChange={setKey}
-            problem={saving.of("/key")}
-            hint="Keys are tried in this order."
-          />
-        </Form>
-      )}
-    </>
   );
 }

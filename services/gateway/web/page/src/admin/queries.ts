@@ -1,6 +1,7 @@
 /** What the sections of administration read. */
 import { queryOptions } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
+import { queryClient } from "../api/queries.ts";
 
 const PAGE = { limit: 200 };
 
@@ -16,6 +17,13 @@ export const providers = queryOptions({
   queryKey: ["admin", "providers"],
   queryFn: ({ signal }) => answered(api.GET("/api/v1/providers", { params: { query: PAGE }, signal })),
 });
+/** Read the providers again, and the models that depend on them. */
+export async function refreshProviders(): Promise<void> {
+  await Promise.all([
+    queryClient.invalidateQueries({ queryKey: providers.queryKey }),
+    queryClient.invalidateQueries({ queryKey: ["models"] }),
+  ]);
+}
 export const installation = queryOptions({
   queryKey: ["admin", "settings"],
   queryFn: ({ signal }) => answered(api.GET("/api/v1/settings", { signal })),

@@ -33,6 +33,17 @@ export class Unreachable extends Error {
   }
 }
 
+/**
+ * Whether the same request may be taken a moment later: nothing answered, the server is starting, or a proxy answered in
+ * its place. Whether it was taken already is not known, so it is only repeated under its key.
+ */
+export function isAway(error: unknown): boolean {
+  if (error instanceof Unreachable) return true;
+  if (!(error instanceof Problem)) return false;
+  const isOfProxy = error.code === "INTERNAL" && (error.status === 502 || error.status === 504);
+  return isOfProxy || (error.status === 503 && error.document.retryable);
+}
+
 /** Say in a sentence what went wrong. */
 export function wordsOf(error: unknown): string {
   if (error instanceof Problem) {

@@ -47,6 +47,16 @@ test("a POST has a key of its own, which is the same when it is sent again", asy
   expect(keys()[3]).not.toBe(keys()[0]);
 });
 
+test("a proxy that answers in place of the server is asked again, a problem of the server is not", async () => {
+  const problem = { headers: { "Content-Type": "application/problem+json" } };
+  answers = [new Response("<html>", { status: 502 }), new Response("<html>", { status: 504 }), new Response("{}", { ...problem, status: 502 })];
+  expect(await outcome(interrupt())).toMatchObject({ status: 502 });
+  expect(new Set(keys()).size).toBe(1);
+  answers = [new Response("{}", { ...problem, status: 504 })];
+  expect(await outcome(interrupt())).toMatchObject({ status: 504 });
+  expect(sent).toHaveLength(4);
+});
+
 test("what changes something has the token of the session, and what only reads has neither", async () => {
   answers = [];
   await outcome(interrupt());

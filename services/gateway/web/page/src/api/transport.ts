@@ -47,7 +47,7 @@ export async function send(request: Request): Promise<Response> {
     const isLast = !mayRepeat || attempt === ATTEMPTS_MAX;
     try {
       const response = await fetch(request.clone());
-      if (response.status !== 503 || isLast) return checked(request, response);
+      if (!mayPass(response) || isLast) return checked(request, response);
       await pause(retryAfterMs(response) ?? delayMs(attempt), request.signal);
     } catch (error) {
       if (request.signal.aborted) throw error;
@@ -55,6 +55,12 @@ export async function send(request: Request): Promise<Response> {
       await pause(delayMs(attempt), request.signal);
     }
   }
+}
+
+/** Whether the server is starting, or a proxy answered in its place, without a problem document. */
+function mayPass({ status, headers }: Response): boolean {
+  if (status === 502 || status === 504) return !headers.get("Content-Type")?.startsWith("application/problem+json");
+  return status === 503;
 }
 
 function checked(request: Request, response: Response): Response {
@@ -72,7 +78,8 @@ function retryAfterMs(response: Response): number | undefined {
   return seconds > 0 ? Math.min(seconds * 1000, RETRY_MS_MAX) : undefined;
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Wait, or throw the reason of the signal. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener("abort", () => {

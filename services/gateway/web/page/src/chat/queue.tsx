@@ -1,6 +1,7 @@
 /** Messages that wait for the end of the turn, and those that wait for the connection. */
 import { useEffect, useState } from "react";
 import { answered, api } from "../api/client.ts";
+import { randomKey } from "../api/transport.ts";
 import type { InputPart, QueuedMessage } from "../api/types.ts";
 import { discard, type Outgoing, sendAgain } from "../outbox/outbox.ts";
 import { textOf } from "../timeline/user-message.tsx";
@@ -21,58 +22,65 @@ const DRAGGED = "application/x-parley-queued";
 export function Queue({ chatId, queue, outgoing }: Props) {
   // What was changed here is shown at once; what the server says takes its place.
   const [shown, setShown] = useState(queue);
-  const [editing, setEditing] = useState<string | null>(null);
+  const [editing, setEditing] = useState<{ id: string; text: string } | null>(null);
   useEffect(() => setShown(queue), [queue]);
   if (shown.length === 0 && outgoing.length === 0) return null;
 
   const pathOf = (id: string) => ({ params: { path: { chat_id: chatId, queued_message_id: id } } });
 
-  async function attempt(next: readonly QueuedMessage[], work: () => Promise<unknown>): Promise<void> {
+  async function attempt(next: readonly QueuedMessage[], work: () => Promise<unknown>): Promise<boolean> {
     setShown(next);
     try {
       await work();
+      return true;
     } catch (error) {
       setShown(queue);
       complain(error);
+      return false;
     }
   }
 
-  function remove(id: string): Promise<void> {
+  function remove(id: string): Promise<boolean> {
     const rest = shown.filter((each) => each.id !== id);
     return attempt(rest, () => answered(api.DELETE("/api/v1/chats/{chat_id}/queue/{queued_message_id}", pathOf(id))));
   }
 
-  function sendNow(id: string): Promise<void> {
+  function sendNow(id: string): Promise<boolean> {
     return attempt(shown, () =>
       answered(api.POST("/api/v1/chats/{chat_id}/queue/{queued_message_id}/promote", { ...pathOf(id), body: {} })),
     );
   }
 
-  function move(id: string, place: number): Promise<void> {
-    if (place < 1 || place > shown.length || shown[place - 1]?.id === id) return Promise.resolve();
+  function move(id: string, place: number): Promise<boolean> {
+    if (place < 1 || place > shown.length || shown[place - 1]?.id === id) return Promise.resolve(false);
     announce(`Number ${place} of ${shown.length}`);
     return attempt(movedTo(shown, id, place), () =>
       answered(api.PATCH("/api/v1/chats/{chat_id}/queue/{queued_message_id}", { ...pathOf(id), body: { place } })),
     );
   }
 
-  function edit(message: QueuedMessage, text: string): Promise<void> {
+  async function edit(message: QueuedMessage, text: string): Promise<void> {
     const content = withText(message.content, text);
     setEditing(null);
-    if (content.length === 0) return Promise.resolve();
+    if (content.length === 0) return;
     const next = shown.map((each) => (each.id === message.id ? { ...each, content: content as QueuedMessage["content"] } : each));
-    return attempt(next, () =>
-      answered(api.PATCH("/api/v1/chats/{chat_id}/queue/{queued_message_id}", { ...pathOf(message.id), body: { content } })),
+    const { path } = pathOf(message.id).params;
+    // With a key it is sent again where no answer came.
+    const params = { path, header: { "Idempotency-Key": randomKey() } };
+    const isStored = await attempt(next, () =>
+      answered(api.PATCH("/api/v1/chats/{chat_id}/queue/{queued_message_id}", { params, body: { content } })),
     );
+    // What was typed is never lost, unless another one is edited by now.
+    if (!isStored) setEditing((since) => since ?? { id: message.id, text });
   }
 
   return (
     <ul className="queue" aria-label="Queued messages">
       <li className="queue-title">{shown.length ? "Sent after this turn" : "Waits for the connection"}</li>
       {shown.map((each, index) =>
-        editing === each.id ? (
+        editing?.id === each.id ? (
           <li key={each.id}>
-            <EditForm text={textOf(each.content)} onSave={(text) => void edit(each, text)} onCancel={() => setEditing(null)} />
+            <EditForm text={editing.text} onSave={(text) => void edit(each, text)} onCancel={() => setEditing(null)} />
           </li>
         ) : (
           <Row
@@ -81,7 +89,7 @@ export function Queue({ chatId, queue, outgoing }: Props) {
             place={index + 1}
             total={shown.length}
             onMove={(id, place) => void move(id, place)}
-            onEdit={() => setEditing(each.id)}
+            onEdit={() => setEditing({ id: each.id, text: textOf(each.content) })}
             onSend={() => void sendNow(each.id)}
             onRemove={() => void remove(each.id)}
           />

@@ -13,6 +13,7 @@ import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { outbox, post } from "../outbox/outbox.ts";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
+import { ServersNotice } from "../mcp/servers-notice.tsx";
 import { panelExpanded, panelOpen, showPanel } from "../panel/tabs/panel-state.ts";
 import { RaceNotice } from "../races/notice.tsx";
 import { ChatMenu } from "../sidebar/chat-menu.tsx";
@@ -36,6 +37,7 @@ import { ContextRing } from "./context-ring.tsx";
 import { DriftNotice } from "./drift-notice.tsx";
 import { FallbackDialog, FallbackItem } from "./fallback-model.tsx";
 import { Queue } from "./queue.tsx";
+import { useEdits } from "./edits.ts";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
 import { TodoSection } from "./todo-list.tsx";
 
@@ -77,6 +79,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
           <div className="chat-foot">
             {chat && isMine && <RaceNotice chat={chat} />}
             {chat && isMine && <DriftNotice chat={chat} />}
+            {chat && isMine && !chat.archived && <ServersNotice key={chat.id} chat={chat} status={status} messages={messages} />}
             <TodoSection chatId={chatId} messages={messages} gapAfter={gapAfter} hasOlder={hasOlder} />
             {undoable && <UndoNotice chatId={chatId} undoable={undoable} status={status} onDone={() => setUndoable(null)} />}
             {chat && isMine && !chat.archived && (
@@ -180,6 +183,7 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
   const asksPerson = status === "requires_action" && !waitsForAgents(required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
+  const edits = useEdits();
   const earlier = useMemo(
     () => messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean),
     [messages],
@@ -196,12 +200,11 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
   }
 
   async function edit(content: InputPart[], message: Message): Promise<void> {
-    const done = await answered(
-      api.PATCH("/api/v1/chats/{chat_id}/messages/{message_id}", {
-        params: { path: { ...path, message_id: message.id } },
-        body: { content, restore_files: restores },
-      }),
-    );
+    const body = { content, restore_files: restores };
+    const params = { path: { ...path, message_id: message.id }, header: { "Idempotency-Key": edits.keyOf(body) } };
+    const done = await edits.stored(() => answered(api.PATCH("/api/v1/chats/{chat_id}/messages/{message_id}", { params, body })));
+    // It was given up, or another message is edited by now.
+    if (!done) return;
     if (done.dropped_queued_messages.length) say(`${plural(done.dropped_queued_messages.length, "queued message was", "queued messages were")} dropped.`);
     onUndoable({ revertId: done.revert_id, isEdit: true });
     onEdited();
@@ -243,8 +246,11 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
           editing
             ? {
                 text: textOf(editing.content),
-                note: <EditNote chatId={chat.id} message={editing} restores={restores} onRestores={setRestores} />,
-                onCancel: onEdited,
+                note: <EditNote chatId={chat.id} message={editing} restores={restores} isWaiting={edits.isWaiting} onRestores={setRestores} />,
+                onCancel: () => {
+                  edits.giveUp();
+                  onEdited();
+                },
               }
             : undefined
         }
@@ -270,10 +276,11 @@ interface EditNoteProps {
   chatId: string;
   message: Message;
   restores: boolean;
+  isWaiting: boolean;
   onRestores: (restores: boolean) => void;
 }
 
-function EditNote({ chatId, message, restores, onRestores }: EditNoteProps) {
+function EditNote({ chatId, message, restores, isWaiting, onRestores }: EditNoteProps) {
   const preview = usePreview(chatId, message.id).data;
   const files = preview?.files?.paths.length ?? 0;
   const later = preview ? Math.max(0, preview.deleted_messages - 1) : null;
@@ -286,6 +293,7 @@ function EditNote({ chatId, message, restores, onRestores }: EditNoteProps) {
           <input type="checkbox" checked={restores} onChange={(event) => onRestores(event.target.checked)} /> Put {plural(files, "file")} back
         </label>
       )}
+      {isWaiting && <span className="badge is-warn" role="status">not stored yet</span>}
     </>
   );
 }

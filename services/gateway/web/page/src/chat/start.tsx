@@ -35,7 +35,16 @@ export default function StartScreen() {
   const key = useRef(randomKey());
 
   async function create(content: InputPart[]): Promise<void> {
-    if (isRace) return race(content);
+    try {
+      await (isRace ? race(content) : begin(content));
+    } catch (error) {
+      // What was sent without an answer was another task; the next attempt is one of its own.
+      if (error instanceof Problem && error.code === "REQUEST_ID_REUSED") key.current = randomKey();
+      throw error;
+    }
+  }
+
+  async function begin(content: InputPart[]): Promise<void> {
     const workspace_id = await workspaceId(workspace, key.current);
     const chat = await answered(
       api.POST("/api/v1/chats", {
@@ -65,8 +74,6 @@ export default function StartScreen() {
       navigate(`/races/${raceId}`);
     } catch (error) {
       if (error instanceof Problem) setRefused(error);
-      // A start that was interrupted was of another task.
-      if (error instanceof Problem && error.code === "REQUEST_ID_REUSED") key.current = randomKey();
       throw error;
     }
   }

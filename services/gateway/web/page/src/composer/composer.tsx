@@ -164,7 +164,8 @@ export function Composer(props: Props) {
     ];
     setSending(true);
     if (props.keepsDraft) setDraft(NO_DRAFT);
-    else change(NO_DRAFT);
+    // No outbox keeps an edit: its text stays until it is stored.
+    else if (!editing) change(NO_DRAFT);
     setCycle(null);
     try {
       await onSend(content, behaviour);
@@ -299,6 +300,7 @@ export function Composer(props: Props) {
           aria-label={props.placeholder}
           {...(offered.length ? comboboxOf(offersId, chosen) : {})}
           rows={1}
+          readOnly={isSending && editing !== undefined}
           dir="auto"
           autoFocus={!isPhone.matches}
           onChange={(event) => {

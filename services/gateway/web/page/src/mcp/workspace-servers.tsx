@@ -1,6 +1,6 @@
 /** MCP servers that the workspace of the chat brings along: what each runs, and whether it may. */
 import "./mcp.css";
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
@@ -16,18 +16,10 @@ import { plural } from "../ui/format.ts";
 import { Notice } from "../ui/states.tsx";
 import { countHidden, Visible } from "../ui/visible.tsx";
 import { piecesOf, stateWords, type WorkspaceServer } from "./definition.ts";
+import { serversOf } from "./workspace-servers-query.ts";
 
 const TRUST = "/api/v1/chats/{chat_id}/servers/{name}/trust";
-
-function serversOf(chatId: string) {
-  return queryOptions({
-    queryKey: ["chat", chatId, "servers"],
-    queryFn: ({ signal }) =>
-      answered(api.GET("/api/v1/chats/{chat_id}/servers", { params: { path: { chat_id: chatId } }, signal })),
-    refetchInterval: 15_000,
-    staleTime: 0,
-  });
-}
+const REFRESH_MS = 15_000;
 
 async function refresh(chatId: string): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: serversOf(chatId).queryKey });
@@ -36,7 +28,7 @@ async function refresh(chatId: string): Promise<void> {
 export default function WorkspaceServers({ chat }: { chat: Chat }) {
   const who = useQuery(me).data;
   const isMine = who?.id === chat.owner_id;
-  const query = useQuery({ ...serversOf(chat.id), enabled: isMine });
+  const query = useQuery({ ...serversOf(chat.id), enabled: isMine, refetchInterval: REFRESH_MS });
   if (who && !isMine) return <p className="panel-note">Only the owner of the chat sees and trusts the servers of its workspace.</p>;
   if (query.error instanceof Problem && query.error.status < 500) return <NoWorkspace problem={query.error} />;
   return (

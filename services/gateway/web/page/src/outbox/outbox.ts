@@ -3,7 +3,7 @@
  * an answer came: after a reload, or when the connection is back, and also by two tabs at once.
  */
 import { answered, api } from "../api/client.ts";
-import { Problem, Unreachable, wordsOf } from "../api/problem.ts";
+import { isAway, Problem, wordsOf } from "../api/problem.ts";
 import { randomKey } from "../api/transport.ts";
 import type { Message } from "../api/types.ts";
 import { createStore } from "../ui/store.ts";
@@ -16,7 +16,7 @@ const RETRY_MS = 5_000;
 /** How long a message of another tab is left to that tab, which sends it by itself. */
 const LEFT_MS = 15_000;
 /** Refusals that end: after a sign-in, or after a while. */
-const PASSING: readonly number[] = [401, 429, 503];
+const PASSING: readonly number[] = [401, 429];
 
 function stored(): readonly Outgoing[] {
   return storedKeys(PREFIX).reduce<readonly Outgoing[]>((found, each) => withEntry(found, each, readStored(each)), []);
@@ -98,7 +98,7 @@ async function deliver(outgoing: Outgoing): Promise<Sent> {
     discard(outgoing.key);
     return { kind: "stored", message: answer.message, isQueued: answer.queued };
   } catch (error) {
-    if (error instanceof Unreachable) return { kind: "waits" };
+    if (isAway(error)) return { kind: "waits" };
     throw error;
   }
 }
