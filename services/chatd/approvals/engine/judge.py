@@ -100,7 +100,7 @@ class Judge:
     ) -> tuple[Taint, Workspace]:
         """Return the taint of a chat and its tree, if one of the tools could carry data out."""
         is_outside = await self.workspaces.are_repositories_outside()
-        widest = Workspace(True, has_outside_files=is_outside, are_clones_outside=is_outside)
+        widest = Workspace(True, is_outside, is_outside, is_proxied=True)
         if not any(outside_origins(spec, _ANY, widest) for spec in specs):
             return CLEAN, CONFINED
         is_alone = await self.tree.is_alone(context)

@@ -51,6 +51,18 @@ class File(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
     name: str = ""
 
 
+class ReachedHosts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The hosts that a workspace reached by the end of a call, since the chats of a tree use it.
+
+    Attributes:
+        hosts: Those that any program but git reached.
+        git_hosts: Those that git reached.
+    """
+
+    hosts: tuple[str, ...] = ()
+    git_hosts: tuple[str, ...] = ()
+
+
 class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=True):
     """The result of a tool call."""
 
@@ -63,6 +75,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=T
     created_at: datetime | None = None
     provider_metadata: str = ""
     files: tuple[File, ...] = ()  # Shown to users of the chat; models read only the JSON.
+    reached: ReachedHosts | None = None  # For the judgement of later calls; nobody is shown it.
 
 
 class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):
