@@ -13,7 +13,7 @@ from chatd.approvals.domain.fetching import (
     texts_of,
 )
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.parts import Source, ToolCall, ToolResult
+from chatd.content.domain.parts import ServerTexts, Source, ToolCall, ToolResult
 from chatd.content.domain.tools import AGENT_PROCESSES, MONITOR_PROCESS, Executor, ToolSpec
 
 WEB: Final = "the web"
@@ -78,6 +78,8 @@ def taint_of(
             match part:
                 case Source():
                     origins.add(WEB)
+                case ServerTexts(server_ids):
+                    origins.update(server_ids)
                 case ToolCall() if workspace.has_egress:
                     commands.add_call(part)
                 case ToolResult():

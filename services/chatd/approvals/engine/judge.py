@@ -104,9 +104,13 @@ class Judge:
         if not any(outside_origins(spec, _ANY, widest) for spec in specs):
             return CLEAN, CONFINED
         is_alone = await self.tree.is_alone(context)
-        if is_alone and taint_of(history, widest) == CLEAN:
+        # The answer that makes the calls is not in the history yet.
+        told = frozenset(context.workspace_server_ids)
+        if is_alone and not told and taint_of(history, widest) == CLEAN:
             return CLEAN, CONFINED
         workspace = await self.workspaces.of_chat(context.chat_id)
         if is_alone:
-            return taint_of(history, workspace), workspace
-        return await self.tree.of_tree(context, history, workspace), workspace
+            taint = taint_of(history, workspace)
+        else:
+            taint = await self.tree.of_tree(context, history, workspace)
+        return Taint(taint.origins | told), workspace

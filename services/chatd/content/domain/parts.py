@@ -136,6 +136,16 @@ class HookContext(msgspec.Struct, frozen=True, tag="hook-context"):
     text: str
 
 
+class ServerTexts(msgspec.Struct, frozen=True, tag="server-texts"):
+    """The MCP servers of the workspace whose words were in the prompt of an answer.
+
+    It is stored once for each server, for the judgement of later calls; it is neither sent to
+    models nor returned by the API.
+    """
+
+    server_ids: tuple[str, ...]
+
+
 class CallProgress(msgspec.Struct, frozen=True):
     """How far a running call is, in the unit of its tool."""
 
@@ -172,6 +182,7 @@ Part = (
     | Notice
     | Fallback
     | HookContext
+    | ServerTexts
 )
 StreamedPart = Part | ToolResultDelta
 #: What the answer of a hook adds to a chat: something for the model, or a notice for people.

@@ -24,6 +24,7 @@ from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import (
     Part,
     ReachedHosts,
+    ServerTexts,
     Source,
     Text,
     ToolCall,
@@ -96,6 +97,7 @@ def typed(text: str) -> tuple[Part, ...]:
         ((result("agent_processes"),), OPEN, {FETCHED}),
         ((result("agent_processes"),), Workspace(True, True), {FETCHED, REPOSITORY}),
         ((result("agent_processes"),), CONFINED, set()),
+        ((ServerTexts(("notes-id",)),), CONFINED, {"notes-id"}),
         # What the proxy of the node saw, of programs that the text of no call names.
         ((reached("execute", "example.org"),), OPEN, {FETCHED}),
         ((reached("read_file", "example.org"),), OPEN, {FETCHED}),
