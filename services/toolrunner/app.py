@@ -92,9 +92,11 @@ def _servicers(
     journal, clock = resources.journal, process.clock
     verifier = TicketVerifier(neighbours.ticket_check, journal.generation, clock)
     return (
-        ProcessServicer(resources.processes, Presenter(resources.spawner.pid), verifier),
+        ProcessServicer(
+            resources.processes, Presenter(resources.spawner.pid), verifier, reach=resources.egress
+        ),
         ExecutionServicer(journal, resources.processes),
-        FileServicer(resources.files),
+        FileServicer(resources.files, resources.egress),
         GitServicer(resources.git, clock),
         CheckpointServicer(resources.files.restores, resources.processes),
     )

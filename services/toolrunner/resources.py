@@ -99,9 +99,9 @@ async def open_resources(
     if users is not None:
         _log_users(users)
     secrets = DeferredSecrets()
-    egress = await stack.enter_async_context(running_egress(settings, process, secrets))
-    spawner.process.serve_listeners(egress.listeners.take_listener)
     workspaces = Workspaces(places, users, settings.quota)
+    egress = await stack.enter_async_context(running_egress(settings, process, secrets, workspaces))
+    spawner.process.serve_listeners(egress.listeners.take_listener)
     checkpoints = Checkpoints(workspaces, process.clock, process.supervision)
     await stack.enter_async_context(checkpoints)
     processes = await stack.enter_async_context(

@@ -12,6 +12,7 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.sanitizing import sanitized
 from chatd.content.domain.tools import (
+    MONITOR_PROCESS,
     Execution,
     Executor,
     Found,
@@ -44,7 +45,6 @@ from chatd.workspaces.clients.failures import plain_problem
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 
-NAME: Final = "monitor_process"
 LOOK_S: Final = 30.0
 OUTPUT_BYTES: Final = 1024
 ALREADY: Final = "This is so already: there is nothing to wait for, and no monitor was made."
@@ -93,7 +93,7 @@ class MonitorProcessInput(Input, frozen=True, kw_only=True, forbid_unknown_field
 
 
 SPEC: Final = ToolSpec(
-    NAME,
+    MONITOR_PROCESS,
     "Be woken when a background process prints a line that matches, or ends. Use it instead of "
     "waiting for something that takes long: end your turn, and a message wakes you once. The end "
     f"of the process and the timeout wake you, too. At most {OPEN_MAX} at a time.",
@@ -144,7 +144,7 @@ class MonitorTools:
         now: Returns the current time.
     """
 
-    names = frozenset({NAME})
+    names = frozenset({MONITOR_PROCESS})
 
     def __init__(
         self, store: MonitorStore, processes: WatchedProcesses, now: Callable[[], datetime]

@@ -24,9 +24,11 @@ from toolrunner.egress.domain.grants import (
 from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.http_heads import RequestHead, read_request
 from toolrunner.egress.domain.policy import Transport
+from toolrunner.egress.domain.reached import ReachedHost, is_git_agent
 from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.targets import Plain, Secured, Target, Tunnel, target_of
 from toolrunner.egress.http_forward import Forwarding, answer_of
+from toolrunner.egress.reached_hosts import NoNotes, ReachedNotes
 from toolrunner.egress.relay import Meter, hang_up, head_of
 from toolrunner.egress.secrets import SecretSource, SecretUse
 
@@ -49,6 +51,7 @@ class Proxy:
         audit: The access log.
         clock: Measures durations.
         limits: Limits of each connection.
+        reached: Is told of the hosts that workspaces reach.
     """
 
     dialer: Dialer
@@ -56,6 +59,7 @@ class Proxy:
     audit: AccessLog
     clock: Clock
     limits: Limits = field(default_factory=Limits)
+    reached: ReachedNotes = field(default_factory=NoNotes)
 
     async def serve(
         self, rules: Rules, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -136,7 +140,7 @@ class _ProxyConnection:
         self._record_access(head, target)
         match target:
             case Tunnel():
-                await self._tunnel(target, received)
+                await self._tunnel(head, target, received)
             case Plain():
                 await self._forward(head, target, Transport.HTTP, received)
             case Secured():
@@ -152,11 +156,11 @@ class _ProxyConnection:
             :PURPOSE_CHARACTERS_MAX
         ]
 
-    async def _tunnel(self, target: Tunnel, received: Meter) -> None:
+    async def _tunnel(self, head: RequestHead, target: Tunnel, received: Meter) -> None:
         limits, policy = self.proxy.limits, self.rules.policy
         is_raw = policy.allows(target.host_port, Transport.RAW)
         policy.check_host_port(target.host_port, Transport.RAW if is_raw else Transport.TLS)
-        connection = await self._dial(target.host_port, is_secured=False)
+        connection = await self._dial(head, target.host_port, is_secured=False)
         self.is_answered = self.is_tunnel = True
         self.writer.write(ESTABLISHED)
         await self.writer.drain()
@@ -180,7 +184,7 @@ class _ProxyConnection:
         self.rules.policy.check_host_port(target.host_port, transport)
         is_secured = transport is Transport.TLS
         grant = grant_for(self.rules.grants, target.host_port, target.path) if is_secured else None
-        connection = await self._dial(target.host_port, is_secured=is_secured)
+        connection = await self._dial(head, target.host_port, is_secured=is_secured)
         secret = await self._secret(grant, target) if grant is not None else None
         is_git = is_secured and is_git_path(target.path)
         rules = self.rules
@@ -192,7 +196,10 @@ class _ProxyConnection:
             self.reader, self.writer, connection, limits, self.sent, received, self._answered
         )
 
-    async def _dial(self, host_port: HostPort, *, is_secured: bool) -> Connection:
+    async def _dial(
+        self, head: RequestHead, host_port: HostPort, *, is_secured: bool
+    ) -> Connection:
+        """Connect to a target, and record that before anything of it reaches the workspace."""
         self.connection = await self.proxy.dialer.dial(
             host_port,
             self.rules.policy,
@@ -200,6 +207,8 @@ class _ProxyConnection:
             limit_s=self.proxy.limits.connect_s,
         )
         self.record.address = self.connection.address
+        reached = ReachedHost(host_port.host, is_git_agent(head.get("user-agent")))
+        await self.proxy.reached.note(self.rules.workspace_id, reached)
         return self.connection
 
     async def _secret(self, grant: Grant, target: Plain | Secured) -> SecretValue:

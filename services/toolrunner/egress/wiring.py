@@ -3,10 +3,13 @@
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from parley.process import ConfigurationError, Process
+from toolrunner.directories.workspaces import Workspaces
 from toolrunner.egress import Dialer, LoggedAccess, Proxy, ProxyListeners, SystemNetwork
+from toolrunner.egress.reached_hosts import NoNotes, ReachedHosts
 from toolrunner.settings import Settings
 from toolrunner.workspaces.egress import WorkspaceEgress
 from toolrunner.workspaces.node.secret_client import DeferredSecrets
@@ -14,22 +17,29 @@ from toolrunner.workspaces.node.secret_client import DeferredSecrets
 
 @asynccontextmanager
 async def running_egress(
-    settings: Settings, process: Process, secrets: DeferredSecrets
+    settings: Settings, process: Process, secrets: DeferredSecrets, workspaces: Workspaces
 ) -> AsyncIterator[WorkspaceEgress]:
-    """Run the egress proxy."""
+    """Run the egress proxy; what the node itself fetches is not of the workspace's processes."""
     trust = _trust(settings.egress_authorities_file)
+    reached = ReachedHosts(lambda workspace_id: workspaces.at(workspace_id).directory)
     proxy = Proxy(
         Dialer(SystemNetwork(), trust),
         secrets,
         LoggedAccess(process.telemetry.meter),
         process.clock,
+        reached=reached,
     )
     private = frozenset(settings.egress_private_hosts)
     async with (
+        reached,
         ProxyListeners(proxy, process.new_id, process.supervision) as listeners,
-        ProxyListeners(proxy, process.new_id, process.supervision) as fetch_listeners,
+        ProxyListeners(
+            replace(proxy, reached=NoNotes()), process.new_id, process.supervision
+        ) as fetch_listeners,
     ):
-        yield WorkspaceEgress(listeners, fetch_listeners, secrets, private, settings.egress_presets)
+        yield WorkspaceEgress(
+            listeners, fetch_listeners, secrets, private, settings.egress_presets, reached=reached
+        )
 
 
 def _trust(authorities_file: Path | None) -> ssl.SSLContext:

@@ -7,8 +7,10 @@ from typing import Final
 
 from toolrunner import egress
 from toolrunner.egress.domain.grants import REPOSITORY_PATH
+from toolrunner.egress.domain.reached import ReachedHost
 from toolrunner.egress.domain.variables import git_variables
 from toolrunner.egress.listeners import EgressRoute
+from toolrunner.egress.reached_hosts import ReachedHosts
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
 from toolrunner.workspaces.domain import spec as specs
 from toolrunner.workspaces.domain.placement import HostState, Placement
@@ -19,6 +21,7 @@ DELIVERIES: Final = {
     "SECRET_DELIVERY_GIT": egress.Delivery.GIT,
     "SECRET_DELIVERY_ENVIRONMENT": egress.Delivery.ENVIRONMENT,
 }
+REACHING: Final = (specs.NetworkAccess.PROXY, specs.NetworkAccess.OPEN)
 OVER: Final = (HostState.STOPPING, HostState.STOPPED, HostState.REMOVING, HostState.REMOVED)
 
 
@@ -33,6 +36,7 @@ class WorkspaceEgress:
         private: Targets in the node's own network that its operator allowed.
         presets: Host lists that its operator defined.
         placements: The placements; set by the host service.
+        reached: The hosts that processes of workspaces reached; None if they are not recorded.
     """
 
     listeners: egress.ProxyListeners
@@ -41,6 +45,7 @@ class WorkspaceEgress:
     private: frozenset[egress.HostPort] = frozenset()
     presets: tuple[egress.Preset, ...] = ()
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
+    reached: ReachedHosts | None = None
 
     async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
         """Return the egress route of a workspace by its current policy; None if it has none."""
@@ -62,6 +67,24 @@ class WorkspaceEgress:
         """Close the egress routes of a workspace."""
         self.listeners.close(workspace_id)
         self.fetch_listeners.close(workspace_id)
+        if self.reached is not None:
+            self.reached.forget(workspace_id)
+
+    async def join(self, workspace_id: WorkspaceId, tree_id: str) -> None:
+        """Record from when on chats of a tree use a workspace, if it may reach other hosts."""
+        placement = self.placements.get(workspace_id)
+        if self.reached is None or placement is None:
+            return
+        if placement.spec.policy.network.access in REACHING:
+            await self.reached.join(workspace_id, tree_id)
+
+    async def reached_since(
+        self, workspace_id: WorkspaceId, tree_id: str
+    ) -> tuple[ReachedHost, ...]:
+        """Return the hosts that a workspace reached through the proxy since a tree uses it."""
+        if self.reached is None or workspace_id not in self.placements:
+            return ()
+        return await self.reached.since(workspace_id, tree_id)
 
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
         """Return variables that point the node's own git to a repository, with the grants for it.

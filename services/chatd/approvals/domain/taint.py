@@ -13,8 +13,8 @@ from chatd.approvals.domain.fetching import (
     texts_of,
 )
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.parts import Source, ToolCall, ToolResult
-from chatd.content.domain.tools import AGENT_PROCESSES, Executor, ToolSpec
+from chatd.content.domain.parts import ServerTexts, Source, ToolCall, ToolResult
+from chatd.content.domain.tools import AGENT_PROCESSES, MONITOR_PROCESS, Executor, ToolSpec
 
 WEB: Final = "the web"
 FETCHED: Final = "a download"
@@ -37,11 +37,13 @@ class Workspace:
         has_outside_files: Whether its files count as content from outside. Instruction files and
             descriptions of skills are in every prompt, so they count before any call reads them.
         are_clones_outside: Whether files of repositories count that commands clone into it.
+        is_proxied: Whether its processes reach other hosts only through the proxy of its node.
     """
 
     has_egress: bool = False
     has_outside_files: bool = False
     are_clones_outside: bool = False
+    is_proxied: bool = False
 
 
 CONFINED: Final = Workspace()
@@ -76,6 +78,8 @@ def taint_of(
             match part:
                 case Source():
                     origins.add(WEB)
+                case ServerTexts(server_ids):
+                    origins.update(server_ids)
                 case ToolCall() if workspace.has_egress:
                     commands.add_call(part)
                 case ToolResult():
@@ -147,6 +151,15 @@ def _origins_of(result: ToolResult, workspace: Workspace) -> Iterable[str]:
     elif workspace.has_egress and result.tool_name == AGENT_PROCESSES:
         # The agent's call that fetches may still run: its own history does not show it yet.
         yield FETCHED
+    elif workspace.is_proxied and result.tool_name == MONITOR_PROCESS:
+        # The message that wakes the chat has a line of the process, and no record of the proxy.
+        yield FETCHED
+    if result.reached is not None:
+        # Whatever the network of the workspace is by now.
+        if result.reached.hosts:
+            yield FETCHED
+        if workspace.are_clones_outside and result.reached.git_hosts:
+            yield REPOSITORY
 
 
 def outside_origins(spec: ToolSpec, taint: Taint, workspace: Workspace) -> frozenset[str]:

@@ -100,13 +100,17 @@ class Judge:
     ) -> tuple[Taint, Workspace]:
         """Return the taint of a chat and its tree, if one of the tools could carry data out."""
         is_outside = await self.workspaces.are_repositories_outside()
-        widest = Workspace(True, has_outside_files=is_outside, are_clones_outside=is_outside)
+        widest = Workspace(True, is_outside, is_outside, is_proxied=True)
         if not any(outside_origins(spec, _ANY, widest) for spec in specs):
             return CLEAN, CONFINED
         is_alone = await self.tree.is_alone(context)
-        if is_alone and taint_of(history, widest) == CLEAN:
+        # The answer that makes the calls is not in the history yet.
+        told = frozenset(context.workspace_server_ids)
+        if is_alone and not told and taint_of(history, widest) == CLEAN:
             return CLEAN, CONFINED
         workspace = await self.workspaces.of_chat(context.chat_id)
         if is_alone:
-            return taint_of(history, workspace), workspace
-        return await self.tree.of_tree(context, history, workspace), workspace
+            taint = taint_of(history, workspace)
+        else:
+            taint = await self.tree.of_tree(context, history, workspace)
+        return Taint(taint.origins | told), workspace

@@ -154,7 +154,8 @@ class DoneRevert:
         revert: The revert.
         version: The snapshot version that it made.
         report: What it did to files, encoded; empty if none were restored.
-        is_superseded: Whether messages were added or changed since; after an edit a later message
+        is_superseded: Whether messages were added or changed since, or by the commit that completed
+            it: a message that was queued while files were restored. After an edit a later message
             of a person or a later deletion.
         done_at: When it was completed.
     """

@@ -300,8 +300,9 @@ def share_to_proto(share: Share) -> api.Share:
 
 
 def content_to_proto(content: Sequence[parts.Part]) -> list[message_pb2.Part]:
-    """Return the parts of a message, without those that only models read."""
-    return [part_to_proto(part) for part in content if not isinstance(part, parts.HookContext)]
+    """Return the parts of a message, without those that no user is shown."""
+    inner = parts.HookContext | parts.ServerTexts
+    return [part_to_proto(part) for part in content if not isinstance(part, inner)]
 
 
 def part_to_proto(part: parts.Part) -> message_pb2.Part:
@@ -344,7 +345,7 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
                 failed_model_id=failed_model_id, model_id=model_id, kind=kind, text=text
             )
             return message_pb2.Part(fallback=fallback)
-        case parts.HookContext():
+        case parts.HookContext() | parts.ServerTexts():
             return message_pb2.Part()
         case _:
             assert_never(part)

@@ -47,7 +47,9 @@ SELECT_MESSAGE = f"""
     WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
 """
 
-# What the turn of an edited message adds does not supersede the edit: an undo deletes it.
+# What the turn of an edited message adds does not supersede the edit: an undo deletes it. A message
+# that was queued while files were restored is delivered by the commit that completes the revert and
+# has its version, as the deleted messages have.
 REVERT_COLUMNS = """
     id, kind, message_id, restores_files, undone_id, undone_version,
     open_calls::text AS open_calls, version, report, created_at, replacement_id, deleted_version,
@@ -57,7 +59,8 @@ REVERT_COLUMNS = """
         OR EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
             AND later.id > done.replacement_id AND later.role = 'user' AND later.created_by <> '')
     ELSE EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
-        AND later.revision > done.version) END AS is_superseded
+        AND later.revision >= done.version AND (later.revision > done.version
+            OR done.kind = 'history' AND NOT later.is_deleted)) END AS is_superseded
 """
 
 # A completed revert of a chat.

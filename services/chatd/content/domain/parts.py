@@ -51,6 +51,18 @@ class File(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
     name: str = ""
 
 
+class ReachedHosts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The hosts that a workspace reached by the end of a call, since the chats of a tree use it.
+
+    Attributes:
+        hosts: Those that any program but git reached.
+        git_hosts: Those that git reached.
+    """
+
+    hosts: tuple[str, ...] = ()
+    git_hosts: tuple[str, ...] = ()
+
+
 class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=True):
     """The result of a tool call."""
 
@@ -63,6 +75,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=T
     created_at: datetime | None = None
     provider_metadata: str = ""
     files: tuple[File, ...] = ()  # Shown to users of the chat; models read only the JSON.
+    reached: ReachedHosts | None = None  # For the judgement of later calls; nobody is shown it.
 
 
 class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):
@@ -123,6 +136,16 @@ class HookContext(msgspec.Struct, frozen=True, tag="hook-context"):
     text: str
 
 
+class ServerTexts(msgspec.Struct, frozen=True, tag="server-texts"):
+    """The MCP servers of the workspace whose words were in the prompt of an answer.
+
+    It is stored once for each server, for the judgement of later calls; it is neither sent to
+    models nor returned by the API.
+    """
+
+    server_ids: tuple[str, ...]
+
+
 class CallProgress(msgspec.Struct, frozen=True):
     """How far a running call is, in the unit of its tool."""
 
@@ -159,6 +182,7 @@ Part = (
     | Notice
     | Fallback
     | HookContext
+    | ServerTexts
 )
 StreamedPart = Part | ToolResultDelta
 #: What the answer of a hook adds to a chat: something for the model, or a notice for people.

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import File, ToolCall, ToolOutcome
+from chatd.content.domain.parts import File, ReachedHosts, ToolCall, ToolOutcome
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerClaim
@@ -19,6 +19,7 @@ AGENT_PROCESSES: Final = "agent_processes"
 APPLY_CHILD_CHANGES: Final = "apply_child_changes"
 LIST_AGENTS: Final = "list_agents"
 LIST_SUBAGENT_MODELS: Final = "list_subagent_models"
+MONITOR_PROCESS: Final = "monitor_process"
 SPAWN_AGENT: Final = "spawn_agent"
 WAIT_AGENTS: Final = "wait_agents"
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
@@ -40,7 +41,7 @@ BUILT_IN_TOOL_NAMES = frozenset(
         LIST_SUBAGENT_MODELS,
         "list_templates",
         "message_agent",
-        "monitor_process",
+        MONITOR_PROCESS,
         "process_list",
         "process_output",
         "process_signal",
@@ -247,6 +248,7 @@ class Outcome:
     outcome: ToolOutcome
     result_json: str
     files: tuple[File, ...] = ()  # Files that it shows to the users of the chat.
+    reached: ReachedHosts | None = None  # What its workspace had reached by then.
 
 
 REPEAT_HINT = "Check before you repeat it."

@@ -67,6 +67,7 @@ class TurnContext:
         agent_types: The types of agents that its workspace describes.
         orders: What it was started with, if it is an agent.
         has_agents: Whether it may have started agents, by its history.
+        workspace_server_ids: The MCP servers of its workspace whose words are in its prompt.
         step: The number of the step within the turn; 0 while the turn is prepared.
         history_version: The version of the history that the calls of the step belong to.
         prompt: Returns the prompt that the model saw last.
@@ -93,6 +94,7 @@ class TurnContext:
     agent_types: tuple[AgentType, ...] = ()
     orders: AgentOrders = NO_ORDERS
     has_agents: bool = False
+    workspace_server_ids: tuple[str, ...] = ()
     step: int = 0
     history_version: int = 0
     prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_nothing, compare=False)

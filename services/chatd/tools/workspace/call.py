@@ -1,13 +1,13 @@
 """One tool call to toolrunner: its key, its location and its timeouts."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import CallProgress
+from chatd.content.domain.parts import CallProgress, ReachedHosts
 from chatd.content.domain.tools import Execution
 from chatd.content.domain.turn_context import CallProcess
 from chatd.models.domain.language_model import FileData
@@ -26,6 +26,10 @@ ANSWER_S: Final = 30.0
 RETURN_S: Final = 60.0
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 4.0
+#: The ancestors of a chat that are told, the first chat of its tree among them.
+ANCESTORS_MAX: Final = 16
+#: The hosts that a result keeps.
+HOSTS_MAX: Final = 16
 STOPPING: Final = "it is stopping"
 
 #: By the mode that is stored with a dispatched call, so that a new owner of the chat keeps it.
@@ -53,6 +57,29 @@ class AttachmentStore(Protocol):
         ...
 
 
+class ReachingResponses:
+    """Collects from the responses to a call which hosts its workspace reached."""
+
+    def __init__(self) -> None:
+        self._hosts: set[str] = set()
+        self._git_hosts: set[str] = set()
+
+    def add(self, response: object) -> None:
+        """Add those of a response, if it is one that has them."""
+        reached = getattr(response, "reached", None)
+        if isinstance(reached, workspace_pb2.ReachedHosts):
+            self._hosts.update(reached.hosts)
+            self._git_hosts.update(reached.git_hosts)
+
+    def total(self) -> ReachedHosts | None:
+        """Return the hosts of all responses; None for none."""
+        if not (self._hosts or self._git_hosts):
+            return None
+        return ReachedHosts(
+            tuple(sorted(self._hosts)[:HOSTS_MAX]), tuple(sorted(self._git_hosts)[:HOSTS_MAX])
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call and the dependencies of its execution."""
@@ -62,6 +89,7 @@ class Call:
     clock: Clock
     attachment_store: AttachmentStore
     location: WorkspaceLocation
+    reaching: ReachingResponses = field(default_factory=ReachingResponses)
 
     @property
     def processes(self) -> ProcessServiceStub:
@@ -80,11 +108,17 @@ class Call:
             workspace_id=self.location.workspace_id,
             epoch=self.location.epoch,
             chat_id=self.execution.chat_id,
+            ancestor_chat_ids=self.execution.context.ancestor_ids[-ANCESTORS_MAX:],
             # No tool argument changes this: a model cannot change its sandbox.
             profile=PROFILES[self.execution.dispatch.mode],
             network=sandbox_pb2.NETWORK_ACCESS_UNSPECIFIED,
             turn_id=self.execution.context.turn_id,
         )
+
+    def noted(self, response: R) -> R:
+        """Return a response after noting which hosts its workspace reached."""
+        self.reaching.add(response)
+        return response
 
     @property
     def request_id(self) -> str:
@@ -171,7 +205,7 @@ async def look(
     """
 
     async def ask(is_again: bool) -> R:
-        return await method(request, timeout=timeout_s, wait_for_ready=is_again)
+        return call.noted(await method(request, timeout=timeout_s, wait_for_ready=is_again))
 
     return await retry_until_back(call.clock, ask)
 

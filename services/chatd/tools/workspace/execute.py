@@ -119,18 +119,20 @@ async def _started(call: Call, spec: process_pb2.ProcessSpec, wait: Wait) -> Obs
         grpc.aio.AioRpcError: It was refused, or whether it started is unknown.
     """
     first_s = wait.wait_s if wait.wait_s <= WHOLE_WAIT_S else START_WAIT_S
-    answer = await call.processes.StartProcess(
-        api.StartProcessRequest(
-            context=call.context,
-            request_id=call.request_id,
-            key=call.key,
-            spec=spec,
-            condition=condition(
-                wait.until if first_s > 0 else process_pb2.WAIT_UNTIL_SNAPSHOT, "", first_s
+    answer = call.noted(
+        await call.processes.StartProcess(
+            api.StartProcessRequest(
+                context=call.context,
+                request_id=call.request_id,
+                key=call.key,
+                spec=spec,
+                condition=condition(
+                    wait.until if first_s > 0 else process_pb2.WAIT_UNTIL_SNAPSHOT, "", first_s
+                ),
+                budget=process_pb2.OutputBudget(max_bytes=wait.output_bytes),
             ),
-            budget=process_pb2.OutputBudget(max_bytes=wait.output_bytes),
-        ),
-        timeout=first_s + ANSWER_S,
+            timeout=first_s + ANSWER_S,
+        )
     )
     is_all = wait.wait_s <= first_s and answer.reason in TIME_IS_UP
     if is_all or answer.reason == process_pb2.WAIT_REASON_EXITED:

@@ -116,17 +116,19 @@ class UndoEditInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 async def write_file(call: Call, given: WriteFileInput) -> Outcome:
     """Write a file once and return the change."""
-    answer = await call.files.WriteFile(
-        api.WriteFileRequest(
-            context=call.context,
-            request_id=call.request_id,
-            key=call.key,
-            path=checked(given.path),
-            content=given.content.encode(),
-            if_etag=given.if_etag,
-            create_only=given.create_only,
-        ),
-        timeout=ANSWER_S,
+    answer = call.noted(
+        await call.files.WriteFile(
+            api.WriteFileRequest(
+                context=call.context,
+                request_id=call.request_id,
+                key=call.key,
+                path=checked(given.path),
+                content=given.content.encode(),
+                if_etag=given.if_etag,
+                create_only=given.create_only,
+            ),
+            timeout=ANSWER_S,
+        )
     )
     lines = given.content.count("\n") + (not given.content.endswith("\n") and given.content != "")
     (change,), is_cut = _changes((answer.change,), call.budget_bytes)
@@ -135,15 +137,17 @@ async def write_file(call: Call, given: WriteFileInput) -> Outcome:
 
 async def edit_files(call: Call, given: EditFilesInput) -> Outcome:
     """Make all edits once, or none."""
-    answer = await call.files.EditFiles(
-        api.EditFilesRequest(
-            context=call.context,
-            request_id=call.request_id,
-            key=call.key,
-            files=[_file_edit(place, each) for place, each in enumerate(given.files)],
-            dry_run=given.dry_run,
-        ),
-        timeout=ANSWER_S,
+    answer = call.noted(
+        await call.files.EditFiles(
+            api.EditFilesRequest(
+                context=call.context,
+                request_id=call.request_id,
+                key=call.key,
+                files=[_file_edit(place, each) for place, each in enumerate(given.files)],
+                dry_run=given.dry_run,
+            ),
+            timeout=ANSWER_S,
+        )
     )
     return _edited(answer, call.budget_bytes, is_dry_run=given.dry_run)
 
@@ -153,29 +157,33 @@ async def apply_patch(call: Call, given: ApplyPatchInput) -> Outcome:
     if not given.patch.lstrip().startswith(PATCH_BEGINS):
         problem = f"patch: it does not begin with {PATCH_BEGINS}"
         raise BadArguments(problem, "send the whole patch without quotes or fences around it")
-    answer = await call.files.ApplyPatch(
-        api.ApplyPatchRequest(
-            context=call.context,
-            request_id=call.request_id,
-            key=call.key,
-            patch=given.patch,
-            dry_run=given.dry_run,
-        ),
-        timeout=ANSWER_S,
+    answer = call.noted(
+        await call.files.ApplyPatch(
+            api.ApplyPatchRequest(
+                context=call.context,
+                request_id=call.request_id,
+                key=call.key,
+                patch=given.patch,
+                dry_run=given.dry_run,
+            ),
+            timeout=ANSWER_S,
+        )
     )
     return _edited(answer, call.budget_bytes, is_dry_run=given.dry_run)
 
 
 async def undo_edit(call: Call, given: UndoEditInput) -> Outcome:
     """Take back the last change of a path once."""
-    answer = await call.files.UndoEdit(
-        api.UndoEditRequest(
-            context=call.context,
-            request_id=call.request_id,
-            key=call.key,
-            path=checked(given.path),
-        ),
-        timeout=ANSWER_S,
+    answer = call.noted(
+        await call.files.UndoEdit(
+            api.UndoEditRequest(
+                context=call.context,
+                request_id=call.request_id,
+                key=call.key,
+                path=checked(given.path),
+            ),
+            timeout=ANSWER_S,
+        )
     )
     changes, is_cut = _changes(answer.changes, call.budget_bytes)
     return succeeded({"files": changes}, truncation=is_cut, notes=_notes(answer.changes))

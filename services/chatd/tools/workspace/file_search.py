@@ -202,7 +202,7 @@ async def search_files(call: Call, given: SearchFilesInput) -> Outcome:
                 case "file":
                     findings.append(each.file)
                 case "summary":
-                    summary = each.summary
+                    summary = call.noted(each.summary)
         return findings, summary
 
     findings, summary = await look(call, search, request, SEARCH_S + HEADROOM_S)

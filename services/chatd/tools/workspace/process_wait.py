@@ -106,8 +106,10 @@ async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observe
 async def _looked(call: Call, wait: Wait, refused: grpc.aio.AioRpcError) -> Observed:
     """Read the current state of a process whose wait was refused."""
     try:
-        answer = await call.processes.WaitOutput(
-            _request(call, wait, 0.0), timeout=ANSWER_S, wait_for_ready=True
+        answer = call.noted(
+            await call.processes.WaitOutput(
+                _request(call, wait, 0.0), timeout=ANSWER_S, wait_for_ready=True
+            )
         )
     except grpc.aio.AioRpcError:
         raise ProcessUnobserved(wait.process_id, failure_reason(refused)) from refused
@@ -119,8 +121,10 @@ async def _waited(call: Call, wait: Wait, *, is_again: bool) -> api.WaitOutputRe
     left_s = wait.wait_s
     while True:
         piece_s = min(left_s, PIECE_S)
-        answer = await call.processes.WaitOutput(
-            _request(call, wait, piece_s), timeout=piece_s + HEADROOM_S, wait_for_ready=is_again
+        answer = call.noted(
+            await call.processes.WaitOutput(
+                _request(call, wait, piece_s), timeout=piece_s + HEADROOM_S, wait_for_ready=is_again
+            )
         )
         left_s = min(left_s - piece_s, end_s - call.clock.monotonic())
         if answer.reason != process_pb2.WAIT_REASON_TIMEOUT or left_s <= 0:

@@ -153,20 +153,22 @@ async def process_write(call: Call, given: ProcessWriteInput) -> Outcome:
     until, pattern = _until(given.until)
     if wait_s == 0:
         until = process_pb2.WAIT_UNTIL_SNAPSHOT
-    answer = await call.processes.WriteStdin(
-        api.WriteStdinRequest(
-            context=call.context,
-            request_id=call.request_id,
-            key=call.key,
-            process_id=given.process_id,
-            data=given.text.encode(),
-            keys=given.keys,
-            end_of_input=given.end_of_input,
-            condition=condition(until, pattern, wait_s),
-            # Independent of the model's budget: a repeated request must have the same body.
-            budget=process_pb2.OutputBudget(max_bytes=given.max_output_bytes),
-        ),
-        timeout=wait_s + HEADROOM_S,
+    answer = call.noted(
+        await call.processes.WriteStdin(
+            api.WriteStdinRequest(
+                context=call.context,
+                request_id=call.request_id,
+                key=call.key,
+                process_id=given.process_id,
+                data=given.text.encode(),
+                keys=given.keys,
+                end_of_input=given.end_of_input,
+                condition=condition(until, pattern, wait_s),
+                # Independent of the model's budget: a repeated request must have the same body.
+                budget=process_pb2.OutputBudget(max_bytes=given.max_output_bytes),
+            ),
+            timeout=wait_s + HEADROOM_S,
+        )
     )
     return process_outcome(Observed(answer.process, answer.output, answer.reason))
 
@@ -199,16 +201,18 @@ async def process_signal(call: Call, given: ProcessSignalInput) -> Outcome:
     kill_after_s = seconds_of(given.kill_after, "kill_after") if given.kill_after else 0.0
     if kill_after_s > KILL_AFTER_S_MAX:
         raise BadArguments("kill_after: it is longer than 60s", "wait yourself, then send kill")
-    signalled = await call.processes.SignalProcess(
-        api.SignalProcessRequest(
-            context=call.context,
-            request_id=call.request_id,
-            key=call.key,
-            process_id=given.process_id,
-            signal=SIGNALS[given.signal],
-            escalate_after_ms=round(kill_after_s * 1000),
-        ),
-        timeout=ANSWER_S,
+    signalled = call.noted(
+        await call.processes.SignalProcess(
+            api.SignalProcessRequest(
+                context=call.context,
+                request_id=call.request_id,
+                key=call.key,
+                process_id=given.process_id,
+                signal=SIGNALS[given.signal],
+                escalate_after_ms=round(kill_after_s * 1000),
+            ),
+            timeout=ANSWER_S,
+        )
     )
     cursor = signalled.process.output_bytes
     wait = Wait(given.process_id, ENDING_WAIT_S, since=cursor, output_bytes=2048)

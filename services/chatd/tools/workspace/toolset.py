@@ -69,6 +69,9 @@ class Tool:
         Raises:
             ExecutorUnreachable: it may have had its effect; only the journal has the outcome.
         """
+        return replace(await self._run(call), reached=call.reaching.total())
+
+    async def _run(self, call: Call) -> Outcome:
         try:
             return await self.run(call, read(self.takes, call.execution.dispatch.call.args_json))
         except BadArguments as error:

@@ -222,6 +222,7 @@ def executed_result(
         call.mcp_server_id,
         created_at=at,
         files=outcome.files,
+        reached=outcome.reached,
     )
 
 

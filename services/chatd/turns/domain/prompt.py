@@ -26,6 +26,7 @@ from chatd.content.domain.parts import (
     Notice,
     Part,
     Reasoning,
+    ServerTexts,
     Skill,
     Source,
     Text,
@@ -111,7 +112,7 @@ def shown(part: Part, *, is_from_user: bool) -> Part | None:
             return Text(context_file_text(part))
         case File():
             return part if is_from_user else None
-        case Source() | Notice() | Skill() | Fallback():
+        case Source() | Notice() | Skill() | Fallback() | ServerTexts():
             return None
         case ToolCall() | ToolResult():
             return part

@@ -132,6 +132,8 @@ async def prepare(
     local = await tools.list_tools(context)
     reports = await servers.reports(context)
     require_servers(reports)
+    of_workspace = tuple(each.server_id for each in reports if each.is_of_workspace)
+    context = replace(context, workspace_server_ids=of_workspace)
     told = replace(setup.system_prompt, tool_servers_text=servers_text(reports))
     setup = replace(setup, system_prompt=told)
     local = (*local, *asking_tools(context))

@@ -10,6 +10,7 @@ from chatd.chats.domain.commands import AskedCall, CommitStep
 from chatd.chats.domain.pieces import completed, interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
 from chatd.content.domain.parts import Fallback, Notice, Part, Reasoning, Text, ToolCall
+from chatd.content.domain.tool_servers import unrecorded_texts
 from chatd.content.domain.tools import Dispatch, PendingKind, ToolSpec
 from chatd.hooks.domain.answers import Verdict as HookVerdict
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
@@ -109,6 +110,9 @@ class ModelStep:
             return Done(())
         if steps_of_turn(session.state, session.history.messages) == 0:
             content = (*content, *map(Notice, self.prepared.notices))
+        if server_ids := self.prepared.context.workspace_server_ids:
+            earlier = (part for each in session.history.messages for part in each.content)
+            content = (*content, *unrecorded_texts(earlier, server_ids))
         use = call.use(CallOutcome.DONE)
         reason = None if answer.finished is None else answer.finished.reason
         session.unfinished = InterruptedContent(

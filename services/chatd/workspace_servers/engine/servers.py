@@ -127,6 +127,7 @@ class WorkspaceServers:
                     listed.instructions,
                     problem,
                     dropped_count=listed.dropped_count,
+                    is_of_workspace=True,
                 )
             )
         self._reports.put(place.chat_id, tuple(reports))

@@ -67,8 +67,9 @@ class WorkspaceReach:
             workspace.spec.network.access is not Network.NONE
             or workspace.sandbox_level in UNCONFINED_LEVELS
         )
+        is_proxied = workspace.spec.network.access is Network.PROXY
         is_cloned = workspace.kind in CLONED_KINDS
-        return Workspace(has_egress, is_cloned and is_outside, is_outside)
+        return Workspace(has_egress, is_cloned and is_outside, is_outside, is_proxied)
 
     def _scratch_level(self) -> str:
         try:

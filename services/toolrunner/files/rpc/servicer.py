@@ -16,6 +16,7 @@ from toolrunner.files.service import FileService, UndoRequest
 from toolrunner.fileworker import protocol
 from toolrunner.primitives.errors import InvalidRequest
 from toolrunner.processes.rpc.inputs import scope_of
+from toolrunner.processes.rpc.reached import NothingReached, ReachRecord, begun_call, with_reached
 
 #: The time after the limit of a search to end it and answer.
 SEARCH_GRACE_S: Final = 10.0
@@ -26,18 +27,21 @@ FIND_S: Final = 120.0
 class FileServicer(FileServiceServicer):
     """Serves the files of this node's workspaces."""
 
-    def __init__(self, files: FileService) -> None:
+    def __init__(self, files: FileService, reach: ReachRecord | None = None) -> None:
         self._files = files
+        self._reach = reach or NothingReached()
 
     async def ReadFile(  # noqa: N802 (the name is the proto's)
         self, request: api.ReadFileRequest, context: grpc.aio.ServicerContext
     ) -> api.ReadFileResponse:
         """Read a page of lines, or an image."""
+        call = await begun_call(self._reach, request.context)
         scope, asked = scope_of(request.context), inputs.read_of(request)
         if request.without_suggestions:
             await self._files.require_present(scope, asked.path, in_home=asked.in_home)
         page = await self._files.read(scope, asked)
-        return convert.page_to_proto(page)
+        response = convert.page_to_proto(page)
+        return with_reached(response, await call.hosts())
 
     async def ReadBytes(  # noqa: N802 (the name is the proto's)
         self, request: api.ReadBytesRequest, context: grpc.aio.ServicerContext
@@ -61,11 +65,12 @@ class FileServicer(FileServiceServicer):
         self, request: api.WriteFileRequest, context: grpc.aio.ServicerContext
     ) -> api.WriteFileResponse:
         """Write a whole file."""
+        call = await begun_call(self._reach, request.context)
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "WriteFile")
         plan = inputs.write_of(request, self._files.new_token())
         response = await self._files.change(effect, scope, plan, _encode_written)
-        return api.WriteFileResponse.FromString(response)
+        return with_reached(api.WriteFileResponse.FromString(response), await call.hosts())
 
     async def UploadFile(  # noqa: N802 (the name is the proto's)
         self,
@@ -90,6 +95,7 @@ class FileServicer(FileServiceServicer):
         self, request: api.EditFilesRequest, context: grpc.aio.ServicerContext
     ) -> api.EditFilesResponse:
         """Replace texts in several files, all or nothing."""
+        call = await begun_call(self._reach, request.context)
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "EditFiles")
         plan = inputs.edits_of(request, self._files.new_token())
@@ -102,12 +108,13 @@ class FileServicer(FileServiceServicer):
             ).SerializeToString()
 
         response = await self._files.change(effect, scope, plan, encode, dry_run=request.dry_run)
-        return api.EditFilesResponse.FromString(response)
+        return with_reached(api.EditFilesResponse.FromString(response), await call.hosts())
 
     async def ApplyPatch(  # noqa: N802 (the name is the proto's)
         self, request: api.ApplyPatchRequest, context: grpc.aio.ServicerContext
     ) -> api.ApplyPatchResponse:
         """Apply a patch, all or nothing."""
+        call = await begun_call(self._reach, request.context)
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "ApplyPatch")
         plan = inputs.patch_of(request, self._files.new_token())
@@ -120,12 +127,13 @@ class FileServicer(FileServiceServicer):
             ).SerializeToString()
 
         response = await self._files.change(effect, scope, plan, encode, dry_run=request.dry_run)
-        return api.ApplyPatchResponse.FromString(response)
+        return with_reached(api.ApplyPatchResponse.FromString(response), await call.hosts())
 
     async def UndoEdit(  # noqa: N802 (the name is the proto's)
         self, request: api.UndoEditRequest, context: grpc.aio.ServicerContext
     ) -> api.UndoEditResponse:
         """Restore files to their state before a change."""
+        call = await begun_call(self._reach, request.context)
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "UndoEdit")
         if request.WhichOneof("target") is None:
@@ -134,20 +142,22 @@ class FileServicer(FileServiceServicer):
         guards_git = inputs.guards_git(request.context, path)
         undoing = UndoRequest(request.edit_request_id, path, guards_git)
         response = await self._files.undo(effect, scope, undoing, _encode_undone)
-        return api.UndoEditResponse.FromString(response)
+        return with_reached(api.UndoEditResponse.FromString(response), await call.hosts())
 
     async def ListDirectory(  # noqa: N802 (the name is the proto's)
         self, request: api.ListDirectoryRequest, context: grpc.aio.ServicerContext
     ) -> api.ListDirectoryResponse:
         """List a directory, some levels deep."""
+        call = await begun_call(self._reach, request.context)
         asked = inputs.list_of(request)
         listing = await self._files.ask(scope_of(request.context), asked, protocol.Listing)
-        return convert.listing_to_proto(listing)
+        return with_reached(convert.listing_to_proto(listing), await call.hosts())
 
     async def SearchFiles(  # noqa: N802 (the name is the proto's)
         self, request: api.SearchFilesRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.SearchFilesResponse]:
         """Search the content of files."""
+        call = await begun_call(self._reach, request.context)
         asked = inputs.search_of(request)
         limit_s = asked.timeout_s + SEARCH_GRACE_S
         pieces = self._files.stream(scope_of(request.context), asked, limit_s=limit_s)
@@ -160,18 +170,21 @@ class FileServicer(FileServiceServicer):
                         for file in files:
                             yield api.SearchFilesResponse(file=convert.matches_to_proto(file))
                     case protocol.Summary():
-                        yield convert.summary_to_proto(piece)
+                        response = convert.summary_to_proto(piece)
+                        with_reached(response.summary, await call.hosts())
+                        yield response
 
     async def FindFiles(  # noqa: N802 (the name is the proto's)
         self, request: api.FindFilesRequest, context: grpc.aio.ServicerContext
     ) -> api.FindFilesResponse:
         """Find files by name."""
+        call = await begun_call(self._reach, request.context)
         asked = inputs.find_of(request)
         scope = scope_of(request.context)
         if request.without_suggestions:
             await self._files.require_present(scope, asked.path)
         found = await self._files.ask(scope, asked, protocol.FoundFiles, limit_s=FIND_S)
-        return convert.found_to_proto(found)
+        return with_reached(convert.found_to_proto(found), await call.hosts())
 
     async def StatPath(  # noqa: N802 (the name is the proto's)
         self, request: api.StatPathRequest, context: grpc.aio.ServicerContext

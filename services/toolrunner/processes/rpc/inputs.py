@@ -82,6 +82,11 @@ class EffectRequest(Protocol):
         """The execution, if there is one."""
         ...
 
+    @property
+    def context(self) -> workspace_pb2.WorkspaceContext:
+        """The workspace and the chat."""
+        ...
+
 
 def canonical_uuid(text: str, field: str) -> str:
     """Return a UUID in canonical form.
@@ -396,4 +401,7 @@ def body_hash_of(request: EffectRequest, *aside: str) -> bytes:
     body.CopyFrom(request)
     for field in ("key", *aside):
         body.ClearField(field)
+    if body.HasField("context"):
+        # Who started the chat is no part of what is done, and older callers do not tell it.
+        body.context.ClearField("ancestor_chat_ids")
     return hashlib.sha256(body.SerializeToString(deterministic=True)).digest()

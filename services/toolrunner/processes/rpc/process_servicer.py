@@ -32,6 +32,7 @@ from toolrunner.processes.rpc.inputs import (
     writing_of,
 )
 from toolrunner.processes.rpc.process_streams import SIGNALS, attach, stream_output
+from toolrunner.processes.rpc.reached import NothingReached, ReachRecord, begun_call
 from toolrunner.processes.service import Processes
 from toolrunner.processes.start import StartResult
 from toolrunner.processes.termination import SignalRequest
@@ -53,7 +54,9 @@ class ProcessServicer(ProcessServiceServicer):
         presenter: Presenter,
         verifier: TicketVerifier,
         heartbeat_s: float = HEARTBEAT_S,
+        reach: ReachRecord | None = None,
     ) -> None:
+        self._reach = reach or NothingReached()
         self._processes = processes
         self._presenter = presenter
         self._verifier = verifier
@@ -63,6 +66,7 @@ class ProcessServicer(ProcessServiceServicer):
         self, request: api.StartProcessRequest, context: grpc.aio.ServicerContext
     ) -> api.StartProcessResponse:
         """Start a process, or attach to the one that this request started, and wait for it."""
+        call = await begun_call(self._reach, request.context)
         scope = scope_of(request.context)
         wait = start_wait_of(request)
         effect = effect_of(
@@ -82,12 +86,15 @@ class ProcessServicer(ProcessServiceServicer):
                 attached=started.is_attached,
                 output=output_to_proto(waited.output),
                 reason=REASON[waited.reason],
+                reached=await call.hosts(),
             )
         if not started.is_attached:
             # A new process has no other members yet, and counting them takes a while.
             return api.StartProcessResponse.FromString(encode_started(started.record))
         return api.StartProcessResponse(
-            process=self._presenter.present(started.record), attached=True
+            process=self._presenter.present(started.record),
+            attached=True,
+            reached=await call.hosts(),
         )
 
     async def _waited(self, scope: Scope, started: StartResult, wait: Wait) -> WaitResult | None:
@@ -101,6 +108,7 @@ class ProcessServicer(ProcessServiceServicer):
         self, request: api.WaitOutputRequest, context: grpc.aio.ServicerContext
     ) -> api.WaitOutputResponse:
         """Wait for a process and return its output."""
+        call = await begun_call(self._reach, request.context)
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
         wait = wait_of(request.condition, since_cursor=request.since_cursor, budget=request.budget)
         waited = await self._processes.wait(scope, process_id, wait)
@@ -108,6 +116,7 @@ class ProcessServicer(ProcessServiceServicer):
             process=self._presenter.present(waited.record),
             output=output_to_proto(waited.output, waited.matched_line),
             reason=REASON[waited.reason],
+            reached=await call.hosts(),
             search_cursor=waited.search_cursor,
         )
 
@@ -137,6 +146,7 @@ class ProcessServicer(ProcessServiceServicer):
         self, request: api.WriteStdinRequest, context: grpc.aio.ServicerContext
     ) -> api.WriteStdinResponse:
         """Write to a process and wait for its output."""
+        call = await begun_call(self._reach, request.context)
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
         wait = wait_of(
             request.condition,
@@ -153,6 +163,7 @@ class ProcessServicer(ProcessServiceServicer):
             process=self._presenter.present(waited.record),
             output=output_to_proto(waited.output, waited.matched_line),
             reason=REASON[waited.reason],
+            reached=await call.hosts(),
         )
 
     async def ResizeTerminal(  # noqa: N802 (the name is the proto's)
@@ -171,13 +182,16 @@ class ProcessServicer(ProcessServiceServicer):
         self, request: api.SignalProcessRequest, context: grpc.aio.ServicerContext
     ) -> api.SignalProcessResponse:
         """Signal a process and its descendants."""
+        call = await begun_call(self._reach, request.context)
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
         signalling = _signalling_of(request)
         effect = effect_of(
             request, scope, method=f"{SERVICE}/SignalProcess", encode=self._encode_signalled
         )
         record = await self._processes.signal(effect, scope, process_id, signalling)
-        return api.SignalProcessResponse(process=self._presenter.present(record))
+        return api.SignalProcessResponse(
+            process=self._presenter.present(record), reached=await call.hosts()
+        )
 
     async def ListProcesses(  # noqa: N802 (the name is the proto's)
         self, request: api.ListProcessesRequest, context: grpc.aio.ServicerContext
@@ -185,6 +199,7 @@ class ProcessServicer(ProcessServiceServicer):
         """List processes: running first, then newest first."""
         if not 0 <= request.page_size <= PAGE_MAX:
             raise InvalidRequest("page_size", f"is not between 0 and {PAGE_MAX}")
+        call = await begun_call(self._reach, request.context)
         records = await self._processes.list(scope_of(request.context))
         wanted = set(request.states)
         shown = [each for each in records if not wanted or STATE[each.state] in wanted]
@@ -196,6 +211,7 @@ class ProcessServicer(ProcessServiceServicer):
             processes=[self._presenter.present(record, members) for record in page],
             next_page_token=page[-1].process_id if has_more else "",
             total=len(shown),
+            reached=await call.hosts(),
         )
 
     async def GetProcess(  # noqa: N802 (the name is the proto's)

@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeVar, assert_never
 import msgspec
 
 from toolrunner.directories.workspaces import Workspace, Workspaces
+from toolrunner.egress.reached_hosts import copy_record
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.copy import Copied
 from toolrunner.filesystem.spread import spread_out
@@ -206,6 +207,8 @@ class SourceBuilder:
         owner = self.owners.take()
         copied = await self.copies.copy(parent.root, unfinished, base, quota, owner)
         await asyncio.to_thread(copy_home_file, parent, workspace, owner)
+        # Last: what the original got while it was copied may be in the copy.
+        await asyncio.to_thread(copy_record, parent.directory, workspace.directory)
         say("copy", f"a copy of {source.parent_id}, {_told(copied)}")
 
     def registered(self, source: Local) -> LocalDirectory:

@@ -196,6 +196,44 @@ async def test_a_revert_after_which_the_chat_went_on_cannot_be_undone(
     assert await message_ids(served, chat.id) == [1, 2, 5, 6]
 
 
+async def test_a_revert_is_superseded_by_a_message_that_was_queued_during_its_restore(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+    running = await served.ann.ask(revert_of(chat.id, 3, restore_files=True))
+    await served.ann.send(chat.id, "three")
+    restored = FinishRevert(fence_of(await served.state(chat.id)), REPORT.SerializeToString())
+    await served.stores.chats.apply(ChatId(chat.id), restored)
+    # Its turn adds nothing, so that the message has the version of the revert.
+    failure = FailTurn(fence_of(await served.state(chat.id)), TurnError("no", ErrorKind.AUTH))
+    await served.stores.chats.apply(ChatId(chat.id), failure)
+
+    refused = await served.ann.refusal(undo_of(chat.id, running.revert.id))
+
+    assert refused.reason == "REVERT_SUPERSEDED"
+    assert await message_ids(served, chat.id) == [1, 2, 5]
+    (listed,) = (await served.ann.ask(api.ListRevertsRequest(chat_id=chat.id))).reverts
+    assert not listed.undoable
+
+
+async def test_a_revert_is_superseded_by_a_message_that_was_queued_during_the_restore_of_an_edit(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+    edited = await served.ann.ask(edit_of(chat.id, 3, restore_files=True))
+    await served.ann.send(chat.id, "three")
+    restored = FinishRevert(fence_of(await served.state(chat.id)), REPORT.SerializeToString())
+    await served.stores.chats.apply(ChatId(chat.id), restored)
+    await served.finish(chat.id)
+    failure = FailTurn(fence_of(await served.state(chat.id)), TurnError("no", ErrorKind.AUTH))
+    await served.stores.chats.apply(ChatId(chat.id), failure)
+
+    refused = await served.ann.refusal(undo_of(chat.id, edited.revert_id))
+
+    assert refused.reason == "REVERT_SUPERSEDED"
+    assert await message_ids(served, chat.id) == [1, 2, 5, 6, 7]
+
+
 async def test_bad_requests_and_other_people_are_refused(served: ServedChats) -> None:
     chat = await asked_twice(served)
     nowhere = str(uuid.UUID(int=1))
@@ -256,7 +294,7 @@ async def test_what_supersedes_a_revert_is_found_by_index(served: ServedChats) -
         query = f"EXPLAIN {SELECT_REVERT}"
         rows = await connection.fetch(query, uuid.UUID(chat.id), uuid.UUID(int=1))
     conditions = [row[0].strip() for row in rows if "Index Cond" in row[0]]
-    for later in ("revision > done.version", "revision > done.deleted_version"):
+    for later in ("revision >= done.version", "revision > done.deleted_version"):
         assert any(later in each for each in conditions), rows
 
 

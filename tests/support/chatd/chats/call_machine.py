@@ -76,6 +76,8 @@ class CallMachine(RuleBasedStateMachine):
         self.withdrawn: set[str] = set()
         self.calls = 0
         self.reverts: list[RevertId] = []
+        self.before_reverts: dict[RevertId, list[MessageId]] = {}
+        self.reverts_seen = 0
         self.seen = fresh
 
     @property

@@ -9,8 +9,10 @@ from hypothesis.stateful import invariant, rule
 from chatd.chats.domain.action_answers import free_text_answer
 from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
+    ChatState,
     NewMessage,
     Retry,
+    RevertKind,
     Status,
 )
 from chatd.chats.domain.commands import (
@@ -115,6 +117,17 @@ class ChatMachine(CallMachine):
         if self.chat.state.revert is not None:
             self.going_back(FinishRevert(fence_of(self.chat.state), b"report"))
 
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30))
+    def send_while_files_are_restored(self, claimed_by: WorkerId | None, place: int) -> None:
+        """Deliver a message with the end of a revert, whose undo would bring others before it."""
+        self.revert(claimed_by, place, restores_files=True)
+        if self.chat.state.revert is not None:
+            self.send(claimed_by, BusyBehavior.QUEUE, NO_CHOICE, may_answer=False)
+            self.finish_revert()
+            self.apply(FailTurn(fence_of(self.chat.state), OOPS))
+            self.undo_revert(claimed_by, 1)
+            self.finish_revert()
+
     def next_revert_id(self) -> RevertId:
         self.reverts.append(RevertId(uuid_of(self.salt, f"revert {len(self.reverts)}")))
         return self.reverts[-1]
@@ -126,6 +139,24 @@ class ChatMachine(CallMachine):
         after = self.kept_texts()
         self.withdrawn |= before - after
         self.withdrawn -= after - before
+
+    def apply(self, command: Command) -> ChatState | None:
+        """Apply a command; an undo must leave the messages of before the revert, and new ones."""
+        live, next_id = self.live_ids(), self.chat.state.next_message_id
+        after = super().apply(command)
+        if isinstance(command, EditMessage) and after is not None and command.revert_id is not None:
+            self.before_reverts[command.revert_id] = live
+        for revert_id, done in list(self.chat.reverts.items())[self.reverts_seen :]:
+            if done.revert.kind is RevertKind.HISTORY:
+                self.before_reverts[revert_id] = live
+            elif done.revert.undone_id is not None:
+                kept = [message_id for message_id in self.live_ids() if message_id < next_id]
+                assert kept == self.before_reverts[done.revert.undone_id]
+        self.reverts_seen = len(self.chat.reverts)
+        return after
+
+    def live_ids(self) -> list[MessageId]:
+        return [message.id for message in self.chat.live()]
 
     def kept_texts(self) -> set[str]:
         live = {text_of(m.content) for m in self.chat.live() if m.role is Role.USER}

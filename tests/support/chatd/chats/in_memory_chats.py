@@ -210,7 +210,9 @@ def supersedes(message: Message, done: DoneRevert) -> bool:
     """Return whether a revert cannot be undone because of a message."""
     revert = done.revert
     if revert.kind is not RevertKind.EDIT:
-        return message.revision > done.version
+        is_delivered_with_it = message.revision == done.version and not message.is_deleted
+        is_history = revert.kind is RevertKind.HISTORY
+        return message.revision > done.version or (is_history and is_delivered_with_it)
     is_later = message.id > revert.replacement_id
     is_of_person = message.role is Role.USER and message.created_by != ""
     is_deleted_since = message.is_deleted and message.revision > revert.deleted_version

@@ -10,12 +10,14 @@ from parley.rpc import Channels
 class FixedLocator:
     """Gives every chat a workspace under its own id, on the node that the id hashes to."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, epoch: int = 0) -> None:
         self._channels = channels
+        self._epoch = epoch
 
     async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the location of the chat's tools."""
-        return WorkspaceLocation(str(self._channels.address_for(chat_id)), chat_id)
+        address = str(self._channels.address_for(chat_id))
+        return WorkspaceLocation(address, chat_id, self._epoch)
 
     async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return the same location: a node creates the directory at its first use."""

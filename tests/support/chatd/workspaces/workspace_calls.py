@@ -31,10 +31,10 @@ class Calls:
     chat_id: ChatId = CHAT
 
     @classmethod
-    def through(cls, channels: Channels, clock: Clock) -> "Calls":
+    def through(cls, channels: Channels, clock: Clock, epoch: int = 0) -> "Calls":
         attachment_store = InMemoryAttachmentStore()
         return cls(
-            WorkspaceTools(channels, clock, attachment_store, FixedLocator(channels)),
+            WorkspaceTools(channels, clock, attachment_store, FixedLocator(channels, epoch)),
             attachment_store,
         )
 

@@ -1,6 +1,7 @@
 """Calls of an answer are judged by the rules of their turn and the history of their chat."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +12,14 @@ from chatd.approvals.domain.taint import Workspace
 from chatd.approvals.engine.cached_rules import CachedRules, notice_key
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import Part, Source, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import (
+    Part,
+    ServerTexts,
+    Source,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
@@ -191,3 +199,43 @@ async def test_a_chat_that_is_alone_reads_no_other() -> None:
     run = [call("a", "execute", command="ls")]
     assert await judge_of(Rules(), tree=tree).judge(CONTEXT, [], run, SPECS) == {"a": Allow()}
     assert tree.reads == []
+
+
+OFFERED = replace(CONTEXT, workspace_server_ids=("notes-id",))
+WROTE_DOWN: tuple[Part, ...] = (ServerTexts(("notes-id",)),)
+
+
+@pytest.mark.parametrize(
+    ("context", "before"),
+    [(OFFERED, ()), (CONTEXT, WROTE_DOWN)],
+    ids=["in the prompt", "in an earlier prompt"],
+)
+async def test_words_of_a_server_of_the_workspace_ask_before_calls_to_another_destination(
+    context: TurnContext, before: tuple[Part, ...]
+) -> None:
+    notes = ToolSpec("ws_notes__add", "", "{}", Executor.TOOLRUNNER, server_id="notes-id")
+    specs = {**SPECS, notes.name: notes}
+    calls = [
+        call("a", "execute", command="ls"),
+        call("b", "wiki__save"),
+        call("c", "ws_notes__add"),
+        call("d", "read_file"),
+    ]
+    judge = judge_of(Rules())
+    judged = await judge.judge(context, history(*before), calls, specs)
+    remembered = await judge.remembered(context, history(*before), calls[0], SPECS["execute"])
+    assert {key: type(each) for key, each in judged.items()} == {
+        "a": Ask,
+        "b": Ask,
+        "c": Allow,
+        "d": Allow,
+    }
+    assert remembered.is_for_tainted
+
+
+async def test_words_of_a_server_count_for_the_whole_tree_and_the_network_decides() -> None:
+    run = [call("a", "execute", command="ls")]
+    tree = Tree({ROOT: (), CHILD: history(*WROTE_DOWN)})
+    asked = await judge_of(Rules(), tree=tree).judge(CONTEXT, [], run, SPECS)
+    confined = await judge_of(Rules(), Workspaces(Workspace())).judge(OFFERED, [], run, SPECS)
+    assert (type(asked["a"]), confined["a"]) == (Ask, Allow())

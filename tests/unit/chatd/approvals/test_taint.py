@@ -21,11 +21,21 @@ from chatd.approvals.domain.taint import (
 )
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import ChatMode, Role
-from chatd.content.domain.parts import Part, Source, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import (
+    Part,
+    ReachedHosts,
+    ServerTexts,
+    Source,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.primitives.domain.ids import MessageId
 
 OPEN = Workspace(has_egress=True)
+CLONES = Workspace(has_egress=True, are_clones_outside=True)
 EXECUTE = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
 CREATE = ToolSpec("create_workspace", "", "{}", Executor.CHATD)
 WIKI = ToolSpec("wiki__save", "", "{}", Executor.MCPGATEWAY, server_id="wiki-id")
@@ -44,6 +54,10 @@ def result(tool: str, server_id: str = "", *, provider_executed: bool = False) -
     return ToolResult(
         "1", tool, "{}", ToolOutcome.DONE, server_id, provider_executed=provider_executed
     )
+
+
+def reached(tool: str, *hosts: str, git: str = "") -> ToolResult:
+    return replaced(result(tool), reached=ReachedHosts(hosts, (git,) if git else ()))
 
 
 def ran(command: str) -> tuple[Part, ...]:
@@ -83,6 +97,18 @@ def typed(text: str) -> tuple[Part, ...]:
         ((result("agent_processes"),), OPEN, {FETCHED}),
         ((result("agent_processes"),), Workspace(True, True), {FETCHED, REPOSITORY}),
         ((result("agent_processes"),), CONFINED, set()),
+        ((ServerTexts(("notes-id",)),), CONFINED, {"notes-id"}),
+        # What the proxy of the node saw, of programs that the text of no call names.
+        ((reached("execute", "example.org"),), OPEN, {FETCHED}),
+        ((reached("read_file", "example.org"),), OPEN, {FETCHED}),
+        # The network may have been taken away since.
+        ((reached("process_output", "example.org"),), CONFINED, {FETCHED}),
+        ((reached("execute", git="example.org"),), OPEN, set()),
+        ((reached("execute", git="example.org"),), CLONES, {REPOSITORY}),
+        ((reached("execute", "a.example", git="example.org"),), CLONES, {FETCHED, REPOSITORY}),
+        # Its end or a line of it wakes the chat later, by a message without such a record.
+        ((result("monitor_process"),), Workspace(True, is_proxied=True), {FETCHED}),
+        ((result("monitor_process"),), OPEN, set()),
     ],
 )
 def test_the_origins_of_content_from_outside(

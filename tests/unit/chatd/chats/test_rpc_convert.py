@@ -114,7 +114,10 @@ PAIRS: list[tuple[parts.Part, Part]] = [
 
 def test_every_kind_of_part_is_shown_without_what_is_inside() -> None:
     shown_types = {type(part) for part, _ in PAIRS}
-    assert shown_types == set(typing.get_args(parts.Part)) - {parts.HookContext}
+    assert shown_types == set(typing.get_args(parts.Part)) - {
+        parts.HookContext,
+        parts.ServerTexts,
+    }
     assert {shown.WhichOneof("kind") for _, shown in PAIRS} == {
         field.name for field in Part.DESCRIPTOR.oneofs_by_name["kind"].fields
     }
@@ -122,10 +125,10 @@ def test_every_kind_of_part_is_shown_without_what_is_inside() -> None:
     assert all(SECRET.encode() not in shown.SerializeToString() for _, shown in PAIRS)
 
 
-def test_what_only_models_read_is_left_out() -> None:
-    added = parts.HookContext("stop", "policy", SECRET)
-    assert content_to_proto((parts.Text("hello"), added)) == [Part(text=TextPart(text="hello"))]
-    assert part_to_proto(added) == Part()
+def test_what_no_user_is_shown_is_left_out() -> None:
+    added = parts.HookContext("stop", "policy", SECRET), parts.ServerTexts(("server",))
+    assert content_to_proto((parts.Text("hello"), *added)) == [Part(text=TextPart(text="hello"))]
+    assert [part_to_proto(each) for each in added] == [Part(), Part()]
 
 
 def test_a_retry_is_shown_with_its_reason() -> None:

@@ -91,7 +91,7 @@ async def test_the_network_policy_and_the_level_of_the_node_decide(
     network: Network, level: str, has_egress: bool
 ) -> None:
     found = workspace(Kind.SCRATCH, network, level)
-    assert await reach(found) == Known(has_egress=has_egress)
+    assert await reach(found) == Known(has_egress=has_egress, is_proxied=network is PROXY)
 
 
 @pytest.mark.parametrize(

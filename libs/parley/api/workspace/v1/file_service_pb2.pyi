@@ -175,6 +175,7 @@ class ReadFileResponse(_message.Message):
     ENCODING_FIELD_NUMBER: _builtins.int
     MEDIA_TYPE_FIELD_NUMBER: _builtins.int
     IMAGE_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     kind: _file_pb2.ContentKind.ValueType
     """What its bytes are."""
     text: _builtins.str
@@ -203,6 +204,10 @@ class ReadFileResponse(_message.Message):
     def info(self) -> _file_pb2.PathInfo:
         """What is known of the file."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
@@ -219,10 +224,11 @@ class ReadFileResponse(_message.Message):
         encoding: _builtins.str = ...,
         media_type: _builtins.str = ...,
         image: _builtins.bytes = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_total_lines", b"_total_lines", "info", b"info", "total_lines", b"total_lines"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_total_lines", b"_total_lines", "info", b"info", "reached", b"reached", "total_lines", b"total_lines"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_lines", b"_total_lines", "clipped_lines", b"clipped_lines", "encoding", b"encoding", "end_line", b"end_line", "etag", b"etag", "has_more", b"has_more", "image", b"image", "info", b"info", "kind", b"kind", "media_type", b"media_type", "next_offset_line", b"next_offset_line", "start_line", b"start_line", "text", b"text", "total_lines", b"total_lines"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_lines", b"_total_lines", "clipped_lines", b"clipped_lines", "encoding", b"encoding", "end_line", b"end_line", "etag", b"etag", "has_more", b"has_more", "image", b"image", "info", b"info", "kind", b"kind", "media_type", b"media_type", "next_offset_line", b"next_offset_line", "reached", b"reached", "start_line", b"start_line", "text", b"text", "total_lines", b"total_lines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__total_lines: _TypeAlias = _typing.Literal["total_lines"]  # noqa: Y015
     _WhichOneofArgType__total_lines: _TypeAlias = _typing.Literal["_total_lines", b"_total_lines"]  # noqa: Y015
@@ -395,18 +401,24 @@ class WriteFileResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHANGE_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def change(self) -> _file_pb2.FileChange:
         """What became of it."""
+
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
 
     def __init__(
         self,
         *,
         change: _file_pb2.FileChange | None = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "reached", b"reached"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -573,6 +585,7 @@ class EditFilesResponse(_message.Message):
     APPLIED_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
     PROBLEMS_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     applied: _builtins.bool
     """Whether the files were written; never some of them only."""
     @_builtins.property
@@ -583,16 +596,21 @@ class EditFilesResponse(_message.Message):
     def problems(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.EditProblem]:
         """Everything that is wrong; empty if applied."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
         applied: _builtins.bool = ...,
         changes: _abc.Iterable[_file_pb2.FileChange] | None = ...,
         problems: _abc.Iterable[_file_pb2.EditProblem] | None = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "changes", b"changes", "problems", b"problems"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "changes", b"changes", "problems", b"problems", "reached", b"reached"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -649,6 +667,7 @@ class ApplyPatchResponse(_message.Message):
     APPLIED_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
     PROBLEMS_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     applied: _builtins.bool
     """Whether the files were written; never some of them only."""
     @_builtins.property
@@ -659,16 +678,21 @@ class ApplyPatchResponse(_message.Message):
     def problems(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.EditProblem]:
         """Everything that is wrong; empty if applied."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
         applied: _builtins.bool = ...,
         changes: _abc.Iterable[_file_pb2.FileChange] | None = ...,
         problems: _abc.Iterable[_file_pb2.EditProblem] | None = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "changes", b"changes", "problems", b"problems"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied", b"applied", "changes", b"changes", "problems", b"problems", "reached", b"reached"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -725,18 +749,24 @@ class UndoEditResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHANGES_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.FileChange]:
         """What became of the files."""
+
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
 
     def __init__(
         self,
         *,
         changes: _abc.Iterable[_file_pb2.FileChange] | None = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "reached", b"reached"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -799,6 +829,7 @@ class ListDirectoryResponse(_message.Message):
     ENTRIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     HIDDEN_ENTRIES_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Where the next page begins; empty at the end."""
     hidden_entries: _builtins.int
@@ -807,16 +838,21 @@ class ListDirectoryResponse(_message.Message):
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.DirectoryEntry]:
         """The entries, directories first, then by name, each followed by what is below it."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
         entries: _abc.Iterable[_file_pb2.DirectoryEntry] | None = ...,
         next_page_token: _builtins.str = ...,
         hidden_entries: _builtins.int = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "hidden_entries", b"hidden_entries", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "hidden_entries", b"hidden_entries", "next_page_token", b"next_page_token", "reached", b"reached"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -943,6 +979,7 @@ class SearchSummary(_message.Message):
     TIMED_OUT_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
     DURATION_MS_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     files: _builtins.int
     """Files with a match that were returned."""
     matches: _builtins.int
@@ -957,6 +994,10 @@ class SearchSummary(_message.Message):
     """What searched: `ripgrep` or `walker`."""
     duration_ms: _builtins.int
     """Time it took, in milliseconds."""
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
@@ -967,10 +1008,11 @@ class SearchSummary(_message.Message):
         timed_out: _builtins.bool = ...,
         engine: _builtins.str = ...,
         duration_ms: _builtins.int = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration_ms", b"duration_ms", "engine", b"engine", "files", b"files", "matches", b"matches", "searched_files", b"searched_files", "timed_out", b"timed_out", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration_ms", b"duration_ms", "engine", b"engine", "files", b"files", "matches", b"matches", "reached", b"reached", "searched_files", b"searched_files", "timed_out", b"timed_out", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1077,6 +1119,7 @@ class FindFilesResponse(_message.Message):
     FILES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Where the next page begins; empty at the end."""
     truncated: _builtins.bool
@@ -1085,16 +1128,21 @@ class FindFilesResponse(_message.Message):
     def files(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.FoundFile]:
         """The files: patterns newest change first, letters best fit first."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
         files: _abc.Iterable[_file_pb2.FoundFile] | None = ...,
         next_page_token: _builtins.str = ...,
         truncated: _builtins.bool = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "next_page_token", b"next_page_token", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "next_page_token", b"next_page_token", "reached", b"reached", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

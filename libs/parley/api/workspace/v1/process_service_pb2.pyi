@@ -83,6 +83,7 @@ class StartProcessResponse(_message.Message):
     ATTACHED_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     attached: _builtins.bool
     """Whether an earlier request with this id had started it."""
     reason: _process_pb2.WaitReason.ValueType
@@ -95,6 +96,10 @@ class StartProcessResponse(_message.Message):
     def output(self) -> _process_pb2.ProcessOutput:
         """Its output from the beginning; only if it was waited for."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
@@ -102,10 +107,11 @@ class StartProcessResponse(_message.Message):
         attached: _builtins.bool = ...,
         output: _process_pb2.ProcessOutput | None = ...,
         reason: _process_pb2.WaitReason.ValueType = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "output", b"output", "process", b"process", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "output", b"output", "process", b"process", "reached", b"reached", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -165,6 +171,7 @@ class WaitOutputResponse(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     SEARCH_CURSOR_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     reason: _process_pb2.WaitReason.ValueType
     """Why the wait was over."""
     search_cursor: _builtins.int
@@ -179,6 +186,10 @@ class WaitOutputResponse(_message.Message):
     def output(self) -> _process_pb2.ProcessOutput:
         """Its output."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
@@ -186,10 +197,11 @@ class WaitOutputResponse(_message.Message):
         output: _process_pb2.ProcessOutput | None = ...,
         reason: _process_pb2.WaitReason.ValueType = ...,
         search_cursor: _builtins.int = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reason", b"reason", "search_cursor", b"search_cursor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reached", b"reached", "reason", b"reason", "search_cursor", b"search_cursor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -567,6 +579,7 @@ class WriteStdinResponse(_message.Message):
     PROCESS_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     reason: _process_pb2.WaitReason.ValueType
     """Why the wait was over."""
     @_builtins.property
@@ -577,16 +590,21 @@ class WriteStdinResponse(_message.Message):
     def output(self) -> _process_pb2.ProcessOutput:
         """Its output."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
         process: _process_pb2.Process | None = ...,
         output: _process_pb2.ProcessOutput | None = ...,
         reason: _process_pb2.WaitReason.ValueType = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process", "reached", b"reached", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -649,18 +667,24 @@ class SignalProcessResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PROCESS_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def process(self) -> _process_pb2.Process:
         """The process."""
+
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
 
     def __init__(
         self,
         *,
         process: _process_pb2.Process | None = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["process", b"process"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["process", b"process", "reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["process", b"process"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["process", b"process", "reached", b"reached"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -774,6 +798,7 @@ class ListProcessesResponse(_message.Message):
     PROCESSES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
+    REACHED_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Where the next page begins; empty at the end."""
     total: _builtins.int
@@ -782,16 +807,21 @@ class ListProcessesResponse(_message.Message):
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[_process_pb2.Process]:
         """The processes."""
 
+    @_builtins.property
+    def reached(self) -> _workspace_pb2.ReachedHosts:
+        """Hosts that were reached; absent for none."""
+
     def __init__(
         self,
         *,
         processes: _abc.Iterable[_process_pb2.Process] | None = ...,
         next_page_token: _builtins.str = ...,
         total: _builtins.int = ...,
+        reached: _workspace_pb2.ReachedHosts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reached", b"reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "processes", b"processes", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "processes", b"processes", "reached", b"reached", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -663,6 +663,39 @@ class WorkspaceContext(_message.Message):
 Global___WorkspaceContext: _TypeAlias = WorkspaceContext  # noqa: Y015
 
 @_typing.final
+class ReachedHosts(_message.Message):
+    """Hosts that processes of a workspace reached through its egress proxy, since the chats of a tree use it. What
+    comes from them may be in any output and any file of the workspace. Internal: chatd asks by it before calls that
+    could carry data out.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOSTS_FIELD_NUMBER: _builtins.int
+    GIT_HOSTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Hosts that any program but git reached, at most 16."""
+
+    @_builtins.property
+    def git_hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Hosts that git reached, at most 16."""
+
+    def __init__(
+        self,
+        *,
+        hosts: _abc.Iterable[_builtins.str] | None = ...,
+        git_hosts: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["git_hosts", b"git_hosts", "hosts", b"hosts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReachedHosts: _TypeAlias = ReachedHosts  # noqa: Y015
+
+@_typing.final
 class QuotaUsage(_message.Message):
     """How much of something a user has and may have."""
 

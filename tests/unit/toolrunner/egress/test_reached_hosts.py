@@ -1,0 +1,82 @@
+"""The hosts that workspaces reached, in files that a restart does not lose."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from toolrunner.egress.domain.reached import OTHER_HOSTS, ReachedHost
+from toolrunner.egress.reached_hosts import FILE, ReachedHosts, copy_record
+from toolrunner.primitives.domain import WorkspaceId
+
+WORKSPACE = WorkspaceId("11111111-1111-4111-8111-111111111111")
+OTHER = WorkspaceId("22222222-2222-4222-8222-222222222222")
+SITE, INDEX = ReachedHost("example.org"), ReachedHost("index.example.org", is_git=True)
+
+
+def hosts_in(directory: Path) -> ReachedHosts:
+    for workspace_id in (WORKSPACE, OTHER):
+        (directory / workspace_id).mkdir(exist_ok=True)
+    return ReachedHosts(lambda workspace_id: directory / workspace_id)
+
+
+async def test_what_was_reached_is_known_after_a_restart_at_any_moment(tmp_path: Path) -> None:
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.join(WORKSPACE, "first")
+        await hosts.note(WORKSPACE, SITE)
+        await hosts.join(WORKSPACE, "second")
+    # Each is stored before it is answered, so nothing is left to do at the end.
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.note(WORKSPACE, INDEX)
+        hosts.forget(WORKSPACE)
+        assert await hosts.since(WORKSPACE, "first") == (SITE, INDEX)
+        assert await hosts.since(WORKSPACE, "second") == (INDEX,)
+        assert await hosts.since(OTHER, "first") == ()
+
+
+async def test_requests_at_the_same_time_are_all_recorded(tmp_path: Path) -> None:
+    reached = tuple(sorted(ReachedHost(f"{number}.example.org") for number in range(20)))
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.join(WORKSPACE, "first")
+        async with asyncio.TaskGroup() as tasks:
+            for each in reached:
+                tasks.create_task(hosts.note(WORKSPACE, each))
+        assert await hosts.since(WORKSPACE, "first") == reached
+    async with hosts_in(tmp_path) as hosts:
+        assert await hosts.since(WORKSPACE, "first") == reached
+
+
+async def test_only_what_changes_an_answer_is_written(tmp_path: Path) -> None:
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.join(WORKSPACE, "first")
+        await hosts.note(WORKSPACE, SITE)
+        (tmp_path / WORKSPACE / FILE).unlink()
+        await hosts.note(WORKSPACE, SITE)
+        await hosts.join(WORKSPACE, "first")
+        assert not (tmp_path / WORKSPACE / FILE).exists()
+
+
+async def test_a_host_that_cannot_be_recorded_is_not_reached(tmp_path: Path) -> None:
+    async with hosts_in(tmp_path) as hosts:
+        (tmp_path / WORKSPACE).rmdir()
+        with pytest.raises(FileNotFoundError):
+            await hosts.note(WORKSPACE, SITE)
+        await hosts.join(WORKSPACE, "first")
+        assert await hosts.since(WORKSPACE, "first") == ()
+
+
+async def test_a_file_that_cannot_be_read_counts_as_anything(tmp_path: Path) -> None:
+    hosts = hosts_in(tmp_path)
+    (tmp_path / WORKSPACE / FILE).write_text('{"trees": {}')
+    async with hosts:
+        await hosts.join(WORKSPACE, "first")
+        assert await hosts.since(WORKSPACE, "first") == (ReachedHost(OTHER_HOSTS),)
+
+
+async def test_a_copy_of_a_workspace_has_what_its_original_reached(tmp_path: Path) -> None:
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.join(WORKSPACE, "first")
+        await hosts.note(WORKSPACE, SITE)
+        copy_record(tmp_path / WORKSPACE, tmp_path / OTHER)
+        assert await hosts.since(OTHER, "first") == (SITE,)
+    copy_record(tmp_path / "none", tmp_path / OTHER)
