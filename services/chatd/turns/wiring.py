@@ -149,13 +149,7 @@ async def open_worker(
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
     side_calls = side_calls_of(resources, catalogue, spend, setups, open_calls)
-    titles = open_titles(
-        resources,
-        spend,
-        side_calls=side_calls,
-        notifier=chats.notifier,
-        labelled=observer.labelled,
-    )
+    titles = _titles(resources, chats, spend, side_calls, observer)
     offered = await open_tools(
         resources,
         stack,
@@ -207,6 +201,22 @@ async def open_worker(
         endings,
         quarantine,
         AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
+    )
+
+
+def _titles(
+    resources: Resources,
+    chats: ChatComponents,
+    spend: SpendComponents,
+    side_calls: SideCalls,
+    observer: TurnObserver,
+) -> TitleComponents:
+    return open_titles(
+        resources,
+        spend,
+        side_calls=side_calls,
+        notifier=chats.notifier,
+        labelled=observer.labelled,
     )
 
 

@@ -10,11 +10,11 @@ COLUMN = "sealed"
 #: There is one key pair, so its row has a fixed id.
 KEY_ID = "00000000-0000-0000-0000-000000000001"
 
-# May run: no-rows.
+# May run: process, user.
 SELECT_KEY = "SELECT sealed, sealed_key_id FROM chat.push_keys WHERE id = $1"
 
 # Of several processes that make one at the same time, one wins.
-# May run: no-rows.
+# May run: process, user.
 INSERT_KEY = """
     INSERT INTO chat.push_keys (id, sealed, sealed_key_id, created_at)
     VALUES ($1, $2, $3, clock_timestamp()) ON CONFLICT (id) DO NOTHING
