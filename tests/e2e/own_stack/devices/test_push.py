@@ -53,13 +53,15 @@ class Device:
     id: str
 
     @classmethod
-    async def subscribed(cls, stack: LocalStack, service: LoopbackPushService) -> "Device":
+    async def subscribed(
+        cls, stack: LocalStack, service: LoopbackPushService, name: str = "laptop"
+    ) -> "Device":
         """Subscribe as the page does."""
         key = stack.home.api_key_file.read_text().strip()
         port = int(stack.http.rpartition(":")[2])
         client = HttpClient(port, {"Authorization": f"Bearer {key}"})
         browser = Browser()
-        body = {"endpoint": service.endpoint("laptop"), "name": "laptop", **browser.keys()}
+        body = {"endpoint": service.endpoint(name), "name": name, **browser.keys()}
         made = await client.request("POST", PATH, body)
         assert made.status == 201, made.body
         assert set(made.json()) == {
@@ -72,9 +74,9 @@ class Device:
         }
         return cls(stack, client, service, browser, made.json()["id"])
 
-    async def chat(self, text: str, *statuses: str) -> str:
+    async def chat(self, text: str, *statuses: str, mode: str | None = None) -> str:
         """Return a new chat once it is in one of these statuses."""
-        body = {"content": [{"type": "text", "text": text}]}
+        body = {"content": [{"type": "text", "text": text}], "mode": mode}
         made = await self.client.request("POST", "/api/v1/chats", body)
         assert made.status == 201, made.body
         chat_id = str(made.json()["id"])
@@ -125,7 +127,9 @@ async def test_a_person_who_closed_the_page_is_told_once_what_chats_wait_for(
         parent = await device.chat(f"call: spawn_agent {SPAWNING}\nsay: parent", "waiting")
         assert (await device.until_shown(2))["chat_id"] == parent
 
-        asking = await device.chat(f"call: ask_user_question {ASKING}", "requires_action")
+        asking = await device.chat(
+            f"call: ask_user_question {ASKING}", "requires_action", mode="plan"
+        )
         asked = await device.until_shown(3)
         assert (asked["kind"], asked["chat_id"], asked["body"]) == (
             "asks",
@@ -135,10 +139,7 @@ async def test_a_person_who_closed_the_page_is_told_once_what_chats_wait_for(
         assert service.pushed[-1].headers["urgency"] == "high"
 
         # A killed process loses at most what waits in it.
-        for process in stack.status()["processes"]:
-            if process["service"] == "chatd":
-                psutil.Process(process["pid"]).kill()
-                stack.until_whole(without=process["pid"])
+        await asyncio.to_thread(kill_every_chatd, stack)
         after = await device.chat("repeat after me: again", "waiting")
         assert (await device.until_shown(4))["chat_id"] == after
 
@@ -149,7 +150,15 @@ async def test_a_person_who_closed_the_page_is_told_once_what_chats_wait_for(
         assert (await device.until_shown(5))["kind"] == "test"
         removed = await asyncio.to_thread(stack.parley, "notifications", "rm", device.id[:8])
         assert removed.returncode == 0, removed.stderr
-        await device.chat(f"call: ask_user_question {ASKING}", "requires_action")
-        other = await Device.subscribed(stack, service)
+        await device.chat(f"call: ask_user_question {ASKING}", "requires_action", mode="plan")
+        other = await Device.subscribed(stack, service, "phone")
         again = await other.client.request("POST", f"{PATH}/{other.id}/test")
-        assert (again.status, len(service.pushed)) == (204, 6)
+        assert (again.status, len(service.of("laptop"))) == (204, 5)
+
+
+def kill_every_chatd(stack: LocalStack) -> None:
+    """Kill one after the other, and wait for its successor."""
+    for process in stack.status()["processes"]:
+        if process["service"] == "chatd":
+            psutil.Process(process["pid"]).kill()
+            stack.until_whole(without=process["pid"])

@@ -11,7 +11,7 @@ import pytest
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.push.domain.subscription import PushAddress, PushSubscription
 from chatd.push.engine.outbox import LABEL_S
 from chatd.push.store.subscriptions import NewSubscription
@@ -30,7 +30,7 @@ from support.net.push_service import (
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 CHAT = ChatId("00000000-0000-4000-8000-00000000000c")
 OTHER = ChatId("00000000-0000-4000-8000-0000000000c2")
-STATE = ChatState(CHAT, Status.WAITING, 9, 7, 0, 5)
+STATE = ChatState(CHAT, Status.WAITING, 9, 7, 0, MessageId(5))
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 8
 WITHIN_S = 30.0
 
