@@ -15,6 +15,7 @@ from chatd.bus_handlers import (
     follow_hooks,
     follow_limits,
     follow_metadata,
+    follow_push,
     follow_sweeps,
     follow_users,
     follow_workspaces,
@@ -36,6 +37,7 @@ from chatd.models.wiring import open_models
 from chatd.monitors.wiring import open_monitors
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
+from chatd.push.wiring import open_push
 from chatd.resources import Resources, open_resources
 from chatd.retention.wiring import open_retention
 from chatd.schema import SCHEMA
@@ -159,6 +161,7 @@ async def _open_components(
     )
     approvals = open_approvals(resources, catalogue, workspaces, chats.chats.history)
     hooks = await open_hooks(resources, faults, catalogue.box, stack)
+    push = await open_push(resources, catalogue.box, stack)
     instructions = open_instructions(resources, catalogue, workspaces, chats)
     worker = await open_worker(
         resources,
@@ -173,6 +176,7 @@ async def _open_components(
         approvals=approvals.judge,
         instructions=instructions,
         hooks=hooks.chats,
+        observer=push.outbox,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await _open_streams(resources, stack, chats, spend, worker, tasks)
@@ -182,6 +186,7 @@ async def _open_components(
         chats,
         approvals,
         hooks,
+        push,
         catalogue,
         spend,
         suspension,
@@ -278,6 +283,8 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "hooks.follow": lambda: follow_hooks(bus, components.hooks.cached),
         "hooks.read": components.hooks.cached.run,
+        "push.follow": lambda: follow_push(bus, components.push.targets),
+        "push.send": components.push.outbox.run,
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
         "master_keys.follow": catalogue.key_rotation.run,

@@ -10,6 +10,7 @@ from chatd.offboarding.engine.group_cleanup import GroupCleanup
 from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.push.engine.cached_targets import CachedTargets
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.worker.worker import Worker
@@ -31,6 +32,7 @@ APPROVALS_TOPIC = "chat.approvals"
 WORKSPACES_TOPIC = "chat.workspaces"
 TRUSTED_SERVERS_TOPIC = "chat.trusted_servers"
 HOOKS_TOPIC = "chat.hooks"
+PUSH_TOPIC = "chat.push"
 
 
 class ChatListener(Protocol):
@@ -125,6 +127,17 @@ async def follow_hooks(bus: Bus, hooks: CachedHooks) -> None:
     async with bus.subscribe(HOOKS_TOPIC) as notices:
         async for _ in notices:
             hooks.forget()
+
+
+async def follow_push(bus: Bus, targets: CachedTargets) -> None:
+    """Forget the devices of users that another process changed."""
+    async with bus.subscribe(PUSH_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, owner_id):
+                    targets.forget(OwnerId(owner_id))
+                case Resync():
+                    targets.clear()
 
 
 async def follow_workspaces(bus: Bus, changes: Changes) -> None:

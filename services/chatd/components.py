@@ -8,6 +8,7 @@ from chatd.hooks.wiring import HookComponents
 from chatd.instructions.engine.pins import InstructionPins
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import UserSuspension
+from chatd.push.wiring import PushComponents
 from chatd.resources import Resources
 from chatd.retention.wiring import RetentionComponents
 from chatd.spend.wiring import SpendComponents
@@ -34,6 +35,7 @@ class Components:
     chats: ChatComponents
     approvals: ApprovalComponents
     hooks: HookComponents
+    push: PushComponents
     catalogue: ModelComponents
     spend: SpendComponents
     suspension: UserSuspension

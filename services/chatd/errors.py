@@ -7,6 +7,7 @@ from chatd.files.rpc.errors import FILE_ERRORS
 from chatd.hooks.rpc.errors import HOOK_ERRORS
 from chatd.models.rpc.errors import MODEL_ERRORS
 from chatd.primitives.rpc.errors import REQUEST_ERRORS
+from chatd.push.rpc.errors import PUSH_ERRORS
 from chatd.reverts.rpc.errors import REVERT_ERRORS
 from chatd.schedules.rpc.errors import SCHEDULE_ERRORS
 from chatd.spend.rpc.errors import SPEND_ERRORS
@@ -23,6 +24,7 @@ ERRORS: ErrorTable = {
     **FILE_ERRORS,
     **HOOK_ERRORS,
     **MODEL_ERRORS,
+    **PUSH_ERRORS,
     **REQUEST_ERRORS,
     **REVERT_ERRORS,
     **SCHEDULE_ERRORS,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from chatd.hooks.store import hooks
 from chatd.models.store import providers as provider_keys
+from chatd.push.store import keys as push_keys
+from chatd.push.store import subscriptions as push_subscriptions
 from chatd.schema import MIGRATIONS, SCHEMA
 from chatd.settings import Settings
 from chatd.streams.wiring import stream_connections
@@ -25,6 +27,8 @@ STORED_KEYS = StoredKeys(
         SealedColumn(hooks.TABLE, hooks.COLUMN, "sealed_key_id"),
         SealedColumn(hooks.TABLE, hooks.PREVIOUS_COLUMN, "previous_sealed_key_id"),
         SealedColumn(workspace_secrets.TABLE, workspace_secrets.COLUMN, "sealed_key_id"),
+        SealedColumn(push_subscriptions.TABLE, push_subscriptions.COLUMN, "sealed_key_id"),
+        SealedColumn(push_keys.TABLE, push_keys.COLUMN, "sealed_key_id"),
     ),
 )
 

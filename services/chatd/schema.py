@@ -14,6 +14,7 @@ import chatd.monitors.store.tables
 import chatd.offboarding.store.tables
 import chatd.primitives.store.audit_outbox
 import chatd.primitives.store.key_fingerprints
+import chatd.push.store.tables
 import chatd.races.store.tables
 import chatd.retention.store.tables
 import chatd.schedules.store.tables

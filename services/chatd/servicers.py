@@ -187,6 +187,7 @@ def servicers(components: Components, chat_servicer: ChatServicer) -> tuple[obje
         WorkerServicer(worker.endings),
         ApprovalServicer(components.approvals.rules, worker.servers, _is_shared(components)),
         components.hooks.servicer,
+        components.push.servicer,
         components.retention.servicer,
         BreakGlassServicer(
             components.chats.stores.break_glass,

@@ -75,9 +75,14 @@ class Settings(ServiceSettings):
     toolrunner: tuple[Address, ...] = setting("Addresses of the toolrunners.")
     mcpgateway: tuple[Address, ...] = setting("Addresses of the mcpgateways.")
     allowed_hosts: Policy = setting(
-        "Comma-separated places of hooks that may be private or plain HTTP: HOST:PORT, .SUFFIX of "
-        "a domain, or a CIDR such as 10.0.0.0/8.",
+        "Comma-separated places of hooks and push services that may be private or plain HTTP: "
+        "HOST:PORT, .SUFFIX of a domain, or a CIDR such as 10.0.0.0/8.",
         default=Policy(),
+    )
+    push_contact: str = setting(
+        "A mailto: or https URL of the operator, which push services of browsers get with each "
+        "notification; some accept none without it. `parley up` sets a public https URL.",
+        default="",
     )
     anthropic_api_key: Secret | None = setting("A key of Anthropic.", default=None)
     anthropic_base_url: str = setting(

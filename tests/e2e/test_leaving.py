@@ -208,5 +208,6 @@ def check_archive(data: bytes, chat_id: str) -> None:
     assert (chat["goal"]["state"], len(chat["monitors"])) == ("reached", 1)
     assert json.loads(contents["problems.json"]) == []
     assert {"api-keys.json", "usage.json", "sessions.json", "secrets.json"} <= contents.keys()
+    assert json.loads(contents["push-subscriptions.json"]) == {"push_subscriptions": []}
     own_models = json.loads(contents["model-overrides.json"])["items"]
     assert [each["purpose"] for each in own_models] == ["root", "general", "explore"]

@@ -80,6 +80,8 @@ class AuditAction(StrEnum):
     NODE_DRAINED = "node.drained"
     SECRET_PUT = "secret.put"
     SECRET_DELETED = "secret.deleted"
+    PUSH_SUBSCRIPTION_PUT = "push_subscription.put"
+    PUSH_SUBSCRIPTION_DELETED = "push_subscription.deleted"
     CHAT_SHARED = "chat.shared"
     CHAT_UNSHARED = "chat.unshared"
     BREAK_GLASS_OPENED = "break_glass.opened"

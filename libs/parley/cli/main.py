@@ -58,6 +58,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "api-keys": ("parley.cli.accounts.api_keys", "Make, list and revoke one's own API keys."),
     "sessions": ("parley.cli.accounts.sessions", "List and end one's own browser sessions."),
     "account": ("parley.cli.accounts.account", "Export all that is one's own."),
+    "notifications": (
+        "parley.cli.accounts.notifications",
+        "See, test and delete the devices that are notified.",
+    ),
     "break-glass": (
         "parley.cli.accounts.break_glass",
         "Read chats of others, with a reason that they see.",

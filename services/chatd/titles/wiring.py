@@ -7,7 +7,7 @@ from chatd.resources import Resources
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.engine.debounce import Debouncer
 from chatd.titles.engine.jobs import JobQueue
-from chatd.titles.engine.titles import TitleWriter
+from chatd.titles.engine.titles import Labelled, TitleWriter
 from chatd.titles.store.title_store import PostgresTitles
 from chatd.turns.engine.side_calls import SideCalls
 
@@ -33,6 +33,7 @@ def open_titles(
     *,
     side_calls: SideCalls,
     notifier: ChatNotifier,
+    labelled: Labelled,
 ) -> TitleComponents:
     """Return the components."""
     jobs = JobQueue()
@@ -44,5 +45,6 @@ def open_titles(
         debounce=debouncer.add,
         bill=spend.bills.add,
         changed=notifier.metadata_changed,
+        labelled=labelled,
     )
     return TitleComponents(title_writer, jobs, debouncer)

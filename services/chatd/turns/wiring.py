@@ -47,6 +47,7 @@ from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.context_metrics import MeasuredCalls
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.metering import CallObserver
+from chatd.turns.engine.observers import TurnObserver, told_to, with_failures_told
 from chatd.turns.engine.open_calls import OpenCallWriter
 from chatd.turns.engine.setups import (
     ConfiguredSetups,
@@ -139,6 +140,7 @@ async def open_worker(
     approvals: Approvals,
     instructions: ComparedInstructions,
     hooks: Hooks,
+    observer: TurnObserver,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
@@ -147,7 +149,7 @@ async def open_worker(
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
     open_calls = OpenCallWriter(stored_calls, process.clock)
     side_calls = side_calls_of(resources, catalogue, spend, setups, open_calls)
-    titles = open_titles(resources, spend, side_calls=side_calls, notifier=chats.notifier)
+    titles = _titles(resources, chats, spend, side_calls, observer)
     offered = await open_tools(
         resources,
         stack,
@@ -172,7 +174,7 @@ async def open_worker(
             clock=process.clock,
             jitter=process.random.random,
             may_act=lambda: worker.may_act(),
-            ended=titles.title_writer.ended,
+            ended=told_to(titles.title_writer.ended, observer.ended),
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
             restores=faults.restores(_restores(resources, workspaces, chats)),
@@ -186,7 +188,7 @@ async def open_worker(
     workers = _workers(resources, stack)
     endings = WorkerEndings(workers, chats.chats.publish_state)
     quarantine = _quarantine(resources, endings)
-    worker = _worker(resources, faults, worker_id, chats, workers, turns, quarantine)
+    worker = _worker(resources, faults, worker_id, chats, workers, turns, quarantine, observer)
     return WorkerComponents(
         worker,
         workers,
@@ -199,6 +201,22 @@ async def open_worker(
         endings,
         quarantine,
         AgentWaits(chats.stores.agents, chats.chats, worker, process.clock),
+    )
+
+
+def _titles(
+    resources: Resources,
+    chats: ChatComponents,
+    spend: SpendComponents,
+    side_calls: SideCalls,
+    observer: TurnObserver,
+) -> TitleComponents:
+    return open_titles(
+        resources,
+        spend,
+        side_calls=side_calls,
+        notifier=chats.notifier,
+        labelled=observer.labelled,
     )
 
 
@@ -388,17 +406,19 @@ def _worker(
     workers: PostgresWorkers,
     turns: TurnRunner,
     quarantine: Quarantine,
+    observer: TurnObserver,
 ) -> Worker:
     settings, process = resources.settings, resources.process
+
     return Worker(
         worker_id,
         address=str(settings.address),
         ports=WorkerPorts(
             leases=workers,
             claims=workers,
-            apply=chats.chats.apply,
+            apply=with_failures_told(chats.chats.apply, observer),
             run_chat=faults.runner(turns.run),
-            state_changed=chats.chats.publish_state,
+            state_changed=told_to(chats.chats.publish_state, observer.failed),
             request_sweep=chats.notifier.request_sweep,
             on_ended=process.stopping.set,
             request_quarantine=quarantine.request,

@@ -25,6 +25,7 @@ from parley.api.chat.v1 import (
     file_pb2,
     file_service_pb2,
     model_service_pb2,
+    push_service_pb2,
     schedule_service_pb2,
     settings_service_pb2,
     usage_service_pb2,
@@ -141,14 +142,7 @@ class Collection:
                     "settings",
                 ),
             ),
-            (
-                "provider-keys.json",
-                lambda: self._one(
-                    lambda stubs: stubs.models.ListProviderKeys(
-                        model_service_pb2.ListProviderKeysRequest(), timeout=CALL_S
-                    )
-                ),
-            ),
+            ("provider-keys.json", self._provider_keys),
             (
                 "usage.json",
                 lambda: self._one(lambda stubs: stubs.usage.GetUserUsage(usage, timeout=CALL_S)),
@@ -159,6 +153,7 @@ class Collection:
             ),
             ("model-overrides.json", self._model_overrides),
             ("schedules.json", self._schedules),
+            ("push-subscriptions.json", self._devices),
             ("skills.json", lambda: skills_of(self._ask)),
             ("secrets.json", lambda: self._all(lambda stubs: stubs.secrets.ListSecrets, secrets)),
             (
@@ -205,6 +200,19 @@ class Collection:
     async def _schedules(self) -> Content:
         request = schedule_service_pb2.ListSchedulesRequest()
         return await self._all(lambda stubs: stubs.schedules.ListSchedules, request)
+
+    async def _provider_keys(self) -> Content:
+        request = model_service_pb2.ListProviderKeysRequest()
+        return await self._one(
+            lambda stubs: stubs.models.ListProviderKeys(request, timeout=CALL_S)
+        )
+
+    async def _devices(self) -> Content:
+        """Return the devices by their names: endpoints and keys are never returned."""
+        request = push_service_pb2.ListPushSubscriptionsRequest()
+        return await self._one(
+            lambda stubs: stubs.push.ListPushSubscriptions(request, timeout=CALL_S)
+        )
 
     async def _shared(self) -> Content:
         request = chat_service_pb2.ListChatsRequest(query="source:shared_with_me")

@@ -18,6 +18,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.GoalService": "goals",
     "parley.api.chat.v1.ModelService": "models",
     "parley.api.chat.v1.MonitorService": "monitors",
+    "parley.api.chat.v1.PushService": "push",
     "parley.api.chat.v1.RaceService": "races",
     "parley.api.chat.v1.RetentionService": "retention",
     "parley.api.chat.v1.RevertService": "reverts",

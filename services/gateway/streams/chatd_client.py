@@ -24,6 +24,7 @@ from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.monitor_service_pb2_grpc import MonitorServiceStub
+from parley.api.chat.v1.push_service_pb2_grpc import PushServiceStub
 from parley.api.chat.v1.race_service_pb2_grpc import RaceServiceStub
 from parley.api.chat.v1.retention_service_pb2_grpc import RetentionServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
@@ -77,6 +78,7 @@ class Stubs:
     models: ModelServiceStub
     monitors: MonitorServiceStub
     usage: UsageServiceStub
+    push: PushServiceStub
     races: RaceServiceStub
     retention: RetentionServiceStub
     reverts: RevertServiceStub
@@ -191,6 +193,7 @@ class ChatdClient:
                 models=ModelServiceStub(channel),
                 monitors=MonitorServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                push=PushServiceStub(channel),
                 races=RaceServiceStub(channel),
                 retention=RetentionServiceStub(channel),
                 goals=GoalServiceStub(channel),

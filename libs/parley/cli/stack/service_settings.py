@@ -114,6 +114,7 @@ def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
                 "MCPGATEWAY": upstream[MCPGATEWAY],
                 "GATEWAY": upstream[GATEWAY],
                 "INSTANCE_FILE": str(stack.instance_file(service, number)),
+                **_push_contact(stack),
             }
         case "gateway":
             return {
@@ -130,3 +131,10 @@ def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
             }
         case _:
             raise ValueError(f"no service is called {service}")
+
+
+def _push_contact(stack: Stack) -> dict[str, str]:
+    """Return who push services may contact: a public URL, unless the caller names somebody."""
+    is_given = f"{prefix_of(CHATD)}_PUSH_CONTACT" in stack.caller.environment
+    is_public = stack.public_url.startswith("https://")
+    return {"PUSH_CONTACT": stack.public_url} if is_public and not is_given else {}

@@ -36,6 +36,7 @@ SELECT_OWNERS = """
     UNION SELECT scope FROM chat.settings WHERE scope > $1
     UNION SELECT owner_id FROM chat.skills WHERE owner_id > $1
     UNION SELECT owner_id FROM chat.schedules WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.push_subscriptions WHERE owner_id > $1
     UNION SELECT owner_id FROM chat.break_glass WHERE owner_id > $1
     UNION SELECT administrator_id FROM chat.break_glass WHERE administrator_id > $1
         AND ended_at IS NULL AND expires_at > clock_timestamp()
@@ -86,6 +87,8 @@ DELETE_REST = """
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
     own_skills AS (DELETE FROM chat.skills k USING gone WHERE k.owner_id = gone.user_id),
     own_schedules AS (DELETE FROM chat.schedules p USING gone WHERE p.owner_id = gone.user_id),
+    own_devices AS (DELETE FROM chat.push_subscriptions d USING gone
+        WHERE d.owner_id = gone.user_id),
     own_rules AS (DELETE FROM chat.approval_rules r USING gone WHERE r.user_id = gone.user_id),
     own_limits AS (DELETE FROM chat.spend_limits l USING gone
         WHERE l.subject_kind = 'user' AND l.subject_id = gone.user_id),

@@ -46,6 +46,9 @@ logger = logging.getLogger(__name__)
 FIRST_HISTORY = 1
 NO_LABEL = ""
 
+#: Called with a chat, the history version of its turn, and the label of that.
+Labelled = Callable[[ChatId, int, str], None]
+
 
 class TitleStore(Protocol):
     """Stores titles, labels and summaries; writes return the chat's version, None if unchanged."""
@@ -93,6 +96,7 @@ class TitleWriter:
         debounce: Runs the job of an idle chat after a delay.
         bill: Called with the bill of an answer that is not stored.
         changed: Called with each chat whose title, label or summary changed, and its version.
+        labelled: Called with each label that a model wrote.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class TitleWriter:
         debounce: Callable[[ChatId, OwnerId, Job], None],
         bill: Callable[[LedgerEntry, OwnerId], None],
         changed: Callable[[ChatId, int], None],
+        labelled: Labelled = lambda *_: None,
     ) -> None:
         self._side_calls = side_calls
         self._title_store = title_store
@@ -111,6 +116,7 @@ class TitleWriter:
         self._debounce = debounce
         self._bill = bill
         self._changed = changed
+        self._labelled = labelled
 
     def created(self, new: NewChat) -> None:
         """Generate a title for a chat that was created without one."""
@@ -215,6 +221,8 @@ class TitleWriter:
             version = await self._title_store.set_generated_label(
                 generated.entry, ended.owner, label
             )
+            if version is not None:
+                self._labelled(chat_id, history_version, label)
         else:
             if generated is not None:
                 self._rejected(side_call, generated)

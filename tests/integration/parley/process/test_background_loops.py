@@ -68,6 +68,8 @@ LOOPS = {
         "monitors.run",
         "notes.follow",
         "partials.write",
+        "push.follow",
+        "push.send",
         "quarantine.run",
         "replicas.look",
         "revocations.follow",

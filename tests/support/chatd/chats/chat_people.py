@@ -17,6 +17,7 @@ from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.goal_service_pb2_grpc import GoalServiceStub
 from parley.api.chat.v1.hook_service_pb2_grpc import HookServiceStub
 from parley.api.chat.v1.monitor_service_pb2_grpc import MonitorServiceStub
+from parley.api.chat.v1.push_service_pb2_grpc import PushServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -63,6 +64,7 @@ class Person:
     goals: Any
     monitors: Any
     workspace_servers: Any
+    push: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -89,6 +91,7 @@ class Person:
             goals=GoalServiceStub(channel),
             monitors=MonitorServiceStub(channel),
             workspace_servers=WorkspaceServerServiceStub(channel),
+            push=PushServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -110,6 +113,7 @@ class Person:
             self.goals,
             self.monitors,
             self.workspace_servers,
+            self.push,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

@@ -93,6 +93,7 @@ from support.chatd.chats.known_servers import KnownServers
 from support.chatd.chats.no_defaults import NoDefaults
 from support.chatd.chats.served_context import context_servicer
 from support.chatd.hooks.served_hooks import ServedHooks, served_hooks
+from support.chatd.push.served_push import ServedPush, served_push
 from support.chatd.streams.held_hubs import NoRelays
 from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.users.fixed_users import KnownGrantees, KnownGroups
@@ -177,6 +178,7 @@ class ServedChats:
     rules: CachedRules
     judge: Judge
     hooks: ServedHooks
+    push: ServedPush
     chat_servicer: ChatServicer
 
     async def state(self, chat_id: str) -> ChatState:
@@ -289,6 +291,7 @@ async def served_chats(
     slots: int = 1000,
     toolrunners: Channels | None = None,
     defaults: Defaults | None = None,
+    push_services: str = "127.0.0.0/8",
 ) -> AsyncIterator[ServedChats]:
     """Serve chats out of a migrated database until the block ends."""
     await pool.execute(INSERT_WORKER, WORKER)
@@ -342,6 +345,7 @@ async def served_chats(
         tree = TreeTaint(Facts(pool).chat, TreeVersions(pool).of_tree, chats.history)
         judge = Judge(rules, Workspaces(), tree)
         hooks = await stack.enter_async_context(served_hooks(pool))
+        push = await stack.enter_async_context(served_push(pool, allowed=push_services))
         references = References(catalogue.store, servers, grantees)
         known_models = defaults or NoDefaults()
         chat_servicer = ChatServicer(
@@ -375,6 +379,7 @@ async def served_chats(
         servicers = (
             ApprovalServicer(stored_rules, servers, is_shared),
             hooks.servicer,
+            push.servicer,
             BreakGlassServicer(stores.break_glass, grantees, telling.feeds.metadata_changed),
             chat_servicer,
             schedule_servicer,
@@ -455,6 +460,7 @@ async def served_chats(
             rules=rules,
             judge=judge,
             hooks=hooks,
+            push=push,
             chat_servicer=chat_servicer,
         )
 

@@ -120,6 +120,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
     ERROR_REASON_KEY_ORDER_MISMATCH: _ErrorReason.ValueType  # 87
     """An order of keys does not name each key of the provider once. Metadata: {"provider_id": "..."}."""
+    ERROR_REASON_TOO_MANY_PUSH_SUBSCRIPTIONS: _ErrorReason.ValueType  # 90
+    """The user has as many push subscriptions as may be. Metadata: {"subscriptions_max": "20"}."""
+    ERROR_REASON_PUSH_NOT_ACCEPTED: _ErrorReason.ValueType  # 91
+    """A push service did not accept a test notification. Metadata: {"problem": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -222,4 +226,8 @@ ERROR_REASON_SCHEDULE_ENDED: ErrorReason.ValueType  # 86
 """The schedule has no more runs. Metadata: {"schedule_id": "..."}."""
 ERROR_REASON_KEY_ORDER_MISMATCH: ErrorReason.ValueType  # 87
 """An order of keys does not name each key of the provider once. Metadata: {"provider_id": "..."}."""
+ERROR_REASON_TOO_MANY_PUSH_SUBSCRIPTIONS: ErrorReason.ValueType  # 90
+"""The user has as many push subscriptions as may be. Metadata: {"subscriptions_max": "20"}."""
+ERROR_REASON_PUSH_NOT_ACCEPTED: ErrorReason.ValueType  # 91
+"""A push service did not accept a test notification. Metadata: {"problem": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -1,0 +1,1 @@
+"""Push notifications to the devices of users who have closed the page."""

@@ -1,0 +1,1 @@
+"""Push services of browsers."""

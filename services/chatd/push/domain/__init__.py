@@ -1,0 +1,1 @@
+"""Pure values and functions of the slice `push`."""

@@ -1,0 +1,108 @@
+"""Delivers a notification to one device, and leaves a device alone after failures."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from chatd.push.domain.delivery import Answer, Dropped, Result, backoff_s
+from chatd.push.domain.notification import Notification
+from chatd.push.domain.ports import DeliveryRecords, NotificationSender
+from chatd.push.domain.subscription import LAST_ERROR_CHARACTERS_MAX, PushTarget
+from parley.cache import BoundedCache
+from parley.clock import Clock
+from parley.telemetry import Durations
+
+DURATION: Final = "chatd_push_delivery_duration_seconds"
+LABELS: Final = ("kind", "outcome")
+BACKOFFS_MAX: Final = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Backoff:
+    failures: int
+    until_s: float
+
+
+class PushDelivery:
+    """Delivers notifications.
+
+    Args:
+        sender: Sends them.
+        records: Keeps what became of them.
+        clock: The clock.
+        clean: Returns a text without secrets.
+
+    Attributes:
+        durations: How long deliveries took, by kind and outcome.
+    """
+
+    def __init__(
+        self,
+        sender: NotificationSender,
+        records: DeliveryRecords,
+        *,
+        clock: Clock,
+        clean: Callable[[str], str],
+    ) -> None:
+        self._sender = sender
+        self._records = records
+        self._clock = clock
+        self._clean = clean
+        self._backoffs: BoundedCache[str, _Backoff] = BoundedCache(BACKOFFS_MAX)
+        self.durations = Durations(
+            DURATION, "How long notifications took to deliver, by kind and outcome.", LABELS
+        )
+
+    async def deliver(self, target: PushTarget, notification: Notification) -> Answer | None:
+        """Deliver a notification, unless the device is left alone for now; then return None.
+
+        Raises:
+            DatabaseUnavailable: The key pair cannot be read, or the result cannot be stored.
+            SecretsError: The key pair cannot be decrypted.
+        """
+        backoff = self._backoffs.get(target.id)
+        if backoff is not None and self._clock.monotonic() < backoff.until_s:
+            self._count(notification, Dropped.BACKOFF.value, 0.0)
+            return None
+        return await self.send(target, notification)
+
+    async def send(self, target: PushTarget, notification: Notification) -> Answer:
+        """Deliver a notification at once, also to a device that is left alone.
+
+        Raises:
+            DatabaseUnavailable: The key pair cannot be read, or the result cannot be stored.
+            SecretsError: The key pair cannot be decrypted.
+        """
+        began_s = self._clock.monotonic()
+        answer = await self._sender.send(target, notification)
+        self._count(notification, answer.result.value, self._clock.monotonic() - began_s)
+        problem = self._clean(answer.problem)[:LAST_ERROR_CHARACTERS_MAX]
+        match answer.result:
+            case Result.SENT:
+                self._backoffs.pop(target.id)
+                await self._records.record(target, "")
+            case Result.GONE:
+                self._backoffs.pop(target.id)
+                logger.info("a push subscription has ended and is deleted")
+                await self._records.delete_ended(target)
+            case Result.REFUSED | Result.LIMITED | Result.FAILED:
+                self._leave_alone(target, answer)
+                logger.info("a notification was not accepted: %s", problem)
+                await self._records.record(target, problem)
+        return Answer(answer.result, problem, answer.retry_after_s)
+
+    def dropped(self, kind: str, why: Dropped) -> None:
+        """Count a notification that is not sent."""
+        self.durations.of(kind, why.value).record(0.0)
+
+    def _leave_alone(self, target: PushTarget, answer: Answer) -> None:
+        before = self._backoffs.get(target.id)
+        failures = 1 if before is None else before.failures + 1
+        until_s = self._clock.monotonic() + backoff_s(answer, failures)
+        self._backoffs.put(target.id, _Backoff(failures, until_s))
+
+    def _count(self, notification: Notification, outcome: str, duration_s: float) -> None:
+        self.durations.of(notification.kind.value, outcome).record(duration_s)

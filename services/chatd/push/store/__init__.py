@@ -1,0 +1,1 @@
+"""Push subscriptions and the VAPID key pair in PostgreSQL."""
