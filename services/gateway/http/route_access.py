@@ -60,6 +60,7 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/admin"): _anyone("The page: administration."),
     ("GET", "/admin/{section}"): _anyone("The page: a part of the administration."),
     ("GET", "/terminal"): _anyone("The page: a terminal, in a frame of it."),
+    ("GET", "/service-worker.js"): _anyone("The page: shows notifications while it is closed."),
     ("GET", "/assets/{name}"): _anyone("A file of the page."),
     ("GET", "/account"): _anyone("Who is signed in, and signing out, without scripts."),
     ("GET", "/docs"): _anyone("This list of routes."),

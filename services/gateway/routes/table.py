@@ -64,6 +64,7 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     return (
         *(OpenRoute("GET", path, pages.page) for path in PAGE_PATHS),
         OpenRoute("GET", "/terminal", pages.terminal),
+        OpenRoute("GET", "/service-worker.js", pages.service_worker),
         OpenRoute("GET", "/assets/{name}", pages.asset),
         OpenRoute("GET", "/account", pages.account),
         OpenRoute("GET", "/docs", pages.docs),

@@ -19,13 +19,17 @@ from gateway.http.problems.errors import HttpProblem
 
 DOCUMENT: Final = "index.html"
 TERMINAL_DOCUMENT: Final = "terminal.html"
-#: Scripts and styles come from files of this origin, and no text becomes a script.
+SERVICE_WORKER: Final = "service-worker.js"
+#: Scripts and styles come from files of this origin, and no text becomes a script: the one policy
+#: for trusted types that may be made returns the address of the service worker, and nothing else.
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; "
-    "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
-    "trusted-types 'none'"
+    "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types service-worker"
 )
+#: The service worker shows notifications; it requests and loads nothing.
+WORKER_POLICY: Final = "default-src 'none'"
 #: The terminal writes style elements for its cells. Its document shows nothing else, and only the
 #: page may frame it.
 TERMINAL_POLICY: Final = (
@@ -94,6 +98,17 @@ class PageFiles:
         }
         return _response(request, self._files[TERMINAL_DOCUMENT], headers)
 
+    def service_worker(self, request: Request) -> Response:
+        """Return the script that shows notifications while no page is open.
+
+        Raises:
+            HttpProblem: The page is not built (404).
+        """
+        if SERVICE_WORKER not in self._files:
+            raise HttpProblem.of("NO_SUCH_PATH", "The web page is not built here.")
+        headers = {"content-security-policy": WORKER_POLICY, "cache-control": CHECKED}
+        return _response(request, self._files[SERVICE_WORKER], headers)
+
     async def asset(self, request: Request) -> Response:
         """Return an asset by its name.
 
@@ -101,7 +116,7 @@ class PageFiles:
             HttpProblem: There is no such asset (404).
         """
         name = request.path_params["name"]
-        if name in (DOCUMENT, TERMINAL_DOCUMENT) or name not in self._files:
+        if name in (DOCUMENT, TERMINAL_DOCUMENT, SERVICE_WORKER) or name not in self._files:
             raise HttpProblem.of("NO_SUCH_PATH", "This version of the page has no such file.")
         return _response(request, self._files[name], {"cache-control": FOR_GOOD})
 

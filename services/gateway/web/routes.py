@@ -91,6 +91,10 @@ class PageRoutes:
         """Return the document of a terminal."""
         return self._page_files.terminal(request)
 
+    async def service_worker(self, request: Request) -> Response:
+        """Return the script that shows notifications."""
+        return self._page_files.service_worker(request)
+
     async def asset(self, request: Request) -> Response:
         """Return a file of the page."""
         return await self._page_files.asset(request)

@@ -47,6 +47,7 @@ FORBIDDEN = """
         attempt('text as HTML', () => { document.createElement('div').innerHTML = '<b>x</b>'; });
         attempt('text as script', () => { document.createElement('script').text = script; });
         attempt('text as handler', () => { document.body.setAttribute('onclick', script); });
+        attempt('policy of another name', () => trustedTypes.createPolicy('x', {}));
         const picture = new Image();
         picture.src = 'http://elsewhere.test/p.png';
         document.body.append(picture);
@@ -68,7 +69,7 @@ async def test_the_policy_refuses_what_would_run_or_load_it(stack: LocalStack, p
     page.said.clear()
 
     assert (allowed, hacked) == ([], "undefined")
-    assert {"connect-src", "img-src", "require-trusted-types-for"} <= set(reported)
+    assert {"connect-src", "img-src", "require-trusted-types-for", "trusted-types"} <= set(reported)
 
 
 async def test_hostile_text_runs_nothing_and_loads_nothing(stack: LocalStack, page: Page) -> None:

@@ -69,7 +69,11 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     // Terminals need styles of their own making, so they have a document with a policy of its own.
-    rolldownOptions: { input: ["index.html", "terminal.html"] },
+    rolldownOptions: {
+      input: ["index.html", "terminal.html", "src/notifications/service-worker.ts"],
+      // The browser knows the service worker by its address, so its name stays.
+      output: { entryFileNames: ({ name }) => (name === "service-worker" ? "[name].js" : "assets/[name]-[hash].js") },
+    },
     target: "es2023",
     reportCompressedSize: false,
   },

@@ -24,6 +24,7 @@ def built(tmp_path: Path) -> Path:
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text("<!doctype html><title>Parley</title>")
     (tmp_path / "terminal.html").write_text("<!doctype html><title>Terminal</title>")
+    (tmp_path / "service-worker.js").write_bytes(SCRIPT)
     (tmp_path / "assets" / "main-1a2b.js").write_bytes(SCRIPT)
     (tmp_path / "assets" / "main-1a2b.js.gz").write_bytes(gzip.compress(SCRIPT, mtime=0))
     (tmp_path / "assets" / "main-1a2b.js.br").write_bytes(b"as brotli")
@@ -77,12 +78,22 @@ async def test_the_document_is_checked_at_each_use_and_has_a_strict_policy(built
         "connect-src": "'self'",
         "frame-src": "'self'",
         "manifest-src": "'self'",
+        "worker-src": "'self'",
         "base-uri": "'none'",
         "form-action": "'self'",
         "frame-ancestors": "'none'",
         "require-trusted-types-for": "'script'",
-        "trusted-types": "'none'",
+        "trusted-types": "service-worker",
     }
+
+
+async def test_the_service_worker_keeps_its_address_and_may_load_nothing(built: Path) -> None:
+    reply = load_page_files(built).service_worker(asked())
+
+    assert reply.headers["cache-control"] == "no-cache"
+    assert reply.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert directives(reply.headers["content-security-policy"]) == {"default-src": "'none'"}
+    assert bytes(reply.body) == SCRIPT
 
 
 async def test_the_document_of_a_terminal_may_style_itself_and_is_framed_by_the_page_alone(
@@ -105,7 +116,15 @@ async def test_the_document_of_a_terminal_may_style_itself_and_is_framed_by_the_
 
 
 @pytest.mark.parametrize(
-    "name", ["index.html", "terminal.html", "main-0000.js", "main-1a2b.js.gz", ".stamp"]
+    "name",
+    [
+        "index.html",
+        "terminal.html",
+        "service-worker.js",
+        "main-0000.js",
+        "main-1a2b.js.gz",
+        ".stamp",
+    ],
 )
 async def test_only_files_of_the_page_are_served(built: Path, name: str) -> None:
     with pytest.raises(HttpProblem) as refused:

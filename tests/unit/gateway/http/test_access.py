@@ -74,6 +74,7 @@ def test_everything_under_the_api_but_signing_in_needs_a_sign_in() -> None:
         "/settings",
         "/settings/{section}",
         "/sign-in",
+        "/service-worker.js",
         "/terminal",
         "/waiting",
         "/docs",

@@ -11,6 +11,7 @@ import { Routes } from "./routes.tsx";
 import { goToSignIn, rememberedAddress } from "./sign-in/session.ts";
 import { ChunkBoundary } from "./shell/chunk-boundary.tsx";
 import { LiveRegion } from "./ui/announce.tsx";
+import { readStored } from "./ui/stored.ts";
 import { applyTheme } from "./ui/theme.ts";
 import { Toasts } from "./ui/toasts.tsx";
 
@@ -18,6 +19,9 @@ applyTheme();
 whenSignedOut(goToSignIn);
 const remembered = rememberedAddress();
 if (remembered) history.replaceState(null, "", remembered);
+
+// What is notified is read only where notifications were turned on.
+if (readStored("parley.notifications")) void import("./notifications/own.ts").then(({ renew }) => renew()).catch(() => {});
 
 const root = document.getElementById("root");
 if (root) {

@@ -18,6 +18,7 @@ export const SECTIONS: readonly Section[] = [
   { name: "skills", title: "Skills", component: lazy(() => import("../skills/section.tsx")) },
   { name: "schedules", title: "Schedules", component: lazy(() => import("../schedules/section.tsx")) },
   { name: "display", title: "Display", component: lazy(() => import("../display/section.tsx")) },
+  { name: "notifications", title: "Notifications", component: lazy(() => import("../notifications/section.tsx")) },
   { name: "usage", title: "Usage", component: lazy(() => import("./usage.tsx")) },
   { name: "provider-keys", title: "Provider keys", component: lazy(() => import("./provider-keys.tsx")) },
   { name: "mcp", title: "MCP servers", component: lazy(() => import("../mcp/own-servers.tsx")) },

@@ -53,7 +53,7 @@ describe.each([
   });
 
   test.skipIf(NEVER_EMPTY.has(`${base}/${name}`))("says what to do if there is nothing", async () => {
-    const nothing = { items: [], next_cursor: null, by_model: [], by_chat: [], totals: {}, keys: [], providers: [] };
+    const nothing = { items: [], next_cursor: null, by_model: [], by_chat: [], totals: {}, keys: [], providers: [], push_subscriptions: [] };
     serve({ "/api/v1/me": ME }, () => nothing);
     await canvas.show(null);
     queryClient.clear();

@@ -6,6 +6,7 @@ import { me } from "../api/queries.ts";
 import { Button } from "../ui/button.tsx";
 import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
 import { setTheme, type Theme, theme } from "../ui/theme.ts";
+import { readStored } from "../ui/stored.ts";
 import { complain } from "../ui/toasts.tsx";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
@@ -22,6 +23,8 @@ export function UserMenu() {
 
   async function signOut(): Promise<void> {
     try {
+      // Who signs in here next must not be told of this person's chats.
+      if (readStored("parley.notifications")) await (await import("../notifications/own.ts")).forgetDevice();
       await answered(api.POST("/api/v1/sign-out", { body: {} }));
       location.assign("/sign-in");
     } catch (error) {
