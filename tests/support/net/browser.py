@@ -135,6 +135,7 @@ class Page:
         self.refusals: list[str] = []
         self.requests: list[str] = []
         self.streams: dict[str, str] = {}
+        self._workers = asyncio.Queue[str]()
 
     async def visit(self, url: str) -> None:
         """Go to an address and wait until its page is there."""
@@ -239,6 +240,12 @@ class Page:
         await self._devtools.ask("Target.closeTarget", targetId=self._target)
         self.streams.clear()
 
+    async def worker(self) -> str:
+        """Return the id by which the protocol names the service worker of the page."""
+        await self.ask("ServiceWorker.enable")
+        async with asyncio.timeout(ANSWER_S_MAX):
+            return await self._workers.get()
+
     async def show(self) -> None:
         """Bring the tab to the front; others of its window are hidden then."""
         await self._devtools.ask("Target.activateTarget", targetId=self._target)
@@ -254,6 +261,9 @@ class Page:
             self.requests.append(url)
             if "/events" in url:
                 self.streams[event["requestId"]] = url
+        elif method == "ServiceWorker.workerRegistrationUpdated":
+            for each in event["registrations"]:
+                self._workers.put_nowait(each["registrationId"])
         elif method in ("Network.loadingFinished", "Network.loadingFailed"):
             self.streams.pop(event["requestId"], None)
         elif method == "Runtime.exceptionThrown":
@@ -287,6 +297,15 @@ class Browser:
             "Target.createTarget", url="about:blank", browserContextId=self._profile
         )
         return await self._attach(opened["targetId"])
+
+    async def grant(self, origin: str, *permissions: str) -> None:
+        """Allow pages of an origin what the browser would ask its person for."""
+        await self._devtools.ask(
+            "Browser.grantPermissions",
+            browserContextId=self._profile,
+            origin=origin,
+            permissions=list(permissions),
+        )
 
     async def window_at(self, address: str) -> Page:
         """Wait for a window that a page opened, until it is at an address."""

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from support.net.push_service import (
     verified_claims,
 )
 from support.stack.local_stack import LocalStack
+from support.stack.own_stack import reaching_here
 
 pytestmark = pytest.mark.slow
 
@@ -28,18 +27,6 @@ ASKING = json.dumps(
     {"questions": [{"question": "Tea or coffee?", "options": [{"label": "a"}, {"label": "b"}]}]}
 )
 SPAWNING = json.dumps({"prompt": "repeat after me: child"})
-
-
-@asynccontextmanager
-async def running(home: Path) -> AsyncIterator[LocalStack]:
-    """Run a stack whose push services may be on this machine, as with hooks."""
-    stack = LocalStack.at(home, CHATD_ALLOWED_HOSTS="127.0.0.0/8")
-    started = await asyncio.to_thread(stack.up, "--chatd", "2")
-    try:
-        assert started.returncode == 0, started.stdout + started.stderr
-        yield stack
-    finally:
-        await asyncio.to_thread(stack.parley, "down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +92,10 @@ class Device:
 async def test_a_person_who_closed_the_page_is_told_once_what_chats_wait_for(
     tmp_path: Path,
 ) -> None:
-    async with running(tmp_path / "home") as stack, loopback_push_service() as service:
+    async with (
+        reaching_here(tmp_path / "home") as stack,
+        loopback_push_service() as service,
+    ):
         device = await Device.subscribed(stack, service)
         finished = await device.chat("repeat after me: **done**", "waiting")
         shown = await device.until_shown(1)
