@@ -40,6 +40,7 @@ class Check:
         inputs: Files and directories that decide whether it passes; empty if other things do too.
         suffixes: Which files of these directories do; empty for all.
         commits: Names of git that decide as well, such as the trees that the files are compared to.
+        limit_s: How long it may take before it is ended and fails; a slow machine needs a tenth.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Check:
     inputs: Sequence[str] = ()
     suffixes: Sequence[str] = ()
     commits: Sequence[str] = ()
+    limit_s: float = 1800.0
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ async def outcome_of(check: Check, files: Sequence[str]) -> Outcome:
     if inputs is not None and "--fresh" not in sys.argv[1:] and is_same(stamp, inputs):
         return Outcome(0, "", None)
     began_s = monotonic()
-    status, output = await run(check.command)
+    status, output = await run(check.command, check.limit_s)
     # Inputs that were changed while it ran may not be those that passed.
     if inputs is not None and status == 0 and digest(check, files) == inputs:
         STAMPS.mkdir(exist_ok=True)
@@ -154,8 +156,8 @@ async def outcome_of(check: Check, files: Sequence[str]) -> Outcome:
     return Outcome(status, output, monotonic() - began_s)
 
 
-async def run(command: Sequence[str]) -> tuple[int, str]:
-    """Run a program to its end, and end it with this one."""
+async def run(command: Sequence[str], limit_s: float) -> tuple[int, str]:
+    """Run a program to its end or to the limit, and end it with this one."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
@@ -165,7 +167,11 @@ async def run(command: Sequence[str]) -> tuple[int, str]:
         start_new_session=True,
     )
     try:
-        output, _ = await process.communicate()
+        async with asyncio.timeout(limit_s):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        os.killpg(process.pid, signal.SIGKILL)
+        return await process.wait(), f"It was ended because it took more than {limit_s:g} s."
     except asyncio.CancelledError:
         os.killpg(process.pid, signal.SIGTERM)
         raise

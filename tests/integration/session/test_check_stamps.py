@@ -1,6 +1,7 @@
-"""A check that passed is not run again until one of its inputs changes."""
+"""A check that passed is not run again until one of its inputs changes, and none runs for ever."""
 
 import importlib.util
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,3 +56,12 @@ async def test_a_check_whose_input_changed_while_it_ran_runs_again(
     assert (await checks.outcome_of(fixing, ["input"])).status == 0
     (tmp_path / "input").write_text("2")
     assert (await checks.outcome_of(fixing, ["input"])).took_s is not None
+
+
+async def test_a_check_that_does_not_end_is_ended_and_fails(checks: Any) -> None:
+    waiting = (sys.executable, "-c", "import signal; signal.pause()")
+    outcome = await checks.outcome_of(checks.Check("it", waiting, limit_s=0.5), [])
+    assert (outcome.status, outcome.output) == (
+        -signal.SIGKILL,
+        "It was ended because it took more than 0.5 s.",
+    )
