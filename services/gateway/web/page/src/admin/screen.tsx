@@ -2,12 +2,12 @@
  * Administration. Each section is a file of its own in this folder: add it to `SECTIONS`.
  */
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { lazy } from "react";
 import { me } from "../api/queries.ts";
 import type { Section } from "../settings/screen.tsx";
 import { StateScreen } from "../shell/screen-head.tsx";
 import { Sections } from "../shell/sections.tsx";
-import { Empty, Skeleton } from "../ui/states.tsx";
+import { Empty } from "../ui/states.tsx";
 
 export const SECTIONS: readonly Section[] = [
   { name: "users", title: "Users", component: lazy(() => import("./users.tsx")) },
@@ -41,9 +41,5 @@ export default function AdminScreen({ section }: { section: string | undefined }
       </StateScreen>
     );
   }
-  return (
-    <Suspense fallback={<Skeleton />}>
-      <Sections base="/admin" title="Administration" sections={SECTIONS} section={section} />
-    </Suspense>
-  );
+  return <Sections base="/admin" title="Administration" sections={SECTIONS} section={section} />;
 }

@@ -1,9 +1,8 @@
 /**
  * One's own settings. Each section is a file of its own in this folder: add it to `SECTIONS`.
  */
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, lazy } from "react";
 import { Sections } from "../shell/sections.tsx";
-import { Skeleton } from "../ui/states.tsx";
 
 export interface Section {
   name: string;
@@ -32,9 +31,5 @@ export const SECTIONS: readonly Section[] = [
 ];
 
 export default function SettingsScreen({ section }: { section: string | undefined }) {
-  return (
-    <Suspense fallback={<Skeleton />}>
-      <Sections base="/settings" title="Settings" sections={SECTIONS} section={section} />
-    </Suspense>
-  );
+  return <Sections base="/settings" title="Settings" sections={SECTIONS} section={section} />;
 }

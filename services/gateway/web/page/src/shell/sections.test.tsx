@@ -1,8 +1,10 @@
 // @vitest-environment happy-dom
+import { lazy } from "react";
 import { beforeEach, describe, expect, test } from "vitest";
 import { queryClient } from "../api/queries.ts";
 import AdminScreen, { SECTIONS as ADMINISTRATION } from "../admin/screen.tsx";
 import SettingsScreen, { SECTIONS as SETTINGS } from "../settings/screen.tsx";
+import { LOADING, Sections } from "./sections.tsx";
 import { newCanvas, settled } from "../testing/canvas.tsx";
 import { broken, serve, serveNothingYet } from "../testing/server.ts";
 import { button } from "../testing/stories.tsx";
@@ -33,7 +35,7 @@ describe.each([
   beforeEach(async () => {
     serveNothingYet();
     await shown(base, name);
-    await settled(() => expect(content()).not.toBeNull());
+    await settled(() => expect(content().querySelector(`[aria-label="${LOADING}"]`)).toBeNull());
   });
 
   test("has a skeleton while it is read", () => {
@@ -60,4 +62,12 @@ describe.each([
     await shown(base, name);
     await settled(() => expect(content().querySelector(".table-empty, .state, .panel-note, .field-hint")?.textContent).toMatch(/\w+ \w+/));
   });
+});
+
+test("the list of sections and the title stay while a section is loaded", async () => {
+  const never = lazy(() => new Promise<never>(() => {}));
+  const sections = [{ name: "one", title: "One", component: never }, { name: "two", title: "Two", component: never }];
+  await canvas.show(<Sections base="/settings" title="Settings" sections={sections} section="two" />);
+  expect([...canvas.element.querySelectorAll("h1, h2, nav a")].map((each) => each.textContent)).toEqual(["Settings", "One", "Two", "Two"]);
+  expect(content().querySelector("[role=status]")?.getAttribute("aria-label")).toBe(LOADING);
 });

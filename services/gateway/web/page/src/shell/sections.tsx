@@ -1,8 +1,11 @@
 /** A screen of sections with their list beside it. */
+import { Suspense } from "react";
 import { Link } from "wouter";
 import type { Section } from "../settings/screen.tsx";
-import { Empty } from "../ui/states.tsx";
+import { Empty, Skeleton } from "../ui/states.tsx";
 import { ScreenHead, StateScreen } from "./screen-head.tsx";
+
+export const LOADING = "Loading the section";
 
 interface SectionsProps {
   base: string;
@@ -40,7 +43,10 @@ export function Sections({ base, title, sections, section }: SectionsProps) {
         </nav>
         <section aria-label={shown.title}>
           <h2 className="section-title">{shown.title}</h2>
-          <Content />
+          {/* The list of sections stays where it is while one of them is loaded. */}
+          <Suspense fallback={<Skeleton label={LOADING} />}>
+            <Content />
+          </Suspense>
         </section>
       </div>
     </main>
