@@ -233,6 +233,10 @@ class SpawnerProcess:
         answer = await self._ask(op="socket_use", workspace=workspace_id)
         return SocketUse(answer["total_bytes"], dict(answer["largest"]))
 
+    async def give_way(self, workspace_id: WorkspaceId, *, yields: bool) -> None:
+        """Let the processes of a workspace run only when no other needs the CPU, or as usual."""
+        await self._say(op="give_way", workspace=workspace_id, yields=yields)
+
     def serve_listeners(self, on_listener: OnListener) -> None:
         """Register `on_listener` for each listener, also for those received before.
 
