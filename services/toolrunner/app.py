@@ -110,7 +110,7 @@ def _quotas(process: Process, resources: NodeResources) -> Quotas:
             resources.spawner.pid, resources.workspaces.by_user, resources.workspaces.by_mark
         ),
         NodePrograms(resources.spawner.process, process.new_id),
-        CpuPriorities(process.clock),
+        CpuPriorities(process.clock, resources.spawner.process),
         SocketMemory(resources.spawner.process, process.clock),
         resources.directory,
         process.clock,

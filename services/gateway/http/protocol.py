@@ -6,6 +6,7 @@ is answered with a problem document too, though a short one: there is no request
 """
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -294,7 +295,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("INVALID_CHUNKS", NOT_CHUNKS)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Start a request, or let it wait for others of its client."""
+        """Start a request, or let it wait for others of its client; drop it if that has left."""
+        if _has_hung_up(self.transport):
+            # Its end is read in the next iteration of the event loop, when the request would run.
+            self.transport.close()
+            return
         self._answered = cycle
         start = partial(super()._start_asgi_task, cycle)
         key = self.client_keys.of(cycle.scope)
@@ -386,6 +391,16 @@ def _set_tcp_user_timeout(transport: asyncio.Transport) -> None:
     connected = transport.get_extra_info("socket")
     if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS_MAX)
+
+
+def _has_hung_up(transport: asyncio.Transport) -> bool:
+    """Return whether the peer has closed the connection, or its sending side, behind its data."""
+    connected = transport.get_extra_info("socket")
+    if connected is None:
+        return False
+    poll = select.poll()
+    poll.register(connected.fileno(), select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 def _too_large(limits: HeadLimits) -> str:

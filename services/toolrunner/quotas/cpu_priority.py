@@ -1,10 +1,14 @@
-"""Lower the priority of workspaces that use the CPU continuously."""
+"""Lower the priority of workspaces that use the CPU continuously.
+
+Their processes get the highest nice value, and their control group becomes idle where there is one:
+among groups, nice values of single processes do not count.
+"""
 
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from parley.clock import Clock
 from toolrunner.primitives.domain import WorkspaceId
@@ -46,11 +50,20 @@ class CpuUse:
         return grown_s / elapsed_s
 
 
+class GroupPriorities(Protocol):
+    """Adjusts the priority of the control group of a workspace, where there is one."""
+
+    async def give_way(self, workspace_id: WorkspaceId, *, yields: bool) -> None:
+        """Let the processes of a workspace run only when no other needs the CPU, or as usual."""
+        ...
+
+
 @dataclass
 class CpuPriorities:
     """Adjusts the priorities of workspaces."""
 
     clock: Clock
+    groups: GroupPriorities
     cpu_uses: dict[WorkspaceId, CpuUse] = field(default_factory=dict)
     thread: OwnThreads = field(default_factory=partial(OwnThreads, "priorities"))
 
@@ -58,7 +71,9 @@ class CpuPriorities:
         """Lower the priority of workspaces that use the CPU continuously."""
         now_s = self.clock.monotonic()
         for workspace_id in [each for each in self.cpu_uses if each not in members]:
-            del self.cpu_uses[workspace_id]
+            if self.cpu_uses.pop(workspace_id).is_idle:
+                # What it starts next has the usual priority.
+                await self.groups.give_way(workspace_id, yields=False)
         for workspace_id, own in members.items():
             pace = self.cpu_uses.setdefault(workspace_id, CpuUse())
             cores = pace.take(own, now_s)
@@ -73,6 +88,8 @@ class CpuPriorities:
             if pace.is_idle or was_idle:
                 nice = NICEST if pace.is_idle else min(NICEST, os.nice(0) + NICE)
                 await self.thread.run(_give_way, own, nice)
+                # Again at each look: what was just being started may have missed it.
+                await self.groups.give_way(workspace_id, yields=pace.is_idle)
 
 
 def _give_way(members: Iterable[Member], nice: int) -> None:

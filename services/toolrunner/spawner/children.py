@@ -361,6 +361,7 @@ class ChildProcesses:
         def find() -> list[Seen]:
             return self.process_index.inhabitants(workspace, directory)
 
+        self.give_way(workspace, yields=False)  # To end takes CPU time.
         if message["signal"] == signal.SIGKILL and self.process_index.namespace_sets.of(workspace):
             # The kernel kills all processes of a pid namespace at once; none has to be found first.
             count = len(find())
@@ -380,6 +381,11 @@ class ChildProcesses:
             self.wake(left, message["signal"])
         self.service.tell({"number": message["number"], "count": count})
         self.reap()
+
+    def give_way(self, workspace: str, *, yields: bool) -> None:
+        """Let the processes of a workspace give way to all others, where there are groups."""
+        self.groups.give_way(workspace, yields=yields)
+        self.control_groups_v1.give_way(workspace, yields=yields)
 
     def signal_marked(self, message: dict[str, Any]) -> None:
         """Signal all processes of a workspace that have a mark."""

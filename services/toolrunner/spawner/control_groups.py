@@ -16,6 +16,7 @@ from toolrunner.spawner.limits import (
     PIDS_SPARE,
     limit_group,
     pass_controllers_on,
+    put,
     was_short_of_memory,
 )
 
@@ -94,6 +95,11 @@ class ControlGroups:
             group = os.path.join(self.base, workspace)
             limit_group(group, {**quota, "pids": pids}, dies_together=False)
             self._bounds[workspace] = quota
+
+    def give_way(self, workspace: str, *, yields: bool) -> None:
+        """Let the processes of a workspace give way to those of all other workspaces."""
+        if workspace in self._workspaces:
+            put(os.path.join(self.base, workspace), "cpu.idle", int(yields))
 
     def _make_workspace(self, workspace: str) -> None:
         """Create the group of a workspace; when there are many, empty ones are removed first."""

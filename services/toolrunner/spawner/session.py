@@ -9,6 +9,7 @@ In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "en
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
      {"number", "op": "signal_marked", "workspace", "directory", "mark", "signal"}
      {"number", "op": "socket_use", "workspace"}
+     {"op": "give_way", "workspace", "yields"}
      {"op": "close_input", "id"}, {"op": "forget", "id"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
 Out: {"number", "pid", "layers", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
@@ -197,6 +198,8 @@ class SpawnerSession:
                 self.child_processes.signal_marked(message)
             case "socket_use":
                 self.child_processes.tell_sockets(message)
+            case "give_way":
+                self.child_processes.give_way(message["workspace"], yields=message["yields"])
             case "close_input":
                 self.child_processes.close_input(message["id"])
             case "forget":
@@ -207,7 +210,8 @@ class SpawnerSession:
                 self.is_over = True
 
     def hand_over(self, message: dict[str, Any]) -> None:
-        """Send all kept processes to a new service."""
+        """Send all kept processes to a new service, which has measured none of them yet."""
+        self.child_processes.control_groups_v1.none_gives_way()
         self.child_processes.tell_kept()
         self.service.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})
 

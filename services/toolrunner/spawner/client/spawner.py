@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from errno import ECANCELED
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
@@ -23,6 +24,7 @@ from toolrunner.primitives.domain import (
 )
 from toolrunner.primitives.errors import SpawnerGone, ToolrunnerError
 from toolrunner.sandbox import Confinement, Layer, SocketUse
+from toolrunner.spawner.client.first_starts import FirstStarts, WorkspaceEnded
 
 GRACE_S: Final = 3.0
 #: After SIGKILL only the kernel can delay an exit, so this waits for a machine under load;
@@ -181,6 +183,7 @@ class SpawnerProcess:
         self._on_listener: OnListener | None = None
         self._early_listeners: list[tuple[WorkspaceId, int]] = []
         self._idle = asyncio.Event()
+        self._first_starts = FirstStarts()
         loop.add_reader(channel.fileno(), self._read)
 
     async def adopt(self, secret: str = "") -> tuple[int, int, tuple[Adopted, ...]]:
@@ -205,24 +208,28 @@ class SpawnerProcess:
         """
         self._exits[launch.process_id] = on_exit
         try:
-            answer = await self._ask(
-                op="start",
-                id=launch.process_id,
-                workspace=launch.workspace_id,
-                argv=launch.argv,
-                root=str(launch.root),
-                workdir=launch.workdir,
-                environment=dict(launch.environment),
-                has_input=launch.has_input,
-                terminal=launch.terminal,
-                confinement=launch.confinement and launch.confinement.document(),
-                limits=_fields(launch.limits),
-                required=launch.required,
-                quota=_fields(launch.quota),
-                mark=launch.mark,
-            )
-            if "pid" not in answer:
-                raise LaunchFailed(answer["stage"], answer["errno"])
+            async with self._first_starts.turn(launch.workspace_id):
+                answer = await self._ask(
+                    op="start",
+                    id=launch.process_id,
+                    workspace=launch.workspace_id,
+                    argv=launch.argv,
+                    root=str(launch.root),
+                    workdir=launch.workdir,
+                    environment=dict(launch.environment),
+                    has_input=launch.has_input,
+                    terminal=launch.terminal,
+                    confinement=launch.confinement and launch.confinement.document(),
+                    limits=_fields(launch.limits),
+                    required=launch.required,
+                    quota=_fields(launch.quota),
+                    mark=launch.mark,
+                )
+                if "pid" not in answer:
+                    raise LaunchFailed(answer["stage"], answer["errno"])
+        except WorkspaceEnded:
+            self._exits.pop(launch.process_id, None)
+            raise LaunchFailed("start", ECANCELED) from None
         except BaseException:
             self._exits.pop(launch.process_id, None)
             raise
@@ -232,6 +239,10 @@ class SpawnerProcess:
         """Return the memory use of the sockets of a workspace with its own network namespace."""
         answer = await self._ask(op="socket_use", workspace=workspace_id)
         return SocketUse(answer["total_bytes"], dict(answer["largest"]))
+
+    async def give_way(self, workspace_id: WorkspaceId, *, yields: bool) -> None:
+        """Let the processes of a workspace run only when no other needs the CPU, or as usual."""
+        await self._say(op="give_way", workspace=workspace_id, yields=yields)
 
     def serve_listeners(self, on_listener: OnListener) -> None:
         """Register `on_listener` for each listener, also for those received before.
@@ -275,6 +286,7 @@ class SpawnerProcess:
         self, workspace_id: WorkspaceId, directory: Path, grace_s: float, *, first: int = SIGTERM
     ) -> Ended:
         """Signal all processes of a workspace, kill those left, return when none is left."""
+        self._first_starts.end(workspace_id)
         counts = await self._end(
             workspace_id,
             KILL_S if first == SIGKILL else grace_s,

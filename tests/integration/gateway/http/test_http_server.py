@@ -286,6 +286,10 @@ async def accept_all_that_wait() -> None:
     assert iterations <= 8
 
 
+def shut_down_sending(client: socket.socket) -> None:
+    client.shutdown(socket.SHUT_WR)
+
+
 async def one_iteration() -> None:
     """Wait until the event loop has looked at its sockets once more."""
     loop = asyncio.get_running_loop()
@@ -388,3 +392,49 @@ async def test_clients_that_do_not_read_their_answers_delay_no_other_request() -
             await connection.send(HEAD + b"Authorization: Bearer greedy\r\n\r\n")
         while app.started < many:
             await one_iteration()
+
+
+class CountedRequests:
+    """An application that answers, and notes the paths of its requests."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.paths.append(scope["path"])
+        await greet(scope, receive, send)
+
+
+@pytest.mark.parametrize("leave", [socket.socket.close, shut_down_sending])
+def test_a_request_whose_client_left_behind_it_is_not_run(
+    leave: Callable[[socket.socket], None],
+) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(paths_run_of_abandoned_requests(leave)) == ["/stays"]
+
+
+async def paths_run_of_abandoned_requests(leave: Callable[[socket.socket], None]) -> list[str]:
+    app, open_connections = CountedRequests(), CountedConnections(1000, address_max=1000)
+    request = b"GET %b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+    async with (
+        asyncio.timeout(20),
+        serve_http(
+            app,
+            ANYWHERE,
+            public_url=PUBLIC_URL,
+            open_connections=open_connections,
+            clock=SystemClock(),
+        ) as address,
+    ):
+        with ExitStack() as kept:
+            # The loop stands still meanwhile, so that it reads all of a request and its end.
+            for path in (b"/left", b"/left", b"/stays"):
+                client = kept.enter_context(socket.create_connection((address.host, address.port)))
+                client.sendall(request % path)
+                if path == b"/left":
+                    leave(client)
+            while open_connections.accepted < 3 or not app.paths:
+                await one_iteration()
+            for _ in range(10):
+                await one_iteration()
+    return app.paths

@@ -180,7 +180,8 @@ def control_groups_v1(directory: Path) -> ControlGroupsV1:
     files = {
         "pids": ("pids.max",),
         "memory": ("memory.limit_in_bytes", "memory.oom_control"),
-        "cpu": ("cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us"),
+        "cpu": ("cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us", "cgroup.procs"),
+        "cpu-yielding": ("cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us", "cgroup.procs"),
     }
     for controller, names in files.items():
         (directory / controller / "w").mkdir(parents=True)
@@ -204,6 +205,29 @@ def test_old_control_groups_hold_a_whole_workspace(tmp_path: Path) -> None:
     }
 
 
+def test_a_workspace_that_gives_way_has_its_processes_in_the_idle_group(tmp_path: Path) -> None:
+    groups = control_groups_v1(tmp_path)
+    usual, yielding = tmp_path / "cpu" / "w", tmp_path / "cpu-yielding" / "w"
+    (tmp_path / "cpu-yielding" / "cpu.idle").write_text("")
+    groups.prepare_yielding()
+    assert (tmp_path / "cpu-yielding" / "cpu.idle").read_text() == "1"
+
+    quota = {"memory_bytes": 0, "pids": 0, "cpu_millicores": 500}
+    assert groups.make("w", quota)[-1] == str(usual)
+    (usual / "cgroup.procs").write_text("77\n")
+    groups.give_way("w", yields=True)
+    assert (yielding / "cgroup.procs").read_text() == "77"
+    assert (yielding / "cpu.cfs_quota_us").read_text() == "50000"
+    # What it starts now begins there.
+    assert groups.make("w", quota)[-1] == str(yielding)
+
+    groups.none_gives_way()
+    assert groups.make("w", quota)[-1] == str(usual)
+    # A workspace that has no groups yet begins as usual.
+    groups.give_way("other", yields=True)
+    assert groups.make("other", quota)[-1] == str(tmp_path / "cpu" / "other")
+
+
 def test_who_was_killed_for_want_of_memory_in_an_old_group_is_counted(tmp_path: Path) -> None:
     groups = control_groups_v1(tmp_path)
     assert groups.deaths("w") == 0
@@ -216,9 +240,20 @@ def sleeping() -> "subprocess.Popen[bytes]":
     return subprocess.Popen(["sleep", "7902"])
 
 
+class ToldGroups:
+    """Notes which workspaces are told to give way, and which no longer."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, bool]] = []
+
+    async def give_way(self, workspace_id: WorkspaceId, *, yields: bool) -> None:
+        self.told.append((workspace_id, yields))
+
+
 async def test_e3_who_computes_without_pause_gives_way_to_everybody() -> None:
     clock = FakeClock()
-    shares = CpuPriorities(clock)
+    groups = ToldGroups()
+    shares = CpuPriorities(clock, groups)
     with sleeping() as busy, sleeping() as calm:
 
         def nice(process: "subprocess.Popen[bytes]") -> int:
@@ -234,10 +269,13 @@ async def test_e3_who_computes_without_pause_gives_way_to_everybody() -> None:
                 await shares.look(told)
                 clock.advance(1.0)
             assert (nice(busy), nice(calm)) == (19, usual)
+            assert groups.told == [("busy", True)]
             # A crowd is bounded otherwise: it would wait for itself, and all for what it holds.
             crowd = (member(calm.pid, 9.0), *(member(pid, 9.0) for pid in range(-CROWD, 0)))
             await shares.look({WorkspaceId("calm"): crowd})
             assert nice(calm) == usual
+            # What it starts after all of it has ended begins with the usual priority.
+            assert groups.told == [("busy", True), ("busy", False)]
         finally:
             busy.kill()
             calm.kill()
@@ -304,7 +342,7 @@ def overfull(directory: Path, processes: Ending) -> tuple[Quotas, Workspaces]:
         workspaces=workspaces,
         scan=ProcessScan(os.getpid(), dict),
         programs=NodePrograms(cast(Spawner, spawner), lambda: "p"),
-        shares=CpuPriorities(clock),
+        shares=CpuPriorities(clock, ToldGroups()),
         sockets=SocketMemory(cast(SocketMeter, spawner), clock),
         directory=directory,
         clock=clock,
