@@ -11,7 +11,7 @@ from typing import Final, Protocol, Self
 import msgspec
 
 from parley.tasks import ShieldedTasks
-from toolrunner.egress.domain.reached import UNKNOWN_RECORD, ReachedHost, ReachedRecord
+from toolrunner.egress.domain.reached import COPY, UNKNOWN_RECORD, ReachedHost, ReachedRecord
 from toolrunner.primitives.domain import WorkspaceId
 
 FILE: Final = "reached.json"
@@ -102,6 +102,15 @@ class ReachedHosts:
         record = await self._loaded(workspace_id) if known is None else known
         return record.since(tree_id)
 
+    async def merge(self, copy_id: WorkspaceId, original_id: WorkspaceId) -> None:
+        """Record in a workspace what a copy of it reached, before it gets the files of the copy.
+
+        Raises:
+            OSError: It could not be recorded.
+        """
+        for reached in await self.since(copy_id, COPY):
+            await self.note(original_id, reached)
+
     def forget(self, workspace_id: WorkspaceId) -> None:
         """Free what is known of a workspace; its file has it."""
         self._records.pop(workspace_id, None)
@@ -136,10 +145,7 @@ class ReachedHosts:
 
 def copy_record(parent: Path, child: Path) -> None:
     """Give a copy of a workspace what is known of its original, by their directories."""
-    try:
-        (child / FILE).write_bytes((parent / FILE).read_bytes())
-    except FileNotFoundError:
-        return
+    _write(child / FILE, _read(parent / FILE).copied())
 
 
 def _read(path: Path) -> ReachedRecord:

@@ -86,6 +86,15 @@ class WorkspaceEgress:
             return ()
         return await self.reached.since(workspace_id, tree_id)
 
+    async def merge_reached(self, fork_id: WorkspaceId, parent_id: WorkspaceId) -> None:
+        """Record in a workspace what its fork reached, before it gets the files of the fork.
+
+        Raises:
+            OSError: It could not be recorded.
+        """
+        if self.reached is not None:
+            await self.reached.merge(fork_id, parent_id)
+
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
         """Return variables that point the node's own git to a repository, with the grants for it.
 

@@ -13,6 +13,8 @@ from typing import Final
 
 HOSTS_MAX: Final = 64
 TREES_MAX: Final = 1000
+#: Among the trees of a copy: from its number on, hosts were reached by the copy itself.
+COPY: Final = "copy"
 OTHER_HOSTS: Final = "other hosts"
 #: Programs that fetch repositories, by the names they give themselves.
 _GIT_AGENTS: Final = ("git/", "git-lfs/")
@@ -52,6 +54,11 @@ class ReachedRecord:
         count = self.count + 1
         kept = list(self.trees.items())[-(TREES_MAX - 1) :]
         return replace(self, trees=dict(kept) | {tree_id: count}, count=count)
+
+    def copied(self) -> "ReachedRecord":
+        """Return the record of a copy of the workspace, which knows what it reaches itself."""
+        others = {tree_id: number for tree_id, number in self.trees.items() if tree_id != COPY}
+        return replace(self, trees=others).joined(COPY)
 
     def with_host(self, reached: ReachedHost) -> "ReachedRecord":
         """Return the record after a host was reached; the same one if that tells nothing new."""

@@ -201,6 +201,8 @@ class Merges:
             try:
                 # After a kill the turn is still open, and what recovery merges counts as its.
                 async with self.checkpoints.author(requested.scope):
+                    fork_id, parent_id = requested.fork_id, requested.parent_id
+                    await self.resources.egress.merge_reached(fork_id, parent_id)
                     await asyncio.to_thread(merge.decide, plan)
                     await self.resources.points.reached("merge.decided", requested.parent_id)
                     await self._end(merge, plan)

@@ -204,6 +204,24 @@ async def test_a_copy_of_a_workspace_has_what_the_original_reached(used: Scene) 
     assert (await used.read("got")).reached == REACHED
 
 
+async def test_what_an_agent_fetched_in_a_copy_counts_where_its_files_are_merged(
+    used: Scene,
+) -> None:
+    mine = used.client.context
+    await used.client.run("true")
+    copied = fork(used.workspace_id)
+    copied.network.CopyFrom(proxied(used.origin).network)
+    fork_id = await used.placer.ready(copied)
+    used.client.context = used.as_chat()
+    used.placer.enter(fork_id)
+    await used.client.run(f"{used.fetch()} > got")
+    used.client.context = mine
+    before = await used.client.run("ls")
+    await used.placer.merge(fork_id, used.workspace_id)
+    merged = await used.read("got")
+    assert (before.reached, merged.text, merged.reached) == (NOTHING, "hello\n", REACHED)
+
+
 async def test_a_restart_between_the_fetch_and_the_next_call_loses_nothing(
     tmp_path: Path, origin: int
 ) -> None:

@@ -79,4 +79,19 @@ async def test_a_copy_of_a_workspace_has_what_its_original_reached(tmp_path: Pat
         await hosts.note(WORKSPACE, SITE)
         copy_record(tmp_path / WORKSPACE, tmp_path / OTHER)
         assert await hosts.since(OTHER, "first") == (SITE,)
-    copy_record(tmp_path / "none", tmp_path / OTHER)
+
+
+async def test_what_a_copy_reached_itself_comes_back_with_its_files(tmp_path: Path) -> None:
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.note(WORKSPACE, SITE)
+        copy_record(tmp_path / WORKSPACE, tmp_path / OTHER)
+        # For a copy of the copy, the rest is of its original.
+        await hosts.note(OTHER, INDEX)
+        await hosts.join(WORKSPACE, "first")
+        await hosts.merge(OTHER, WORKSPACE)
+        assert await hosts.since(WORKSPACE, "first") == (INDEX,)
+        copy_record(tmp_path / OTHER, tmp_path / WORKSPACE)
+        hosts.forget(WORKSPACE)
+        await hosts.join(OTHER, "second")
+        await hosts.merge(WORKSPACE, OTHER)
+        assert await hosts.since(OTHER, "second") == ()
