@@ -48,8 +48,8 @@ from parley.http import Connections, FlushTimer, HttpError, HttpOptions, Respons
 
 BODY_BYTES_MAX = 256 * 1024 * 1024
 HEARTBEAT_S = 1.0
-# Schemas of tools that were converted for a provider before, and are remembered in its form.
-SCHEMAS_MAX = 1024
+# Sets of tools whose schemas were converted for a provider before, and are remembered in its form.
+OFFERS_MAX = 1024
 # How long to wait for the end of the body after a complete answer, to reuse the connection.
 REUSE_S = 0.2
 
@@ -123,7 +123,7 @@ class HttpModels:
         self._clock = clock
         self._calls = calls or UnwatchedCalls()
         self._connections = Connections(options, flush_timer)
-        self._schemas: BoundedCache[int, bool] = BoundedCache(SCHEMAS_MAX)
+        self._offers: BoundedCache[int, bool] = BoundedCache(OFFERS_MAX)
 
     async def __aenter__(self) -> Self:
         """Start to make connections."""
@@ -168,17 +168,15 @@ class HttpModels:
                 response.close(REUSE_S if body.is_finished else 0.0)
 
     async def _request(self, wire: Wire, request: ModelRequest, target: Target) -> HttpRequest:
-        """Return the HTTP request, from a thread if it has schemas of tools that are new.
+        """Return the HTTP request, from a thread if its set of tools is new.
 
-        Clients and MCP servers write them, and to convert many large ones takes long.
+        Clients and MCP servers write their schemas, and to convert many large ones takes long.
         """
-        kind = target.provider_type
-        schemas = [hash((spec.input_schema_json, kind)) for spec in request.tools]
-        if all(self._schemas.get(each) for each in schemas):
+        offer = hash((target.provider_type, *[spec.input_schema_json for spec in request.tools]))
+        if not request.tools or self._offers.get(offer):
             return wire.request(request, target)
         sent = await asyncio.to_thread(wire.request, request, target)
-        for each in schemas:
-            self._schemas.put(each, True)
+        self._offers.put(offer, True)
         return sent
 
     async def _read(self, response: Response, body: "_Body") -> None:

@@ -347,7 +347,9 @@ class SendMethods(ChatMethods):
         if file_ids := file_ids_of(content):
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
         content = await self._hooked(chat_id, owner, key, message.content)
-        return replace(asked, message=replace(message, content=content))
+        if content is not message.content:
+            message = replace(message, content=content)
+        return MessageRequest(chat_id, owner, key, message)
 
     async def _with_files(self, content: tuple[Part, ...], owner_id: OwnerId) -> tuple[Part, ...]:
         """Return the content with files described as stored, not as the caller named them.

@@ -300,7 +300,9 @@ class Applier:
             return await self._outcome_after_outage(seen, decision, client_key)
         if row is None:
             return Unwritten.REFUSED
-        state = replace(decision.state, deadline_at=row["deadline_at"])
+        state, deadline_at = decision.state, row["deadline_at"]
+        if state.deadline_at != deadline_at:
+            state = replace(state, deadline_at=deadline_at)
         return Wrote(state, choice_from_json(row["choice"]), row["changed_at"])
 
     async def _outcome_after_outage(

@@ -37,6 +37,10 @@ class CachedHooks:
         hooks = await self._read() if self._hooks is None else self._hooks
         return tuple(hook for hook in hooks if hook.matches(event, tool_name))
 
+    def are_absent(self, event: HookEvent) -> bool:
+        """Return whether an event is known to have no hooks; False if they have to be read."""
+        return self._hooks is not None and not any(event in hook.events for hook in self._hooks)
+
     def forget(self) -> None:
         """Forget the hooks, because they changed or a notice may have been lost."""
         self._generation += 1

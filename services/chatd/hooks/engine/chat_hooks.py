@@ -23,6 +23,10 @@ class ChatHooks:
     def __init__(self, dispatcher: HookDispatcher) -> None:
         self._dispatcher = dispatcher
 
+    def are_absent(self, event: HookEvent) -> bool:
+        """Return whether an event is known to have no hooks; False if they have to be read."""
+        return self._dispatcher.are_absent(event)
+
     async def submitted(
         self,
         chat_id: ChatId,

@@ -90,6 +90,10 @@ class HookDispatcher:
             CONTEXT_BYTES, "Bytes that hooks add for models.", ("event",), CONTEXT_BOUNDS
         )
 
+    def are_absent(self, event: HookEvent) -> bool:
+        """Return whether an event is known to have no hooks; False if they have to be read."""
+        return self._hooks.are_absent(event)
+
     async def has_hooks(self, event: HookEvent, tool_name: str = "") -> bool:
         """Return whether an event has hooks, without a query unless they just changed."""
         return bool(await self._hooks.matching(event, tool_name))

@@ -11,7 +11,7 @@ from chatd.content.domain.parts import HookAddition, ToolCall
 from chatd.content.domain.tools import StoredExecution, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.hooks.domain.answers import Allowed, Verdict
-from chatd.hooks.domain.hooks import HookNotice
+from chatd.hooks.domain.hooks import HookEvent, HookNotice
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
@@ -66,6 +66,10 @@ class Approvals(Protocol):
 class Hooks(Protocol):
     """The hooks of chats."""
 
+    def are_absent(self, event: HookEvent) -> bool:
+        """Return whether an event is known to have no hooks; False if they have to be read."""
+        ...
+
     async def judge(
         self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]
     ) -> Mapping[str, Verdict]:
@@ -99,6 +103,10 @@ class Hooks(Protocol):
 
 class NoHooks:
     """No hooks."""
+
+    def are_absent(self, event: HookEvent) -> bool:
+        """Return that there are none."""
+        return True
 
     async def judge(
         self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]

@@ -69,8 +69,10 @@ class TurnSetup:
             own_model_id=self.model.id,
         )
 
-    def context(self, chat_id: ChatId, owner: Owner) -> TurnContext:
-        """Return the context of a turn of a chat."""
+    def context(
+        self, chat_id: ChatId, owner: Owner, *, turn_id: int = 0, has_agents: bool = False
+    ) -> TurnContext:
+        """Return the context of a turn of a chat; without its id, outside of turns."""
         return TurnContext(
             chat_id,
             owner,
@@ -82,11 +84,13 @@ class TurnSetup:
             model_name=self.model.name,
             mcp_server_ids=self.mcp_server_ids,
             workspace_id=self.workspace_id,
+            turn_id=turn_id,
             is_attended=self.is_attended,
             has_advisor=self.system_prompt.has_advisor,
             skills=self.system_prompt.skills,
             agent_types=self.agent_types,
             orders=self.system_prompt.orders,
+            has_agents=has_agents,
         )
 
     @property

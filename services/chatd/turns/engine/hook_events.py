@@ -107,6 +107,8 @@ class HookEvents:
         is_continued = went_on(self._session.history.messages, prepared.turn_id)
         key = f"{prepared.turn_id} continued" if is_continued else str(prepared.turn_id)
         if key not in self._stops:
+            if self._hooks.are_absent(HookEvent.STOP):
+                return Stopping()
             notice = HookNotice(HookEvent.STOP, key, {"continued": is_continued})
             self._stops[key] = await self._sent_first(self._hooks.stop(prepared.context, notice))
         verdict = self._stops[key]
@@ -125,7 +127,11 @@ class HookEvents:
 
     async def _send(self, prepared: PreparedTurn, *notices: HookNotice) -> tuple[HookAddition, ...]:
         """Send events that were not sent yet; return what hooks add."""
-        unsent = [each for each in notices if (each.event, each.key) not in self._sent]
+        unsent = [
+            each
+            for each in notices
+            if (each.event, each.key) not in self._sent and not self._hooks.are_absent(each.event)
+        ]
         if not unsent:
             return ()
         added = await self._sent_first(self._hooks.notify(prepared.context, unsent))

@@ -124,18 +124,19 @@ async def prepare(
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     if is_taken_over(session.state, session.history.messages):
         setup = setup.taken_over()
-    context = replace(
-        setup.context(session.chat_id, session.owner),
+    context = setup.context(
+        session.chat_id,
+        session.owner,
         turn_id=session.state.turn_id,
         has_agents=has_agents(session.history.messages),
     )
     local = await tools.list_tools(context)
     reports = await servers.reports(context)
     require_servers(reports)
-    of_workspace = tuple(each.server_id for each in reports if each.is_of_workspace)
-    context = replace(context, workspace_server_ids=of_workspace)
-    told = replace(setup.system_prompt, tool_servers_text=servers_text(reports))
-    setup = replace(setup, system_prompt=told)
+    if of_workspace := tuple(each.server_id for each in reports if each.is_of_workspace):
+        context = replace(context, workspace_server_ids=of_workspace)
+    if text := servers_text(reports):
+        setup = replace(setup, system_prompt=replace(setup.system_prompt, tool_servers_text=text))
     local = (*local, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.
     client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()

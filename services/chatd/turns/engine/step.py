@@ -13,6 +13,7 @@ from chatd.content.domain.parts import Fallback, Notice, Part, Reasoning, Text, 
 from chatd.content.domain.tool_servers import unrecorded_texts
 from chatd.content.domain.tools import Dispatch, PendingKind, ToolSpec
 from chatd.hooks.domain.answers import Verdict as HookVerdict
+from chatd.hooks.domain.hooks import HookEvent
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.primitives.domain.ids import ExecutionId, MessageId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose
@@ -131,12 +132,14 @@ class ModelStep:
         specs, fence = self.prepared.specs, session.fence
         calls = tuple(named_by_client(call, specs) for call in calls)
         message = replace(message, content=named_by_clients(message.content, specs))
-        judged = callable_calls(calls, specs, self.prepared.withheld)
-        judging = self.hooks.judge(self.prepared.context, fence.history_version, judged)
-        try:
-            verdicts = await run_unless(judging, session.superseded())
-        except Overtaken:
-            return Superseded(await session.superseded())
+        verdicts: Mapping[str, HookVerdict] = {}
+        if not self.hooks.are_absent(HookEvent.PRE_TOOL_USE):
+            judged = callable_calls(calls, specs, self.prepared.withheld)
+            judging = self.hooks.judge(self.prepared.context, fence.history_version, judged)
+            try:
+                verdicts = await run_unless(judging, session.superseded())
+            except Overtaken:
+                return Superseded(await session.superseded())
         calls = tuple(rewritten_call(call, verdicts.get(call.tool_call_id)) for call in calls)
         added = additions_of_calls(calls, verdicts)
         message = replace(message, content=(*rewritten(message.content, verdicts), *added))

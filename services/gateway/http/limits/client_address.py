@@ -53,6 +53,8 @@ class ClientAddresses:
 
     def is_proxy(self, peer: str) -> bool:
         """Return whether the peer of a connection is a trusted proxy."""
+        if not self._trusted:
+            return False
         address = _parsed(peer)
         return address is not None and self._is_trusted(address)
 

@@ -312,11 +312,13 @@ class ThreadWire(PlainWire):
         return super().request(request, target)
 
 
-async def test_schemas_of_tools_that_are_new_are_converted_in_a_thread(models: HttpModels) -> None:
+async def test_the_schemas_of_a_new_set_of_tools_are_converted_in_a_thread(
+    models: HttpModels,
+) -> None:
     tools = [ToolSpec(f"t{number}", "", str(number), Executor.CLIENT) for number in range(3)]
     wire = ThreadWire()
     events: list[ModelEvent] = []
-    for offered in ([], tools[:2], tools[:2], tools[1:], tools):
+    for offered in ([], tools[:2], tools[:2], tools[1:], tools[:2]):
         async with model_server((head(), chunk(BODY), LAST_CHUNK)) as server:
             request = ModelRequest("m", (), tuple(offered))
             await models.answer(wire, request, target(server.url), answered(events.append))

@@ -176,6 +176,16 @@ async def test_hooks_of_one_event_share_a_bounded_time() -> None:
     assert len(stage.consumer.got) == 1
 
 
+async def test_hooks_are_absent_only_as_long_as_that_is_known() -> None:
+    stage = hook_stage(lambda payload: {}, hook(HookEvent.STOP))
+    assert not stage.chats.are_absent(HookEvent.SESSION_START)
+    await stage.dispatcher.has_hooks(HookEvent.STOP)
+    known = {event: stage.chats.are_absent(event) for event in HookEvent}
+    assert known == {event: event is not HookEvent.STOP for event in HookEvent}
+    stage.cached.forget()
+    assert not stage.chats.are_absent(HookEvent.SESSION_START)
+
+
 async def test_without_a_change_hooks_are_read_once() -> None:
     stage = hook_stage(lambda _: {})
     for _ in range(3):

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from chatd.content.domain.messages import ErrorKind, Visibility
 from chatd.content.domain.parts import (
     File,
     FileReference,
+    HookAddition,
     Text,
     ToolCall,
     ToolOutcome,
@@ -22,6 +23,7 @@ from chatd.content.domain.parts import (
 )
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.content.domain.turn_context import TurnContext
+from chatd.hooks.domain.answers import Allowed, Verdict
 from chatd.hooks.domain.hooks import FailPolicy, HookEvent, HookNotice
 from chatd.hooks.engine.dispatch import CONCURRENT_MAX, EVENT_MS_MAX
 from chatd.hooks.rpc.errors import HOOK_ERRORS
@@ -32,6 +34,7 @@ from chatd.models.domain.language_model import (
     TextDelta,
     UsageReported,
 )
+from chatd.turns.domain.ports import NoHooks
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problems
 from support.chatd.hooks.in_memory_hooks import HOOK_ID, Answer, HookStage, hook, hook_stage
@@ -253,6 +256,36 @@ async def test_without_hooks_for_its_events_a_turn_reads_nothing() -> None:
     stage, hooks = stage_of(lambda _: {}, HookEvent.USER_PROMPT_SUBMIT)
     await stage.ask()
     assert (hooks.consumer.got, hooks.stored.reads) == ([], 1)
+
+
+class AbsentHooks(NoHooks):
+    """No hooks, with the events that they are asked about nevertheless."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def judge(
+        self, context: TurnContext, history_version: int, calls: Sequence[ToolCall]
+    ) -> Mapping[str, Verdict]:
+        self.asked.append("judge")
+        return {}
+
+    async def stop(self, context: TurnContext, notice: HookNotice) -> Verdict:
+        self.asked.append(notice.event)
+        return Allowed()
+
+    async def notify(
+        self, context: TurnContext, notices: Sequence[HookNotice]
+    ) -> tuple[HookAddition, ...]:
+        self.asked += [each.event for each in notices]
+        return ()
+
+
+async def test_a_turn_asks_no_hooks_that_are_known_to_be_absent() -> None:
+    hooks = AbsentHooks()
+    stage = Stage(calling(RM, LS), tool("execute"), client_tool("browse"), hooks=hooks)
+    await stage.ask()
+    assert hooks.asked == []
 
 
 async def test_a_summary_is_announced_before_and_after_it_is_stored() -> None:
