@@ -1,7 +1,8 @@
 """Figures of the web page: size, first use, frames while an answer is streamed, connections.
 
 Run as `python bench/page.py [--messages N] [--tokens N] [--rate N] [--turns N]` after
-`scripts/page`; prints one JSON object. A stack is started in an empty home, and Chromium opens its
+`scripts/page`, or with `--heap-minutes N` for the heap over that time alone; prints one JSON
+object. A stack is started in an empty home, and Chromium opens its
 page: a chat of so many messages, all of which are loaded by scrolling up. A model of this bench
 then writes Markdown into it, with lists, tables and code, so many tokens a second; before that it
 writes while the browser shows an empty page, whose frames say what the machine allows. At last the
@@ -16,7 +17,8 @@ import re
 import sys
 import tempfile
 import time
-import urllib.error
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +26,23 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from bench.machine import print_figures
+from bench.page_heap import (
+    LOGIN,
+    heap_mib,
+    heap_over_minutes,
+    heap_over_turns,
+    send,
+    wait_until_idle,
+)
 from bench.streaming_model import streaming_model
 
 from support.net.browser import Browser, Page, new_browser
 from support.stack.local_stack import LocalStack
 from support.stack.page_session import call, sign_in
 
-LOGIN = "paula"
 #: Of one answer.
 ANSWER_TOKENS_MAX = 2500
 TABS = 5
-#: The status of a refusal that ends by itself.
-TOO_MANY = 429
 #: After which a hidden tab has closed its stream.
 HIDDEN_S = 6.0
 ROOT = Path(__file__).resolve().parent.parent
@@ -147,27 +154,6 @@ async def first_use(page: Page, http: str) -> float:
     await page.visit(f"http://{http}/")
     await page.find(".composer textarea")
     return round(time.monotonic() - began, 3)
-
-
-def wait_until_idle(stack: LocalStack, path: str) -> None:
-    """Wait until a chat has answered all its messages."""
-    while True:
-        chat = call(stack, "GET", path, login=LOGIN)
-        if chat["status"] == "waiting" and not chat["queue_length"]:
-            return
-        time.sleep(0.5)
-
-
-def send(stack: LocalStack, path: str, say: dict[str, Any]) -> None:
-    """Send a message to a chat; while its queue is full, or the rate limit holds, wait."""
-    while True:
-        try:
-            call(stack, "POST", f"{path}/messages", say, login=LOGIN)
-            return
-        except urllib.error.HTTPError as refused:
-            if refused.code != TOO_MANY:
-                raise
-            time.sleep(0.2)
 
 
 async def filled_chat(stack: LocalStack, messages: int) -> str:
@@ -287,35 +273,6 @@ async def shown_answers(
     }
 
 
-async def heap_mib(page: Page) -> float:
-    """Return the heap of the page after what nothing refers to was collected."""
-    await page.ask("HeapProfiler.collectGarbage")
-    used = (await page.ask("Runtime.getHeapUsage"))["usedSize"]
-    return round(float(used) / 2**20, 1)
-
-
-async def heap_over_turns(page: Page, stack: LocalStack, turns: int) -> dict[str, Any]:
-    """Return the heap before and after many short turns in a chat that is shown."""
-    say = {"content": [{"type": "text", "text": "repeat after me: some words"}]}
-    chat_id = call(stack, "POST", "/api/v1/chats", say, login=LOGIN)["id"]
-    path = f"/api/v1/chats/{chat_id}"
-    await page.visit(f"http://{stack.http}/chats/{chat_id}")
-    await page.find("article")
-    await asyncio.to_thread(wait_until_idle, stack, path)
-    before = await heap_mib(page)
-    for _ in range(turns):
-        await asyncio.to_thread(send, stack, path, say)
-    await asyncio.to_thread(wait_until_idle, stack, path)
-    await page.until(f"document.querySelectorAll('.assistant-message').length > {turns}")
-    after = await heap_mib(page)
-    return {
-        "turns": turns,
-        "heap_before_mib": before,
-        "heap_after_mib": after,
-        "heap_kib_per_turn": round((after - before) * 1024 / turns, 1),
-    }
-
-
 async def connections(opened: Browser, stack: LocalStack) -> int:
     """Return the streams that a browser holds with a chat in each of its tabs."""
     say = {"content": [{"type": "text", "text": "repeat after me: hello"}]}
@@ -329,7 +286,9 @@ async def connections(opened: Browser, stack: LocalStack) -> int:
     return sum(len(page.streams) for page in opened.pages)
 
 
-async def measured(messages: int, tokens: int, rate: int, turns: int) -> dict[str, Any]:
+@asynccontextmanager
+async def signed_in() -> AsyncIterator[tuple[Browser, Page, LocalStack]]:
+    """Give a browser whose tab is signed in at a stack of its own."""
     with tempfile.TemporaryDirectory(prefix="parley-page-") as directory:
         stack = LocalStack.at(Path(directory) / "home")
         started = await asyncio.to_thread(stack.up)
@@ -340,16 +299,26 @@ async def measured(messages: int, tokens: int, rate: int, turns: int) -> dict[st
                 page = await opened.page()
                 await page.resize(1280, 800)
                 await sign_in(page, stack)
-                first = [await first_use(page, stack.http) for _ in range(3)]
-                return {
-                    **sizes(),
-                    "first_use_s": first,
-                    **await shown_answers(page, stack, messages, tokens, rate),
-                    "turns": await heap_over_turns(page, stack, turns),
-                    "streams_of_five_tabs": await connections(opened, stack),
-                }
+                yield opened, page, stack
         finally:
             await asyncio.to_thread(stack.parley, "down")
+
+
+async def measured(messages: int, tokens: int, rate: int, turns: int) -> dict[str, Any]:
+    async with signed_in() as (opened, page, stack):
+        first = [await first_use(page, stack.http) for _ in range(3)]
+        return {
+            **sizes(),
+            "first_use_s": first,
+            **await shown_answers(page, stack, messages, tokens, rate),
+            "turns": await heap_over_turns(page, stack, turns),
+            "streams_of_five_tabs": await connections(opened, stack),
+        }
+
+
+async def measured_heap(minutes: float) -> dict[str, Any]:
+    async with signed_in() as (_, page, stack):
+        return await heap_over_minutes(page, stack, minutes)
 
 
 def main() -> None:
@@ -358,8 +327,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=10_000)
     parser.add_argument("--rate", type=int, default=200, help="tokens a second")
     parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--heap-minutes", type=float, help="measure the heap for so long instead")
     given = parser.parse_args()
-    print_figures(asyncio.run(measured(given.messages, given.tokens, given.rate, given.turns)))
+    if given.heap_minutes is None:
+        wanted = measured(given.messages, given.tokens, given.rate, given.turns)
+    else:
+        wanted = measured_heap(given.heap_minutes)
+    print_figures(asyncio.run(wanted))
 
 
 if __name__ == "__main__":

@@ -135,18 +135,15 @@ class Page:
         self.refusals: list[str] = []
         self.requests: list[str] = []
         self.streams: dict[str, str] = {}
+        self._documents: dict[str, str] = {}
         self._workers = asyncio.Queue[str]()
 
     async def visit(self, url: str) -> None:
         """Go to an address and wait until its page is there."""
-        before = set(self.streams)
         answer = await self.ask("Page.navigate", url=url)
         assert "errorText" not in answer, answer
         while await self.run("document.readyState") != "complete":
             pass
-        # The document before took its streams with it.
-        for request in before if "loaderId" in answer else ():
-            self.streams.pop(request, None)
 
     async def run(self, script: str) -> Any:
         """Run a script in the page and return what it gives, waiting for what it promises."""
@@ -261,11 +258,17 @@ class Page:
             self.requests.append(url)
             if "/events" in url:
                 self.streams[event["requestId"]] = url
+                self._documents[event["requestId"]] = event["loaderId"]
         elif method == "ServiceWorker.workerRegistrationUpdated":
             for each in event["registrations"]:
                 self._workers.put_nowait(each["registrationId"])
         elif method in ("Network.loadingFinished", "Network.loadingFailed"):
             self.streams.pop(event["requestId"], None)
+        elif method == "Page.frameNavigated" and "parentId" not in event["frame"]:
+            # The document before took its streams with it, and nothing tells of their ends.
+            for request in list(self.streams):
+                if self._documents[request] != event["frame"]["loaderId"]:
+                    del self.streams[request]
         elif method == "Runtime.exceptionThrown":
             self.said.append(json.dumps(event["exceptionDetails"]))
         elif method == "Runtime.consoleAPICalled" and event["type"] in ("error", "warning"):
