@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "wouter";
 import { ownCost } from "../agents/own-cost.ts";
-import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
+import { dotOf, useStanding, wordsOfStatus } from "../agents/status.ts";
 import { below, chatUsage } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { ago } from "../ui/format.ts";
@@ -32,8 +32,8 @@ export function Children({ parent, openId, now }: Props) {
 function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: number }) {
   const search = useSearch();
   const cost = ownCost(useQuery(chatUsage(chat.id)).data);
-  const waits = useWaitsForAgents(chat);
-  const words = wordsOfStatus(chat, waits);
+  const standing = useStanding(chat);
+  const words = wordsOfStatus(chat, standing);
   return (
     <li className="chat-row">
       <Link
@@ -41,7 +41,7 @@ function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: 
         href={`/chats/${chat.id}${search ? `?${search}` : ""}`}
         {...(chat.id === openId ? { "aria-current": "page" as const } : {})}
       >
-        <span className={`status-dot ${dotOf(chat, false, waits)}`} aria-hidden="true" />
+        <span className={`status-dot ${dotOf(chat, false, standing)}`} aria-hidden="true" />
         <span className="chat-row-title">
           <Visible>{chat.title || "Untitled"}</Visible>
           {words && <span className="visually-hidden"> ({words})</span>}
