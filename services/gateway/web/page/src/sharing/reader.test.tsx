@@ -8,6 +8,7 @@ import { ActionCard } from "../cards/actions.tsx";
 import Checkpoints from "../panel/files/checkpoints.tsx";
 import Files from "../panel/files/files.tsx";
 import Processes from "../panel/processes/processes.tsx";
+import Terminals from "../panel/processes/terminals.tsx";
 import { ChatRow } from "../sidebar/row.tsx";
 import { newCanvas, settled } from "../testing/canvas.tsx";
 import { absent, type Answer } from "../testing/server.ts";
@@ -78,4 +79,9 @@ test("the panel offers readers what reads", async () => {
   expect(buttons()).toEqual(["a.txt1 B", "Output", "What changed since"]);
   await show("owner", tabs);
   await settled(() => expect(buttons()).toEqual(["Upload", "a.txt1 B", "Output", "Stop", "Keep this state", "What changed since", "Restore"]));
+});
+
+test("readers are told who sees the terminals, and open none", async () => {
+  const shown = await show("reader", <Terminals chat={CHAT} />);
+  expect([shown.textContent, shown.querySelector("iframe, button"), asked]).toEqual(["Only the owner of the chat, Grace, sees its terminals.", null, []]);
 });

@@ -12,6 +12,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { complain } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import { ownerOf, useIsReader } from "../../sharing/owner.ts";
 import type { TabProps } from "../panel.tsx";
 
 type Process = components["schemas"]["Process"];
@@ -27,6 +28,11 @@ function withTerminal(processes: readonly Process[], shownId: string): Process[]
 }
 
 export default function Terminals({ chat }: TabProps) {
+  if (useIsReader(chat)) return <p className="panel-note">Only the owner of the chat, <Visible>{ownerOf(chat)}</Visible>, sees its terminals.</p>;
+  return <OwnTerminals chat={chat} />;
+}
+
+function OwnTerminals({ chat }: TabProps) {
   const [chosen, setChosen] = useState("");
   const [held, setHeld] = useState<ReadonlySet<string>>(new Set());
   const [returning, setReturning] = useState<Process | null>(null);
