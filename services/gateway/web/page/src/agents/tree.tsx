@@ -2,9 +2,10 @@
 import "./agents.css";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { chatUsage, models } from "../api/queries.ts";
+import { models } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { Visible } from "../ui/visible.tsx";
+import { useChatUsage } from "../usage/queries.ts";
 import { ForkActions } from "./fork-actions.tsx";
 import { ownCost } from "./own-cost.ts";
 import { dotOf, useStanding, wordsOfStatus } from "./status.ts";
@@ -38,7 +39,7 @@ export function AgentTree({ agents, parentId, openId }: TreeProps) {
 export function AgentRow({ agent, isOpen = false }: { agent: Chat; isOpen?: boolean }) {
   const standing = useStanding(agent);
   const model = modelWords(agent, useQuery(models).data?.items ?? []);
-  const cost = ownCost(useQuery(chatUsage(agent.id)).data);
+  const cost = ownCost(useChatUsage(agent).data);
   const line = agent.last_error?.message ?? agent.last_turn_summary ?? agent.summary;
   return (
     <Link className="agent-row" href={`/chats/${agent.id}`} {...(isOpen ? { "aria-current": "page" as const } : {})}>

@@ -6,7 +6,7 @@ import { type CSSProperties, lazy, memo, Suspense, useCallback, useEffect, useMe
 import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
-import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
+import { chat as chatQuery, me, queryClient } from "../api/queries.ts";
 import type { Chat, ChatStatus, InputPart, Message, QueuedMessage, RequiredAction } from "../api/types.ts";
 import { type Command, Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
@@ -31,6 +31,7 @@ import { usePane } from "../ui/splitter.tsx";
 import { Failure, Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { useChatUsage } from "../usage/queries.ts";
 import { changeChat } from "./chat-changes.ts";
 import { ContextRing } from "./context-ring.tsx";
 import { DriftNotice } from "./drift-notice.tsx";
@@ -134,7 +135,7 @@ const Bar = memo(function Bar({ chat, isMine, status, messages, isPanelOpen }: B
       <div className="bar-facts">
         {chat?.mode && <span className="badge is-accent">{chat.mode === "plan" ? "plan mode" : chat.mode}</span>}
         {chat?.archived && <span className="badge">archived</span>}
-        {chat && <Cost chatId={chat.id} status={status} />}
+        {chat && <Cost chat={chat} status={status} />}
         <ContextRing messages={messages} modelId={chat?.model_id ?? null} />
         {chat && isMine && <ChatMenu chat={chat} isOpen />}
         <IconButton icon="panel" label="Workspace of the chat" aria-expanded={isPanelOpen} onClick={() => showPanel(!isPanelOpen)} />
@@ -147,8 +148,9 @@ function OpenSide() {
   return <IconButton className="open-side" icon="menu" label="Show the list of chats" onClick={toggleSide} />;
 }
 
-function Cost({ chatId, status }: { chatId: string; status: string | null }) {
-  const { data } = useQuery(chatUsage(chatId));
+function Cost({ chat, status }: { chat: Chat; status: ChatStatus | null }) {
+  const { id: chatId } = chat;
+  const { data } = useChatUsage(chat);
   useEffect(() => {
     if (status === "waiting" || status === "error") void queryClient.invalidateQueries({ queryKey: ["chat-usage", chatId] });
   }, [chatId, status]);

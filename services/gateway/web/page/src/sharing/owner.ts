@@ -13,6 +13,11 @@ export function useIsReader({ owner_id }: Pick<Chat, "owner_id">): boolean {
   return who !== undefined && who.id !== owner_id;
 }
 
+/** Whether a chat is one's own; what only owners may read is not asked for before this is known. */
+export function useIsOwner({ owner_id }: Pick<Chat, "owner_id">): boolean {
+  return useQuery(me).data?.id === owner_id;
+}
+
 /** Return the name of the owner of an open chat that is somebody else's. */
 export function useOtherOwner(chatId: string): string | null {
   const chat = useQuery({ ...chatQuery(chatId), enabled: false }).data;

@@ -2,13 +2,18 @@
 /** What a reader of somebody else's chat is shown in place of what only its owner may do. */
 import type { ReactNode } from "react";
 import { beforeEach, expect, test, vi } from "vitest";
+import { AgentRow } from "../agents/tree.tsx";
 import { queryClient } from "../api/queries.ts";
 import type { Action, Chat } from "../api/types.ts";
 import { ActionCard } from "../cards/actions.tsx";
+import GoalTab from "../goals/tab.tsx";
+import Context from "../panel/context/context.tsx";
 import Checkpoints from "../panel/files/checkpoints.tsx";
 import Files from "../panel/files/files.tsx";
 import Processes from "../panel/processes/processes.tsx";
 import Terminals from "../panel/processes/terminals.tsx";
+import Summary from "../panel/summary.tsx";
+import WorkspaceTab from "../panel/workspace/workspace.tsx";
 import { ChatRow } from "../sidebar/row.tsx";
 import { newCanvas, settled } from "../testing/canvas.tsx";
 import { absent, type Answer } from "../testing/server.ts";
@@ -84,4 +89,23 @@ test("the panel offers readers what reads", async () => {
 test("readers are told who sees the terminals, and open none", async () => {
   const shown = await show("reader", <Terminals chat={CHAT} />);
   expect([shown.textContent, shown.querySelector("iframe, button"), asked]).toEqual(["Only the owner of the chat, Grace, sees its terminals.", null, []]);
+});
+
+test("what only owners may read is not asked for, and tabs of nothing else say so", async () => {
+  queryClient.setQueryData(["models"], { items: [] });
+  const shown = await show(
+    "reader",
+    <>
+      <Summary chat={CHAT} />
+      {[GoalTab, Context, WorkspaceTab].map((Tab, index) => <Tab key={index} chat={CHAT} />)}
+      <AgentRow agent={{ ...CHAT, id: "c2", parent_chat_id: "c1" }} />
+    </>,
+  );
+  const notes = [...shown.querySelectorAll(".panel-note")].map((each) => each.textContent);
+  expect(notes).toEqual([
+    "Only the owner of the chat, Grace, sees its goal.",
+    "Only the owner of the chat, Grace, sees what its next prompt consists of.",
+    "Only the owner of the chat, Grace, sees its workspace; Files, Changes and Processes have what is in it.",
+  ]);
+  expect(asked).toEqual([]);
 });

@@ -3,11 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "wouter";
 import { ownCost } from "../agents/own-cost.ts";
 import { dotOf, useStanding, wordsOfStatus } from "../agents/status.ts";
-import { below, chatUsage } from "../api/queries.ts";
+import { below } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { ago } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { useChatUsage } from "../usage/queries.ts";
 
 interface Props {
   parent: Chat;
@@ -31,7 +32,7 @@ export function Children({ parent, openId, now }: Props) {
 
 function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: number }) {
   const search = useSearch();
-  const cost = ownCost(useQuery(chatUsage(chat.id)).data);
+  const cost = ownCost(useChatUsage(chat).data);
   const standing = useStanding(chat);
   const words = wordsOfStatus(chat, standing);
   return (

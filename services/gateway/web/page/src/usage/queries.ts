@@ -1,6 +1,14 @@
 /** What one may spend and have. */
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
+import { chatUsage } from "../api/queries.ts";
+import type { Chat } from "../api/types.ts";
+import { useIsOwner } from "../sharing/owner.ts";
+
+/** Read what a chat used, if it is one's own: others are not told. */
+export function useChatUsage(chat: Chat) {
+  return useQuery({ ...chatUsage(chat.id), enabled: useIsOwner(chat) });
+}
 
 export const spend = queryOptions({
   queryKey: ["me", "spend"],

@@ -12,7 +12,8 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { complain } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
-import { ownerOf, useIsReader } from "../../sharing/owner.ts";
+import { useIsReader } from "../../sharing/owner.ts";
+import { OwnersOnly } from "../../sharing/owners-only.tsx";
 import type { TabProps } from "../panel.tsx";
 
 type Process = components["schemas"]["Process"];
@@ -28,7 +29,7 @@ function withTerminal(processes: readonly Process[], shownId: string): Process[]
 }
 
 export default function Terminals({ chat }: TabProps) {
-  if (useIsReader(chat)) return <p className="panel-note">Only the owner of the chat, <Visible>{ownerOf(chat)}</Visible>, sees its terminals.</p>;
+  if (useIsReader(chat)) return <OwnersOnly chat={chat} what="its terminals" />;
   return <OwnTerminals chat={chat} />;
 }
 
