@@ -36,6 +36,7 @@ import { changeChat } from "./chat-changes.ts";
 import { ContextRing } from "./context-ring.tsx";
 import { DriftNotice } from "./drift-notice.tsx";
 import { FallbackDialog, FallbackItem } from "./fallback-model.tsx";
+import { placeholderOf } from "./placeholder.ts";
 import { Queue } from "./queue.tsx";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
 import { TodoSection } from "./todo-list.tsx";
@@ -179,7 +180,6 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
   const selection = chosen ?? (chat.uses_default_mcp_servers ? null : chat.mcp_server_ids);
   const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
   const isBusy = status === "running" || status === "interrupting";
-  const asksPerson = status === "requires_action" && !waitsForAgents(required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
   const earlier = useMemo(
@@ -236,7 +236,7 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
       <Composer
         place={chat.id}
         chatId={chat.id}
-        placeholder={asksPerson ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
+        placeholder={placeholderOf(status, required)}
         isBusy={isBusy}
         earlier={earlier}
         commands={commands}
