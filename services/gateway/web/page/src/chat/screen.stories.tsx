@@ -80,6 +80,18 @@ export const Failed: Story = {
   },
 };
 
+/** What failed without a connection is read again once there is one. */
+export const BackOnline: Story = {
+  before: () => serve({}, () => new TypeError("Failed to fetch")),
+  render: () => <ChatScreen chatId="c1" />,
+  async play(canvas) {
+    await shows(canvas, "Parley cannot be reached.");
+    served({});
+    dispatchEvent(new Event("online"));
+    await shows(canvas, "At six.");
+  },
+};
+
 /** An archived chat is read, and taken back; nothing is written into it. */
 export const Archived: Story = {
   before: () => served({ archived: true }, { "/api/v1/chats/c1/unarchive": {} }),

@@ -38,6 +38,19 @@ export const NoChats: Story = {
   },
 };
 
+/** What failed without a connection is read again once there is one. */
+export const BackOnline: Story = {
+  before: () => serve({}, broken),
+  render: () => <Sidebar pane={PANE} />,
+  async play(canvas) {
+    await shows(canvas, "The database does not answer.");
+    serve(NOTHING);
+    dispatchEvent(new Event("offline"));
+    dispatchEvent(new Event("online"));
+    await shows(canvas, "No chats yet.");
+  },
+};
+
 /** Chats of others are behind a line that says how many there are. */
 export const SharedWithMe: Story = {
   before: () => {
