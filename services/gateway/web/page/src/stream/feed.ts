@@ -5,6 +5,7 @@ import { me, queryClient } from "../api/queries.ts";
 import type { ChatFilter } from "../api/queries.ts";
 import type { Chat, ChatStatus, FeedEvent, ListChatsResponse } from "../api/types.ts";
 import { chimeFor } from "../shell/chime.ts";
+import { readLimitsAgain } from "../usage/queries.ts";
 import { connect } from "./connection.ts";
 import { share } from "./leader.ts";
 
@@ -50,11 +51,16 @@ function onUpdated(chat: Chat, userId: string): void {
   const before = toldStatuses.get(chat.id) ?? listed;
   toldStatuses.set(chat.id, chat.status);
   if (before !== chat.status && changesUnknown(chat)) readAgain("unknown-outcomes");
+  if (before !== chat.status && chat.owner_id === userId && hasEnded(chat)) readLimitsAgain();
 }
 
 /** A turn that began or ended may have taken calls off the list of those that may have run, or added some; one of an agent only adds some. */
 function changesUnknown(chat: Chat): boolean {
-  return !chat.parent_chat_id || chat.status === "waiting" || chat.status === "error";
+  return !chat.parent_chat_id || hasEnded(chat);
+}
+
+function hasEnded(chat: Chat): boolean {
+  return chat.status === "waiting" || chat.status === "error";
 }
 
 /** Return the status of a chat as this tab knows it. */

@@ -1,7 +1,7 @@
 /** What one may spend and have. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
-import { chatUsage } from "../api/queries.ts";
+import { chatUsage, queryClient } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { useIsOwner } from "../sharing/owner.ts";
 
@@ -18,3 +18,8 @@ export const quota = queryOptions({
   queryKey: ["me", "quota"],
   queryFn: ({ signal }) => answered(api.GET("/api/v1/quota", { signal })),
 });
+
+/** Read the limits again, after something that changed how much of them is used. */
+export function readLimitsAgain(): void {
+  for (const { queryKey } of [spend, quota]) void queryClient.invalidateQueries({ queryKey });
+}
