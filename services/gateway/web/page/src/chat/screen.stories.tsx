@@ -115,6 +115,20 @@ export const Shared: Story = {
   },
 };
 
+/** A chat that an administrator opened says until when, and that this is recorded. */
+export const Opened: Story = {
+  before: () => {
+    const access = { id: "b1", administrator_id: "u1", user_id: "u2", is_open: true, reason: "A fault", expires_at: "2026-11-19T12:00:00Z", opened_at: null, ended_at: null };
+    served({ owner_id: "u2", owner_name: "Grace", break_glass_open: true }, { "/api/v1/break-glass": { items: [access], next_cursor: null } });
+  },
+  render: () => <ChatScreen chatId="c1" />,
+  async play(canvas) {
+    const until = new Date("2026-11-19T12:00:00Z").toLocaleTimeString([], { timeStyle: "short" });
+    await shows(canvas, `Break-glass until ${until}; recorded, and shown to Grace.`);
+    expect([composer(canvas), canvas.textContent?.includes("Shared with you")]).toEqual([null, false]);
+  },
+};
+
 /** A chat that is no longer shared while it is read keeps what was read, and says so. */
 export const TakenAway: Story = {
   before: () => served({}, { "/api/v1/chats/c1/events": absent() }),

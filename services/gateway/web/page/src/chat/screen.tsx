@@ -8,6 +8,7 @@ import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
 import { chat as chatQuery, me, queryClient } from "../api/queries.ts";
 import type { Chat, ChatStatus, InputPart, Message, QueuedMessage, RequiredAction } from "../api/types.ts";
+import { useOwnAccess } from "../break-glass/queries.ts";
 import { type Command, Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { outbox, post } from "../outbox/outbox.ts";
@@ -24,6 +25,7 @@ import { OutputsContext } from "../stream/process-outputs.ts";
 import { Timeline } from "../timeline/timeline.tsx";
 import { textOf } from "../timeline/user-message.tsx";
 import { announce } from "../ui/announce.tsx";
+import { readingWords } from "../sharing/reading-words.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -54,6 +56,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const isExpanded = useSyncExternalStore(panelExpanded.subscribe, panelExpanded.get);
   const pane = usePane("parley.panel.width");
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
+  const access = useOwnAccess(chat, who);
   const { status, queue, messages, required, gapAfter, hasOlder } = view.chat;
   const leaveEdit = useCallback(() => setEditing(null), []);
   useAnnouncements(view);
@@ -95,7 +98,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
                 onUndoable={setUndoable}
               />
             )}
-            {chat && !isMine && <ReadOnly icon="users" text={`Shared with you by ${chat.owner_name ?? "its owner"}, who writes here; you can read along.`} />}
+            {chat && who && !isMine && <ReadOnly icon={access ? "shield" : "users"} text={readingWords(chat, access)} />}
             {chat?.archived && isMine && <Archived chat={chat} />}
           </div>
           {reverting && (
@@ -324,7 +327,7 @@ function useCommands(chat: Chat): Command[] {
   ];
 }
 
-function ReadOnly({ icon, text, children }: { icon: "users" | "archive"; text: string; children?: React.ReactNode }) {
+function ReadOnly({ icon, text, children }: { icon: "users" | "archive" | "shield"; text: string; children?: React.ReactNode }) {
   return (
     <div className="read-only">
       <Icon name={icon} />
