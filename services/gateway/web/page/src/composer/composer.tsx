@@ -1,7 +1,7 @@
 /** Where people write: drafts, files, model, mode, commands, and the key that sends. */
 import "./composer.css";
 import { type ReactNode, useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
-import { Problem } from "../api/problem.ts";
+import { Problem, ShownAtFields } from "../api/problem.ts";
 import { COMPOSE } from "../shell/keys.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
@@ -175,7 +175,7 @@ export function Composer(props: Props) {
       // What was typed is never lost, before the sending and since.
       update((since) => withRefused(since, sent));
       if (error instanceof Problem && error.code === "USAGE_LIMIT") readLimitsAgain();
-      complain(error);
+      if (!(error instanceof ShownAtFields)) complain(error);
     }
     setSending(false);
     field.current?.focus();
