@@ -45,8 +45,8 @@ NEXT_STEPS: Mapping[Status, str] = {
 def _chat_read_only(error: ChatReadOnly) -> Problem:
     return Problem.of(
         "CHAT_READ_ONLY",
-        "You can only read this chat, by a share or by a break-glass access; its owner alone can "
-        "change it. Start a chat of your own to write.",
+        "You can read this chat, and only its owner can change it or answer what it asks. "
+        "Start a chat of your own to write.",
         {"chat_id": error.chat_id},
     )
 

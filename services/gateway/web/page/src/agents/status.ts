@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { actions, me } from "../api/queries.ts";
 import type { Chat, RequiredAction } from "../api/types.ts";
+import { ownerOf, useIsReader } from "../sharing/owner.ts";
 import { asksNothing, mayWaitForAgents } from "./conclusions.ts";
 
 const STATUS_WORDS: Record<string, string> = {
@@ -18,7 +19,7 @@ export function waitsForAgents(required: RequiredAction | null): boolean {
 }
 
 /** The same as `waitsForAgents` for a chat of a list, where it is not said. */
-export function useWaitsForAgents(chat: Chat): boolean {
+function useWaitsForAgents(chat: Chat): boolean {
   const mayWait = mayWaitForAgents(chat, useQuery(me).data?.id);
   const { data, isFetching } = useQuery({ ...actions, enabled: mayWait });
   const concluded = useRef({ of: "", waits: false });
@@ -28,13 +29,25 @@ export function useWaitsForAgents(chat: Chat): boolean {
   return mayWait && concluded.current.of === of && concluded.current.waits;
 }
 
-export function wordsOfStatus(chat: Chat, isForAgents: boolean): string {
-  return isForAgents ? "waits for its agents" : (STATUS_WORDS[chat.status ?? ""] ?? "");
+/** How a chat stands, for somebody whose it is or who reads it. */
+export interface Standing {
+  waitsForAgents: boolean;
+  isReader: boolean;
 }
 
-export function dotOf(chat: Chat, isUnread: boolean, isForAgents: boolean): string {
-  if (chat.status === "running" || chat.status === "interrupting" || isForAgents) return "is-running";
-  if (chat.status === "requires_action") return "is-waiting-for-me";
+export function useStanding(chat: Chat): Standing {
+  return { waitsForAgents: useWaitsForAgents(chat), isReader: useIsReader(chat) };
+}
+
+export function wordsOfStatus(chat: Chat, { waitsForAgents, isReader }: Standing): string {
+  if (waitsForAgents) return "waits for its agents";
+  if (isReader && chat.status === "requires_action") return `waits for ${ownerOf(chat)}`;
+  return STATUS_WORDS[chat.status ?? ""] ?? "";
+}
+
+export function dotOf(chat: Chat, isUnread: boolean, { waitsForAgents, isReader }: Standing): string {
+  if (chat.status === "running" || chat.status === "interrupting" || waitsForAgents) return "is-running";
+  if (chat.status === "requires_action" && !isReader) return "is-waiting-for-me";
   if (chat.status === "error") return "is-error";
   return isUnread ? "is-unread" : "";
 }

@@ -2,12 +2,13 @@
 import "./agents.css";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { chatUsage, models } from "../api/queries.ts";
+import { models } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { Visible } from "../ui/visible.tsx";
+import { useChatUsage } from "../usage/queries.ts";
 import { ForkActions } from "./fork-actions.tsx";
 import { ownCost } from "./own-cost.ts";
-import { dotOf, useWaitsForAgents, wordsOfStatus } from "./status.ts";
+import { dotOf, useStanding, wordsOfStatus } from "./status.ts";
 import { modelWords } from "./words.ts";
 
 interface TreeProps {
@@ -36,18 +37,18 @@ export function AgentTree({ agents, parentId, openId }: TreeProps) {
 }
 
 export function AgentRow({ agent, isOpen = false }: { agent: Chat; isOpen?: boolean }) {
-  const isForAgents = useWaitsForAgents(agent);
+  const standing = useStanding(agent);
   const model = modelWords(agent, useQuery(models).data?.items ?? []);
-  const cost = ownCost(useQuery(chatUsage(agent.id)).data);
+  const cost = ownCost(useChatUsage(agent).data);
   const line = agent.last_error?.message ?? agent.last_turn_summary ?? agent.summary;
   return (
     <Link className="agent-row" href={`/chats/${agent.id}`} {...(isOpen ? { "aria-current": "page" as const } : {})}>
-      <span className={`status-dot ${dotOf(agent, false, isForAgents)}`} aria-hidden="true" />
+      <span className={`status-dot ${dotOf(agent, false, standing)}`} aria-hidden="true" />
       <span className="agent-name">
         <Visible>{agent.title || "Untitled"}</Visible>
       </span>
       <span className="agent-facts">
-        {wordsOfStatus(agent, isForAgents) || "has ended"}
+        {wordsOfStatus(agent, standing) || "has ended"}
         {model && <> · <Visible>{model}</Visible></>}
         {cost && ` · ${cost}`}
       </span>

@@ -20,10 +20,26 @@ export class Problem extends Error {
     return this.document.code;
   }
 
-  /** What is wrong with a field of the body, such as `/title`. */
+  /** What is wrong with a field of the body, such as `/title`, or with a part of it. */
   field(pointer: string): string | undefined {
-    return this.document.errors?.find((each) => each.pointer === pointer)?.detail;
+    const errors = this.document.errors ?? [];
+    return (errors.find((each) => each.pointer === pointer) ?? errors.find((each) => isAt(each.pointer, pointer)))?.detail;
   }
+}
+
+/** An error that fields of the screen say already. */
+export class ShownAtFields extends Error {}
+
+function isAt(pointer: string | undefined, field: string): boolean {
+  return pointer === field || pointer?.startsWith(`${field}/`) === true;
+}
+
+/** Say what went wrong, without what is said at fields; empty if that is all. */
+export function wordsBeside(error: unknown, fields: ReadonlySet<string>): string {
+  const errors = error instanceof Problem ? (error.document.errors ?? []) : [];
+  const others = errors.filter((each) => ![...fields].some((field) => isAt(each.pointer, field)));
+  if (others.length === errors.length) return wordsOf(error);
+  return others.map((each) => [each.pointer, each.detail].filter(Boolean).join(": ")).join(" ");
 }
 
 /** No answer came: the server or the network is away. */

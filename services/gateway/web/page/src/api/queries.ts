@@ -73,6 +73,7 @@ export function todos(chatId: string) {
   });
 }
 
+/** What a chat used, which its owner may know. */
 export function chatUsage(chatId: string) {
   return queryOptions({
     queryKey: ["chat-usage", chatId],

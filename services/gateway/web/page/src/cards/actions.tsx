@@ -4,16 +4,24 @@ import { AgentsWait } from "../agents/cards.tsx";
 import type { Action } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { countHidden, Visible } from "../ui/visible.tsx";
+import { Visible } from "../ui/visible.tsx";
 import { Markdown } from "../markdown/markdown.tsx";
 import { ElicitationCard } from "../elicitations/card.tsx";
 import { LoginCard } from "../mcp/login-card.tsx";
+import { useOtherOwner } from "../sharing/owner.ts";
 import { useAnswer } from "./answering.ts";
+import { ApprovalFacts } from "./approval-facts.tsx";
+import { AskedOfOwner } from "./asked-of-owner.tsx";
 import { record, string } from "./outcome.ts";
+import { questionsOf } from "./questions.ts";
 import { Json } from "./tool-card.tsx";
-import { touchedBy } from "./touched.ts";
+
+/** The kinds that the owner of the chat answers. */
+const ASKS_OWNER: ReadonlySet<Action["kind"]> = new Set(["question", "plan", "approval", "loop", "login", "elicitation"]);
 
 export function ActionCard({ action }: { action: Action }) {
+  const owner = useOtherOwner(action.chat_id);
+  if (owner !== null && ASKS_OWNER.has(action.kind)) return <AskedOfOwner action={action} owner={owner} />;
   switch (action.kind) {
     case "question":
       return <QuestionCard action={action} />;
@@ -31,25 +39,6 @@ export function ActionCard({ action }: { action: Action }) {
     default:
       return <ClientToolCard action={action} />;
   }
-}
-
-interface Question {
-  header: string;
-  question: string;
-  isMultiple: boolean;
-  options: { label: string; description: string }[];
-}
-
-function questionsOf(action: Action): Question[] {
-  const given = record(action.args).questions;
-  return (Array.isArray(given) ? given : []).map(record).map((each) => ({
-    header: string(each.header),
-    question: string(each.question),
-    isMultiple: each.multi_select === true || each.multiple === true,
-    options: (Array.isArray(each.options) ? each.options : [])
-      .map(record)
-      .map((option) => ({ label: string(option.label), description: string(option.description) })),
-  }));
 }
 
 /** Questions one after the other; the last step sends all answers. */
@@ -197,34 +186,11 @@ function PlanCard({ action }: { action: Action }) {
 function ApprovalCard({ action }: { action: Action }) {
   const [remark, setRemark] = useState("");
   const { answer, problem, isBusy } = useAnswer(action);
-  const args = record(action.args);
-  const command = string(args.command);
-  const hidden = countHidden(JSON.stringify(args)) + countHidden(Object.values(args).map(string).join(""));
   const digest = action.arguments_digest ? { arguments_digest: action.arguments_digest } : {};
   const said = remark.trim() ? { remark: remark.trim() } : {};
   return (
     <div className="action" role="group" aria-label="Approval">
-      <div className="action-head">
-        <Icon name="shield" />
-        <span>
-          {action.kind === "loop" ? "The same call again and again: go on with" : "May it run"}{" "}
-          <code><Visible>{action.tool_name}</Visible></code>?
-        </span>
-      </div>
-      {action.reason && <p>{action.reason}</p>}
-      {command && (
-        <div className="terminal">
-          <div className="terminal-command"><span aria-hidden="true">$ </span><Visible>{command}</Visible></div>
-        </div>
-      )}
-      <WouldTouch tool={action.tool_name} args={args} />
-      <details open={!command}>
-        <summary>All arguments, as they would be used</summary>
-        <Json value={args} isWhole />
-      </details>
-      {hidden > 0 && (
-        <p className="card-problem">The arguments contain characters that are not shown by themselves; they are marked above.</p>
-      )}
+      <ApprovalFacts action={action} />
       <label className="field">
         <span className="field-hint">A remark for the model (optional)</span>
         <input className="input" value={remark} maxLength={2000} onChange={(event) => setRemark(event.target.value)} />
@@ -244,19 +210,6 @@ function ApprovalCard({ action }: { action: Action }) {
         </Button>
       </div>
     </div>
-  );
-}
-
-function WouldTouch({ tool, args }: { tool: string; args: Record<string, unknown> }) {
-  const touched = touchedBy(tool, args);
-  if (!touched || touched.names.length === 0) return null;
-  return (
-    <p className="action-touched">
-      {touched.what}{" "}
-      {touched.names.map((name, index) => (
-        <span key={name}>{index > 0 && ", "}<code><Visible>{name}</Visible></code></span>
-      ))}
-    </p>
   );
 }
 

@@ -80,6 +80,18 @@ export const Failed: Story = {
   },
 };
 
+/** What failed without a connection is read again once there is one. */
+export const BackOnline: Story = {
+  before: () => serve({}, () => new TypeError("Failed to fetch")),
+  render: () => <ChatScreen chatId="c1" />,
+  async play(canvas) {
+    await shows(canvas, "Parley cannot be reached.");
+    served({});
+    dispatchEvent(new Event("online"));
+    await shows(canvas, "At six.");
+  },
+};
+
 /** An archived chat is read, and taken back; nothing is written into it. */
 export const Archived: Story = {
   before: () => served({ archived: true }, { "/api/v1/chats/c1/unarchive": {} }),
@@ -100,6 +112,20 @@ export const Shared: Story = {
     await shows(canvas, "Shared with you by Grace");
     expect(composer(canvas)).toBeNull();
     expect(button(canvas, "Edit and run again")).toBeUndefined();
+  },
+};
+
+/** A chat that an administrator opened says until when, and that this is recorded. */
+export const Opened: Story = {
+  before: () => {
+    const access = { id: "b1", administrator_id: "u1", user_id: "u2", is_open: true, reason: "A fault", expires_at: "2026-11-19T12:00:00Z", opened_at: null, ended_at: null };
+    served({ owner_id: "u2", owner_name: "Grace", break_glass_open: true }, { "/api/v1/break-glass": { items: [access], next_cursor: null } });
+  },
+  render: () => <ChatScreen chatId="c1" />,
+  async play(canvas) {
+    const until = new Date("2026-11-19T12:00:00Z").toLocaleTimeString([], { timeStyle: "short" });
+    await shows(canvas, `Break-glass until ${until}; recorded, and shown to Grace.`);
+    expect([composer(canvas), canvas.textContent?.includes("Shared with you")]).toEqual([null, false]);
   },
 };
 

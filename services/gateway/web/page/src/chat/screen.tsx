@@ -6,8 +6,9 @@ import { type CSSProperties, lazy, memo, Suspense, useCallback, useEffect, useMe
 import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
-import { chat as chatQuery, chatUsage, me, queryClient } from "../api/queries.ts";
+import { chat as chatQuery, me, queryClient } from "../api/queries.ts";
 import type { Chat, ChatStatus, InputPart, Message, QueuedMessage, RequiredAction } from "../api/types.ts";
+import { useOwnAccess } from "../break-glass/queries.ts";
 import { type Command, Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { outbox, post } from "../outbox/outbox.ts";
@@ -25,6 +26,7 @@ import { OutputsContext } from "../stream/process-outputs.ts";
 import { Timeline } from "../timeline/timeline.tsx";
 import { textOf } from "../timeline/user-message.tsx";
 import { announce } from "../ui/announce.tsx";
+import { readingWords } from "../sharing/reading-words.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { money, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -32,10 +34,12 @@ import { usePane } from "../ui/splitter.tsx";
 import { Failure, Notice } from "../ui/states.tsx";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { useChatUsage } from "../usage/queries.ts";
 import { changeChat } from "./chat-changes.ts";
 import { ContextRing } from "./context-ring.tsx";
 import { DriftNotice } from "./drift-notice.tsx";
 import { FallbackDialog, FallbackItem } from "./fallback-model.tsx";
+import { placeholderOf } from "./placeholder.ts";
 import { Queue } from "./queue.tsx";
 import { useEdits } from "./edits.ts";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
@@ -54,6 +58,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const isExpanded = useSyncExternalStore(panelExpanded.subscribe, panelExpanded.get);
   const pane = usePane("parley.panel.width");
   const isMine = chat !== undefined && who !== undefined && chat.owner_id === who.id;
+  const access = useOwnAccess(chat, who);
   const { status, queue, messages, required, gapAfter, hasOlder } = view.chat;
   const leaveEdit = useCallback(() => setEditing(null), []);
   useAnnouncements(view);
@@ -96,7 +101,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
                 onUndoable={setUndoable}
               />
             )}
-            {chat && !isMine && <ReadOnly icon="users" text={`Shared with you by ${chat.owner_name ?? "its owner"}, who writes here; you can read along.`} />}
+            {chat && who && !isMine && <ReadOnly icon={access ? "shield" : "users"} text={readingWords(chat, access)} />}
             {chat?.archived && isMine && <Archived chat={chat} />}
           </div>
           {reverting && (
@@ -137,7 +142,7 @@ const Bar = memo(function Bar({ chat, isMine, status, messages, isPanelOpen }: B
       <div className="bar-facts">
         {chat?.mode && <span className="badge is-accent">{chat.mode === "plan" ? "plan mode" : chat.mode}</span>}
         {chat?.archived && <span className="badge">archived</span>}
-        {chat && <Cost chatId={chat.id} status={status} />}
+        {chat && <Cost chat={chat} status={status} />}
         <ContextRing messages={messages} modelId={chat?.model_id ?? null} />
         {chat && isMine && <ChatMenu chat={chat} isOpen />}
         <IconButton icon="panel" label="Workspace of the chat" aria-expanded={isPanelOpen} onClick={() => showPanel(!isPanelOpen)} />
@@ -150,8 +155,9 @@ function OpenSide() {
   return <IconButton className="open-side" icon="menu" label="Show the list of chats" onClick={toggleSide} />;
 }
 
-function Cost({ chatId, status }: { chatId: string; status: string | null }) {
-  const { data } = useQuery(chatUsage(chatId));
+function Cost({ chat, status }: { chat: Chat; status: ChatStatus | null }) {
+  const { id: chatId } = chat;
+  const { data } = useChatUsage(chat);
   useEffect(() => {
     if (status === "waiting" || status === "error") void queryClient.invalidateQueries({ queryKey: ["chat-usage", chatId] });
   }, [chatId, status]);
@@ -180,7 +186,6 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
   const selection = chosen ?? (chat.uses_default_mcp_servers ? null : chat.mcp_server_ids);
   const waiting = useSyncExternalStore(outbox.subscribe, outbox.get).filter((each) => each.chatId === chat.id);
   const isBusy = status === "running" || status === "interrupting";
-  const asksPerson = status === "requires_action" && !waitsForAgents(required);
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
   const edits = useEdits();
@@ -237,7 +242,7 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
       <Composer
         place={chat.id}
         chatId={chat.id}
-        placeholder={asksPerson ? "Answer in your own words" : isBusy ? "Write on; it is sent after this turn" : "Write a message"}
+        placeholder={placeholderOf(status, required)}
         isBusy={isBusy}
         earlier={earlier}
         commands={commands}
@@ -330,7 +335,7 @@ function useCommands(chat: Chat): Command[] {
   ];
 }
 
-function ReadOnly({ icon, text, children }: { icon: "users" | "archive"; text: string; children?: React.ReactNode }) {
+function ReadOnly({ icon, text, children }: { icon: "users" | "archive" | "shield"; text: string; children?: React.ReactNode }) {
   return (
     <div className="read-only">
       <Icon name={icon} />

@@ -10,8 +10,8 @@ import type { InputPart } from "../api/types.ts";
 import { Composer } from "../composer/composer.tsx";
 import { type ModelChoice, ModelPicker } from "../models/picker.tsx";
 import { OWN, type WorkspaceChoice, workspaceId, WorkspacePicker } from "../composer/workspace-picker.tsx";
-import { Problem } from "../api/problem.ts";
-import { NO_OPTIONS, RaceFields, type RaceOptions } from "../races/options.tsx";
+import { Problem, ShownAtFields, wordsBeside } from "../api/problem.ts";
+import { NO_OPTIONS, RACE_FIELDS, RaceFields, type RaceOptions } from "../races/options.tsx";
 import { raceBody, startRace } from "../races/starting.ts";
 import { ServerPicker, ServersToConnect } from "../mcp/picker.tsx";
 import type { Selection } from "../mcp/selection.ts";
@@ -74,6 +74,7 @@ export default function StartScreen() {
       navigate(`/races/${raceId}`);
     } catch (error) {
       if (error instanceof Problem) setRefused(error);
+      if (error instanceof Problem && wordsBeside(error, RACE_FIELDS) === "") throw new ShownAtFields(error.message);
       throw error;
     }
   }

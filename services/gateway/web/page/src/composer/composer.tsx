@@ -1,6 +1,7 @@
 /** Where people write: drafts, files, model, mode, commands, and the key that sends. */
 import "./composer.css";
 import { type ReactNode, useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
+import { Problem, ShownAtFields } from "../api/problem.ts";
 import { COMPOSE } from "../shell/keys.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
@@ -21,6 +22,7 @@ import { useServerReferences } from "./server-references.ts";
 import { skillsFor, withSkill } from "../skills/mentions.ts";
 import { useSkills } from "../skills/offered.ts";
 import { isLong } from "../uploads/upload.ts";
+import { readLimitsAgain } from "../usage/queries.ts";
 import { useWorkspaceReferences } from "./workspace-references.ts";
 
 export interface Command {
@@ -173,7 +175,8 @@ export function Composer(props: Props) {
     } catch (error) {
       // What was typed is never lost, before the sending and since.
       update((since) => withRefused(since, sent));
-      complain(error);
+      if (error instanceof Problem && error.code === "USAGE_LIMIT") readLimitsAgain();
+      if (!(error instanceof ShownAtFields)) complain(error);
     }
     setSending(false);
     field.current?.focus();

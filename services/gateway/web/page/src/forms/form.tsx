@@ -1,14 +1,14 @@
 /** A form that is saved: it keeps what was typed when the server refuses it. */
 import { type ReactNode, useState } from "react";
-import { Problem, wordsOf } from "../api/problem.ts";
+import { Problem, wordsBeside } from "../api/problem.ts";
 import { Button } from "../ui/button.tsx";
 import { say } from "../ui/toasts.tsx";
 import "./forms.css";
 
 export interface Saving {
   isBusy: boolean;
-  /** What the server said about the form as a whole. */
-  problem: string;
+  /** What the server said about the form, without what was asked for by `of` while this was rendered. */
+  readonly problem: string;
   /** What it said about one field of the body, such as `/name`. */
   of: (pointer: string) => string | undefined;
   save: (work: () => Promise<unknown>, done?: string) => Promise<boolean>;
@@ -17,10 +17,17 @@ export interface Saving {
 export function useSaving(): Saving {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const atFields = new Set<string>();
   return {
     isBusy,
-    problem: error === undefined ? "" : wordsOf(error),
-    of: (pointer) => (error instanceof Problem ? error.field(pointer) : undefined),
+    // Read by the form, which is rendered after its fields asked.
+    get problem() {
+      return error === undefined ? "" : wordsBeside(error, atFields);
+    },
+    of(pointer) {
+      atFields.add(pointer);
+      return error instanceof Problem ? error.field(pointer) : undefined;
+    },
     async save(work, done) {
       setBusy(true);
       setError(undefined);

@@ -5,10 +5,12 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
-import { me, models, queryClient } from "../api/queries.ts";
+import { models, queryClient } from "../api/queries.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import type { TabProps } from "../panel/panel.tsx";
+import { useIsOwner, useIsReader } from "../sharing/owner.ts";
+import { OwnersOnly } from "../sharing/owners-only.tsx";
 import { Button } from "../ui/button.tsx";
 import { duration, money } from "../ui/format.ts";
 import { complain, say } from "../ui/toasts.tsx";
@@ -36,10 +38,14 @@ function goal(chatId: string) {
 }
 
 export default function GoalTab({ chat }: TabProps) {
-  const query = useQuery(goal(chat.id));
-  const who = useQuery(me).data;
+  if (useIsReader(chat)) return <OwnersOnly chat={chat} what="its goal" />;
+  return <OwnGoal chat={chat} />;
+}
+
+function OwnGoal({ chat }: TabProps) {
+  const isMine = useIsOwner(chat) && !chat.archived;
+  const query = useQuery({ ...goal(chat.id), enabled: !chat.parent_chat_id });
   const [isSetting, setSetting] = useState(false);
-  const isMine = chat.owner_id === who?.id && !chat.archived;
 
   function know(changed: Goal | null): void {
     queryClient.setQueryData(goal(chat.id).queryKey, changed);

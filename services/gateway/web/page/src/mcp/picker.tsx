@@ -3,8 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
-import { Icon } from "../ui/icon.tsx";
-import { Menu, MenuHeading } from "../ui/menu.tsx";
+import { Menu, MenuHeading, MenuMark } from "../ui/menu.tsx";
 import { useRemembered } from "../ui/remembered.ts";
 import { Notice } from "../ui/states.tsx";
 import { ConnectButton } from "./login.tsx";
@@ -61,7 +60,7 @@ function ServerItem({ server, isChecked, onToggle }: { server: Server; isChecked
         if (!isForced) onToggle();
       }}
     >
-      <Icon name={isChecked ? "check" : "more"} />
+      <MenuMark isOn={isChecked} />
       <span>
         {server.display_name}
         {hints.length > 0 && <span className="menu-item-hint">{hints.join(" · ").slice(0, 120)}</span>}

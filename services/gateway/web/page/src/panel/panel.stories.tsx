@@ -50,7 +50,7 @@ const USAGE = { root_chat_id: "c1", own_cost_micros: null, totals: { cost_micros
 
 /** The summary says what the chat is about, its model, and when it goes. */
 export const Summarised: Story = {
-  before: () => serve({ "/api/v1/models": { items: [{ id: "m1", name: "large", display_name: "Large" }] }, "/api/v1/chats/c1/usage": USAGE }),
+  before: () => serve({ ...ME, "/api/v1/models": { items: [{ id: "m1", name: "large", display_name: "Large" }] }, "/api/v1/chats/c1/usage": USAGE }),
   render: () => <Summary chat={{ ...CHAT, ...DAYS, summary: "About tides.", model_id: "m1" } as Chat} />,
   async play(canvas) {
     await settled(() => expect(canvas.querySelector("dd")?.textContent).toBe("Large"));

@@ -1,10 +1,12 @@
 /** What the chat is about, and what it cost with the chats below it. */
 import { useQuery } from "@tanstack/react-query";
 import { Fragment } from "react";
-import { chatUsage, models } from "../api/queries.ts";
+import { models } from "../api/queries.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { modelLabel } from "../models/model-label.ts";
 import { Visible } from "../ui/visible.tsx";
+import { useIsReader } from "../sharing/owner.ts";
+import { useChatUsage } from "../usage/queries.ts";
 import { UsageTotals } from "../usage/totals.tsx";
 import type { TabProps } from "./panel.tsx";
 
@@ -31,13 +33,19 @@ export default function Summary({ chat }: TabProps) {
           ))}
         </dl>
       </div>
-      <Loaded query={useQuery(chatUsage(chat.id))} what="usage">
-        {(data) => (
-          <div className="panel-part">
-            <UsageTotals totals={data.totals} />
-          </div>
-        )}
-      </Loaded>
+      {!useIsReader(chat) && <Used chat={chat} />}
     </>
+  );
+}
+
+function Used({ chat }: TabProps) {
+  return (
+    <Loaded query={useChatUsage(chat)} what="usage">
+      {(data) => (
+        <div className="panel-part">
+          <UsageTotals totals={data.totals} />
+        </div>
+      )}
+    </Loaded>
   );
 }

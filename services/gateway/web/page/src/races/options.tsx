@@ -13,6 +13,9 @@ export interface RaceOptions {
 
 export const NO_OPTIONS: RaceOptions = { modelIds: [], check: "" };
 
+/** The fields that say what was refused of them. */
+export const RACE_FIELDS: ReadonlySet<string> = new Set(["/models", "/check_command"]);
+
 interface Props {
   options: RaceOptions;
   /** What was refused, by pointer. */
@@ -39,7 +42,7 @@ export function RaceFields({ options, problemOf, onChange }: Props) {
               options={usable.map((each) => [each.id, each.display_name || each.name, each.provider_display_name] as const)}
               chosen={options.modelIds}
               onChange={(modelIds) => onChange({ ...options, modelIds })}
-              problem={["/models", ...options.modelIds.map((_, index) => `/models/${index}`)].map(problemOf).find(Boolean)}
+              problem={problemOf("/models")}
             />
           );
         }}

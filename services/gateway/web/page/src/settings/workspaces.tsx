@@ -3,8 +3,9 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import { Loaded } from "../forms/loaded.tsx";
-import { bytes, plural } from "../ui/format.ts";
+import { plural } from "../ui/format.ts";
 import { WorkspaceTable } from "../workspaces/table.tsx";
+import { titleOf, wordsOf } from "./quota-words.ts";
 
 const KEY = ["workspaces", "own"];
 const quota = queryOptions({
@@ -25,11 +26,8 @@ export default function WorkspacesSection() {
           <dl className="figures section-part">
             {data.items.map((each) => (
               <div key={each.dimension ?? ""} className="figure" title={each.how_to_free}>
-                <dt>{(each.dimension ?? "").replaceAll("_", " ")}</dt>
-                <dd>
-                  {shown(each.dimension ?? "", each.used)}
-                  {each.limit === null ? "" : ` of ${shown(each.dimension ?? "", each.limit)}`}
-                </dd>
+                <dt>{titleOf(each)}</dt>
+                <dd>{wordsOf(each)}</dd>
               </div>
             ))}
           </dl>
@@ -46,8 +44,4 @@ export default function WorkspacesSection() {
       </Loaded>
     </>
   );
-}
-
-function shown(dimension: string, value: number): string {
-  return dimension.includes("bytes") ? bytes(value) : String(value);
 }

@@ -2,12 +2,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "wouter";
 import { ownCost } from "../agents/own-cost.ts";
-import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
-import { below, chatUsage } from "../api/queries.ts";
+import { dotOf, useStanding, wordsOfStatus } from "../agents/status.ts";
+import { below } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { ago } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
 import { Visible } from "../ui/visible.tsx";
+import { useChatUsage } from "../usage/queries.ts";
 
 interface Props {
   parent: Chat;
@@ -31,9 +32,9 @@ export function Children({ parent, openId, now }: Props) {
 
 function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: number }) {
   const search = useSearch();
-  const cost = ownCost(useQuery(chatUsage(chat.id)).data);
-  const waits = useWaitsForAgents(chat);
-  const words = wordsOfStatus(chat, waits);
+  const cost = ownCost(useChatUsage(chat).data);
+  const standing = useStanding(chat);
+  const words = wordsOfStatus(chat, standing);
   return (
     <li className="chat-row">
       <Link
@@ -41,7 +42,7 @@ function Child({ chat, openId, now }: { chat: Chat; openId: string | null; now: 
         href={`/chats/${chat.id}${search ? `?${search}` : ""}`}
         {...(chat.id === openId ? { "aria-current": "page" as const } : {})}
       >
-        <span className={`status-dot ${dotOf(chat, false, waits)}`} aria-hidden="true" />
+        <span className={`status-dot ${dotOf(chat, false, standing)}`} aria-hidden="true" />
         <span className="chat-row-title">
           <Visible>{chat.title || "Untitled"}</Visible>
           {words && <span className="visually-hidden"> ({words})</span>}

@@ -1,8 +1,9 @@
 /** One chat of the list, with its menu. */
 import { memo, type MouseEvent, useRef, useState, useSyncExternalStore } from "react";
 import { Link, useSearch } from "wouter";
-import { dotOf, useWaitsForAgents, wordsOfStatus } from "../agents/status.ts";
+import { dotOf, type Standing, useStanding, wordsOfStatus } from "../agents/status.ts";
 import type { Chat } from "../api/types.ts";
+import { ownerOf } from "../sharing/owner.ts";
 import { liveLine } from "../stream/live-line.ts";
 import { IconButton } from "../ui/button.tsx";
 import type { MenuHandle } from "../ui/menu.tsx";
@@ -26,8 +27,8 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
   const search = useSearch();
   const menu = useRef<MenuHandle>(null);
   const isUnread = chat.has_unread && !isOpen;
-  const waits = useWaitsForAgents(chat);
-  const words = [isUnread ? "unread" : "", wordsOfStatus(chat, waits)].filter(Boolean);
+  const standing = { ...useStanding(chat), isReader: !isMine };
+  const words = [isUnread ? "unread" : "", wordsOfStatus(chat, standing)].filter(Boolean);
   return (
     <li className={`chat-row${isUnread ? " is-unread" : ""}${chat.child_count > 0 ? " has-below" : ""}`}>
       <Link
@@ -38,7 +39,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
         {...(isMine ? { onContextMenu: (event: MouseEvent<HTMLElement>) => openMenu(event, menu.current) } : {})}
         onDragStart={(event) => event.dataTransfer.setData("application/x-parley-chat", chat.id)}
       >
-        <span className={`status-dot ${dotOf(chat, isUnread, waits)}`} aria-hidden="true" />
+        <span className={`status-dot ${dotOf(chat, isUnread, standing)}`} aria-hidden="true" />
         <span className="chat-row-title">
           <Visible>{chat.title || "Untitled"}</Visible>
           {words.length > 0 && <span className="visually-hidden"> ({words.join(", ")})</span>}
@@ -46,7 +47,7 @@ export const ChatRow = memo(function ChatRow({ chat, isOpen, isMine, now, openId
         <time className="chat-row-time" dateTime={chat.updated_at ?? ""}>
           {ago(chat.updated_at, now)}
         </time>
-        <SecondLine chat={chat} waitsForAgents={waits} />
+        <SecondLine chat={chat} standing={standing} />
         <Facts chat={chat} isMine={isMine} />
       </Link>
       <div className="chat-row-actions">
@@ -83,16 +84,17 @@ function openMenu(event: MouseEvent<HTMLElement>, menu: MenuHandle | null): void
   else menu.openFor(row, point);
 }
 
-function SecondLine({ chat, waitsForAgents }: { chat: Chat; waitsForAgents: boolean }) {
+function SecondLine({ chat, standing }: { chat: Chat; standing: Standing }) {
   const live = useSyncExternalStore(liveLine.subscribe, () => {
     const shown = liveLine.get();
     return shown?.chatId === chat.id ? shown.line : null;
   });
-  if (waitsForAgents) return <span className="chat-row-line">Waits for its agents</span>;
+  if (standing.waitsForAgents) return <span className="chat-row-line">Waits for its agents</span>;
   if (chat.status === "error" && chat.last_error) {
     return <span className="chat-row-line is-bad">{chat.last_error.message}</span>;
   }
   if (chat.status === "requires_action") {
+    if (standing.isReader) return <span className="chat-row-line">Waits for <Visible>{ownerOf(chat)}</Visible></span>;
     return <span className="chat-row-line is-warn">Waits for your answer</span>;
   }
   if (chat.place_in_line > 0) {

@@ -1,7 +1,7 @@
 /** The states of the list of chats in the component story format, each with what must hold in it. */
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { settled } from "../testing/canvas.tsx";
-import { broken, serve, serveNothingYet } from "../testing/server.ts";
+import { absent, broken, serve, serveNothingYet } from "../testing/server.ts";
 import { button, type Story } from "../testing/stories.tsx";
 import { Sidebar } from "./sidebar.tsx";
 
@@ -35,6 +35,38 @@ export const NoChats: Story = {
   render: () => <Sidebar pane={PANE} />,
   async play(canvas) {
     await shows(canvas, "No chats yet. New chat begins the first one.");
+  },
+};
+
+/** What failed without a connection is read again once there is one. */
+export const BackOnline: Story = {
+  before: () => serve({}, broken),
+  render: () => <Sidebar pane={PANE} />,
+  async play(canvas) {
+    await shows(canvas, "The database does not answer.");
+    serve(NOTHING);
+    dispatchEvent(new Event("offline"));
+    dispatchEvent(new Event("online"));
+    await shows(canvas, "No chats yet.");
+  },
+};
+
+/** Chats of others are behind a line that says how many there are. */
+export const SharedWithMe: Story = {
+  before: () => {
+    const shared = { id: "c1", root_chat_id: "c1", owner_id: "u2", owner_name: "Grace", title: "Tides", status: "waiting", shared: true, versions: { snapshot: 1 } };
+    vi.stubGlobal("fetch", async (request: Request) => {
+      const isShared = new URL(request.url).searchParams.get("shared_with_me") === "true";
+      return request.url.includes("/api/v1/chats") ? Response.json({ items: isShared ? [shared] : [], next_cursor: null }) : absent();
+    });
+  },
+  render: () => <Sidebar pane={PANE} />,
+  async play(canvas, press) {
+    await shows(canvas, "1 chat shared with you");
+    await shows(canvas, "No chats yet.");
+    await press(button(canvas, "1 chat shared with you")!);
+    await shows(canvas, "shared by Grace");
+    expect(location.search).toBe("?show=shared");
   },
 };
 

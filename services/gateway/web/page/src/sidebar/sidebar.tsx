@@ -22,6 +22,7 @@ import { searchOf, useFilters } from "./filters.ts";
 import { ChatGroup } from "./group.tsx";
 import { groupsOf } from "./groups.ts";
 import { ChatRow } from "./row.tsx";
+import { SharedLine } from "./shared-line.tsx";
 import { UserMenu } from "./user-menu.tsx";
 
 const TICK_MS = 60_000;
@@ -95,6 +96,7 @@ function ChatList() {
   }
   return (
     <div className="side-list">
+      <SharedLine />
       {listed.length === 0 && <p className="side-empty">{emptyWords(filters)}</p>}
       {groups.map((group) => (
         <ChatGroup key={group.title} title={group.title} count={group.chats.length} onDrop={(event) => void dropped(event, group.chats, listed)}>

@@ -303,7 +303,11 @@ export class ChatStore {
     }, HIDDEN_MS);
   };
 
-  #onOnline = (): void => this.#connection?.hurry();
+  #onOnline = (): void => {
+    const { isLoaded, problem } = this.view.get();
+    if (!isLoaded && problem) this.retry();
+    else this.#connection?.hurry();
+  };
 
   #change(change: (view: ChatView) => ChatView): void {
     this.view.update(change);

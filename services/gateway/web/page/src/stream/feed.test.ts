@@ -55,6 +55,27 @@ test("steps of a chat that no list has do not read them again, but the begin and
   expect(read).toEqual([true, false, false, true, false, true]);
 });
 
+test("the end of a turn of one's own reads the limits again, and steps and turns of others do not", () => {
+  const read = (["running", "waiting", "running", "error"] as const).map((status) => {
+    queryClient.setQueryData(["me", "spend"], {});
+    tell({ id: "c6", root_chat_id: "c6" }, status);
+    return queryClient.getQueryState(["me", "spend"])!.isInvalidated;
+  });
+  queryClient.setQueryData(["me", "spend"], {});
+  tell({ id: "c7", root_chat_id: "c7", owner_id: "bob" }, "waiting");
+  expect([...read, queryClient.getQueryState(["me", "spend"])!.isInvalidated]).toEqual([false, true, false, true, false]);
+});
+
+test("a chat of somebody else comes into the list of shared chats, and into no other", () => {
+  queryClient.setQueryData(["me"], { id: "ann" });
+  const keys = [false, true].map((shared) => ["chats", { archived: false, shared, q: "" }]);
+  for (const key of keys) queryClient.setQueryData(key, { pages: [{ items: [] }], pageParams: [""] });
+  tell({ id: "c4", root_chat_id: "c4", owner_id: "bob" }, "waiting");
+  tell({ id: "c5", root_chat_id: "c5" }, "waiting");
+  const listed = keys.map((key) => queryClient.getQueryData<{ pages: { items: Chat[] }[] }>(key)!.pages[0]!.items.map((each) => each.id));
+  expect(listed).toEqual([["c5"], ["c4"]]);
+});
+
 test("a chat of the list is compared with it at its first event", () => {
   const listed = { ...CHAT, id: "c3", root_chat_id: "c3", status: "running", versions: { snapshot: 0 } };
   queryClient.setQueryData(["chats", {}], { pages: [{ items: [listed] }], pageParams: [""] });

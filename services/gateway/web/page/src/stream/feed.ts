@@ -1,10 +1,11 @@
 /** The list of chats, kept current in all tabs by the feed, which one of them reads. */
 import { useEffect } from "react";
 import type { InfiniteData } from "@tanstack/react-query";
-import { queryClient } from "../api/queries.ts";
+import { me, queryClient } from "../api/queries.ts";
 import type { ChatFilter } from "../api/queries.ts";
 import type { Chat, ChatStatus, FeedEvent, ListChatsResponse } from "../api/types.ts";
 import { chimeFor } from "../shell/chime.ts";
+import { readLimitsAgain } from "../usage/queries.ts";
 import { connect } from "./connection.ts";
 import { share } from "./leader.ts";
 
@@ -50,11 +51,16 @@ function onUpdated(chat: Chat, userId: string): void {
   const before = toldStatuses.get(chat.id) ?? listed;
   toldStatuses.set(chat.id, chat.status);
   if (before !== chat.status && changesUnknown(chat)) readAgain("unknown-outcomes");
+  if (before !== chat.status && chat.owner_id === userId && hasEnded(chat)) readLimitsAgain();
 }
 
 /** A turn that began or ended may have taken calls off the list of those that may have run, or added some; one of an agent only adds some. */
 function changesUnknown(chat: Chat): boolean {
-  return !chat.parent_chat_id || chat.status === "waiting" || chat.status === "error";
+  return !chat.parent_chat_id || hasEnded(chat);
+}
+
+function hasEnded(chat: Chat): boolean {
+  return chat.status === "waiting" || chat.status === "error";
 }
 
 /** Return the status of a chat as this tab knows it. */
@@ -111,12 +117,14 @@ export function upsert(chat: Chat): void {
     );
     if (chat.status !== "running") void queryClient.invalidateQueries({ queryKey: ["chat-usage", chat.id] });
   }
+  // The lists have own chats or those of others, as the server does.
+  const isShared = chat.owner_id !== (queryClient.getQueryData(me.queryKey)?.id ?? chat.owner_id);
   for (const [key, pages] of queryClient.getQueriesData<Pages>({ queryKey: ["chats"] })) {
     if (!pages) continue;
     const filter = key[1] as ChatFilter;
     if (pages.pages.some((page) => page.items.some((each) => each.id === chat.id))) {
       queryClient.setQueryData<Pages>(key, replaced(pages, chat));
-    } else if (!filter.q && !filter.shared && !chat.parent_chat_id && filter.archived === chat.archived) {
+    } else if (!filter.q && filter.shared === isShared && !chat.parent_chat_id && filter.archived === chat.archived) {
       queryClient.setQueryData<Pages>(key, prepended(pages, chat));
     }
   }

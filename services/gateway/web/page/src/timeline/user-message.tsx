@@ -9,6 +9,7 @@ import { ForkDialog } from "../sidebar/fork-dialog.tsx";
 import { isText, TextButton } from "../uploads/text-preview.tsx";
 import { CopyButton } from "../markdown/code.tsx";
 import { Notices } from "./notices.tsx";
+import { type Sent, sentBy } from "./sent-by.ts";
 
 /** What can be looked at of a turn. */
 export type TurnView = "files" | "times";
@@ -28,16 +29,18 @@ export function textOf(parts: readonly Part[]): string {
 export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, onRevert, onTurn }: Props) {
   const [isForking, setForking] = useState(false);
   const [, params] = useRoute("/chats/:chatId");
+  const text = textOf(message.content);
+  const sent = sentBy(text);
   return (
-    <article className="user-message" id={`m${message.id}`} aria-label="You wrote">
+    <article className="user-message" id={`m${message.id}`} aria-label={sent ? `Sent by the ${sent.by}` : "You wrote"}>
       <div className="user-bubble" dir="auto">
-        {textOf(message.content)}
+        {sent ? <SentText sent={sent} /> : text}
         <Attachments parts={message.content} />
       </div>
       <Notices parts={message.content} />
       <div className="message-tools">
-        <CopyButton text={() => textOf(message.content)} label="Copy the message" />
-        {isMine && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
+        <CopyButton text={() => text} label="Copy the message" />
+        {isMine && !sent && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
         <Menu
           label="More"
           button={(attributes) => <IconButton icon="more" label="More commands of the message" {...attributes} />}
@@ -69,6 +72,22 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
     </article>
   );
 });
+
+/** What a check printed may be long, and is not what anybody wrote. */
+function SentText({ sent }: { sent: Sent }) {
+  return (
+    <>
+      <p className="card-note">Sent by the {sent.by}</p>
+      {sent.head}
+      {sent.rest && (
+        <details>
+          <summary>The whole message</summary>
+          {sent.rest}
+        </details>
+      )}
+    </>
+  );
+}
 
 export function Attachments({ parts }: { parts: readonly Part[] }) {
   const shown = parts.filter((part) => part.type === "file" || part.type === "file-reference");

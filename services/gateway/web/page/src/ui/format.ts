@@ -3,6 +3,7 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "na
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const BINARY = [[1024 ** 4, "TiB"], [1024 ** 3, "GiB"], [1024 ** 2, "MiB"]] as const;
 
 export function ago(at: string | null | undefined, now: number): string {
   if (!at) return "";
@@ -48,7 +49,8 @@ export function count(number: number): string {
 export function bytes(size: number): string {
   if (size < 1024) return `${size} B`;
   if (size < 1024 ** 2) return `${(size / 1024).toFixed(0)} KiB`;
-  return `${(size / 1024 ** 2).toFixed(1)} MiB`;
+  const [unit, words] = BINARY.find(([least]) => size >= least)!;
+  return `${Number((size / unit).toFixed(1))} ${words}`;
 }
 
 export function plural(number: number, one: string, many = `${one}s`): string {

@@ -108,6 +108,11 @@ export function Menu({ button, label, head, onClosed, ref, children }: MenuProps
   );
 }
 
+/** The place of a check mark, which is empty for what is not chosen. */
+export function MenuMark({ isOn }: { isOn: boolean }) {
+  return isOn ? <Icon name="check" /> : <span className="icon" aria-hidden="true" />;
+}
+
 interface ItemProps {
   icon?: IconName;
   hint?: string | undefined;
@@ -134,7 +139,7 @@ export function MenuItem({ icon, hint, danger, disabled, checked, isToggle, onCh
         if (!disabled) onChoose();
       }}
     >
-      {isChoice ? <Icon name={checked ? "check" : "more"} /> : icon && <Icon name={icon} />}
+      {isChoice ? <MenuMark isOn={checked} /> : icon && <Icon name={icon} />}
       <span>
         {children}
         {hint && <span className="menu-item-hint">{hint}</span>}

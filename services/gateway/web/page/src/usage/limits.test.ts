@@ -12,7 +12,7 @@ const quota = [
 test("the spending comes first, and what has no limit or no name is left out", () => {
   expect(limitedOf(spend(1e6, 4e6), quota).map(({ name, words, share }) => [name, words, share])).toEqual([
     ["Spent this month", "$1.00 of $4.00", 0.25],
-    ["Live workspaces", "4 of 5", 0.8],
+    ["Running workspaces", "4 of 5", 0.8],
   ]);
   expect(limitedOf(undefined, [])).toEqual([]);
   expect(limitedOf(spend(0, 0), [])[0]?.share).toBe(1);
@@ -22,5 +22,5 @@ test("colours follow the share, and a limit that is reached is said with its end
   expect([0.5, 0.8, 1, 2].map(lookOf)).toEqual(["ok", "near", "over", "over"]);
   const [spending, live] = limitedOf(spend(4e6, 4e6), quota);
   expect(sentenceOf(spending!, "2026-12-01T00:00:00Z")).toBe("A limit is reached: spent this month, $4.00 of $4.00; it begins anew on 2026-12-01");
-  expect(sentenceOf(live!, "2026-12-01T00:00:00Z")).toBe("Live workspaces: 4 of 5");
+  expect(sentenceOf(live!, "2026-12-01T00:00:00Z")).toBe("Running workspaces: 4 of 5");
 });

@@ -8,7 +8,7 @@ type Quota = components["schemas"]["QuotaUsage"];
 
 const NEAR = 0.8;
 const DIMENSIONS: Partial<Record<NonNullable<Quota["dimension"]>, string>> = {
-  live_workspaces: "Live workspaces",
+  live_workspaces: "Running workspaces",
   workspaces: "Workspaces with files",
   disk_bytes: "Disk",
 };

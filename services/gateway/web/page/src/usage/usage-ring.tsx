@@ -5,7 +5,7 @@ import { me } from "../api/queries.ts";
 import { Menu, MenuHeading, MenuItem } from "../ui/menu.tsx";
 import { Ring } from "../ui/ring.tsx";
 import { limitedOf, lookOf, sentenceOf } from "./limits.ts";
-import { quota, spend } from "./queries.ts";
+import { quota, readLimitsAgain, spend } from "./queries.ts";
 
 const REFRESH_MS = 60_000;
 
@@ -25,7 +25,17 @@ export function UsageRing() {
     <Menu
       label="Your limits"
       button={(attributes) => (
-        <button type="button" className="icon-button" aria-label={words} title={words} {...attributes}>
+        <button
+          type="button"
+          className="icon-button"
+          aria-label={words}
+          title={words}
+          {...attributes}
+          onClick={() => {
+            readLimitsAgain();
+            attributes.onClick();
+          }}
+        >
           <Ring share={most.share} look={lookOf(most.share)} />
         </button>
       )}

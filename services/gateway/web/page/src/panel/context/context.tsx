@@ -10,12 +10,19 @@ import { bytes, count } from "../../ui/format.ts";
 import { Notice } from "../../ui/states.tsx";
 import { complain, say } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
+import { useIsReader } from "../../sharing/owner.ts";
+import { OwnersOnly } from "../../sharing/owners-only.tsx";
 import { sharesOf, titleOf } from "./context-parts.ts";
 import type { TabProps } from "../panel.tsx";
 
 type ChatContext = components["schemas"]["ChatContext"];
 
 export default function Context({ chat }: TabProps) {
+  if (useIsReader(chat)) return <OwnersOnly chat={chat} what="what its next prompt consists of" />;
+  return <OwnContext chat={chat} />;
+}
+
+function OwnContext({ chat }: TabProps) {
   const path = { chat_id: chat.id };
   const key = ["chat", chat.id, "context"];
   const context = useQuery(

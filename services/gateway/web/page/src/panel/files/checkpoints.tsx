@@ -11,6 +11,7 @@ import { ago, plural } from "../../ui/format.ts";
 import { complain, say } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import { useIsReader } from "../../sharing/owner.ts";
 import type { TabProps } from "../panel.tsx";
 import { PatchView } from "../../diffs/patch-view.tsx";
 import { patchesOf } from "../../diffs/patches.ts";
@@ -22,6 +23,7 @@ function labelNow(): string {
 }
 
 export default function Checkpoints({ chat }: TabProps) {
+  const isReader = useIsReader(chat);
   const [shown, setShown] = useState("");
   const [previous, setPrevious] = useState<Checkpoint | null>(null);
   const path = { chat_id: chat.id };
@@ -70,16 +72,18 @@ export default function Checkpoints({ chat }: TabProps) {
     <Loaded query={list} what="list of checkpoints">
       {({ pages }) => (
         <>
-          <div className="section-bar">
-            <Button small icon="add" onClick={() => void keep()}>
-              Keep this state
-            </Button>
-            {previous && (
-              <Button small icon="undo" onClick={() => void restore(previous, true)}>
-                Undo the restore
+          {!isReader && (
+            <div className="section-bar">
+              <Button small icon="add" onClick={() => void keep()}>
+                Keep this state
               </Button>
-            )}
-          </div>
+              {previous && (
+                <Button small icon="undo" onClick={() => void restore(previous, true)}>
+                  Undo the restore
+                </Button>
+              )}
+            </div>
+          )}
           {pages[0]?.items.length === 0 && (
             <p className="panel-note">Nothing was kept yet. A kept state has all files that git does not ignore.</p>
           )}
@@ -96,9 +100,11 @@ export default function Checkpoints({ chat }: TabProps) {
                   <Button small aria-expanded={shown === each.ref} onClick={() => setShown(shown === each.ref ? "" : each.ref)}>
                     What changed since
                   </Button>
-                  <Button small onClick={() => void restore(each, false)}>
-                    Restore
-                  </Button>
+                  {!isReader && (
+                    <Button small onClick={() => void restore(each, false)}>
+                      Restore
+                    </Button>
+                  )}
                 </div>
                 {shown === each.ref && <Since chatId={chat.id} checkpoint={each} />}
               </li>

@@ -11,6 +11,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { complain } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import { useIsReader } from "../../sharing/owner.ts";
 import type { TabProps } from "../panel.tsx";
 
 const PREVIEW_BYTES_MAX = 200_000;
@@ -20,6 +21,7 @@ function contentUrl(chatId: string, path: string): string {
 }
 
 export default function Files({ chat }: TabProps) {
+  const isReader = useIsReader(chat);
   const [directory, setDirectory] = useState("");
   const [file, setFile] = useState("");
   const list = useInfiniteQuery(
@@ -56,7 +58,7 @@ export default function Files({ chat }: TabProps) {
               </Button>
             )}
             {directory ? <code className="entry-name">{directory}</code> : <span className="entry-name">All files</span>}
-            {!chat.archived && <Upload chatId={chat.id} directory={directory} onStored={() => void list.refetch()} />}
+            {!isReader && !chat.archived && <Upload chatId={chat.id} directory={directory} onStored={() => void list.refetch()} />}
           </div>
           <ul className="entries">
             {pages.flatMap((page) => page.items).map((each) => {

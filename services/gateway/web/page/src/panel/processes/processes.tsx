@@ -15,6 +15,7 @@ import { Skeleton } from "../../ui/states.tsx";
 import { complain } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import { useIsReader } from "../../sharing/owner.ts";
 import type { TabProps } from "../panel.tsx";
 
 type Process = components["schemas"]["Process"];
@@ -29,6 +30,7 @@ export default function Processes(props: TabProps) {
 }
 
 function List({ chat }: TabProps) {
+  const isReader = useIsReader(chat);
   const [shown, setShown] = useState("");
   const list = useQuery(
     queryOptions({
@@ -61,7 +63,7 @@ function List({ chat }: TabProps) {
                 <Button small aria-expanded={shown === each.id} onClick={() => setShown(shown === each.id ? "" : each.id)}>
                   Output
                 </Button>
-                {each.state === "running" && <Stop chatId={chat.id} processId={each.id} />}
+                {!isReader && each.state === "running" && <Stop chatId={chat.id} processId={each.id} />}
               </div>
               {shown === each.id && <ProcessOutput chatId={chat.id} process={each} />}
             </section>

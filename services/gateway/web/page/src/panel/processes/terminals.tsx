@@ -12,6 +12,8 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { complain } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import { useIsReader } from "../../sharing/owner.ts";
+import { OwnersOnly } from "../../sharing/owners-only.tsx";
 import type { TabProps } from "../panel.tsx";
 
 type Process = components["schemas"]["Process"];
@@ -27,6 +29,11 @@ function withTerminal(processes: readonly Process[], shownId: string): Process[]
 }
 
 export default function Terminals({ chat }: TabProps) {
+  if (useIsReader(chat)) return <OwnersOnly chat={chat} what="its terminals" />;
+  return <OwnTerminals chat={chat} />;
+}
+
+function OwnTerminals({ chat }: TabProps) {
   const [chosen, setChosen] = useState("");
   const [held, setHeld] = useState<ReadonlySet<string>>(new Set());
   const [returning, setReturning] = useState<Process | null>(null);

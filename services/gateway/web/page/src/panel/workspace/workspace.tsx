@@ -8,6 +8,8 @@ import { bytes } from "../../ui/format.ts";
 import { Notice } from "../../ui/states.tsx";
 import { lifetimeOf, stoppedWords, stopsSoonWords } from "../../workspaces/lifetime-words.ts";
 import { WorkspaceTable } from "../../workspaces/table.tsx";
+import { useIsReader } from "../../sharing/owner.ts";
+import { OwnersOnly } from "../../sharing/owners-only.tsx";
 import type { TabProps } from "../panel.tsx";
 import { SetupLog } from "./setup-log.tsx";
 import { SwitchWorkspace } from "./switch-workspace.tsx";
@@ -16,6 +18,11 @@ import { WorkspaceChats } from "./workspace-chats.tsx";
 type Workspace = components["schemas"]["Workspace"];
 
 export default function WorkspaceTab({ chat }: TabProps) {
+  if (useIsReader(chat)) return <OwnersOnly chat={chat} what="its workspace; Files, Changes and Processes have what is in it" />;
+  return <OwnWorkspace chat={chat} />;
+}
+
+function OwnWorkspace({ chat }: TabProps) {
   const id = chat.workspace_id;
   const workspace = useQuery(
     queryOptions({
