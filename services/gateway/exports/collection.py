@@ -203,9 +203,7 @@ class Collection:
 
     async def _provider_keys(self) -> Content:
         request = model_service_pb2.ListProviderKeysRequest()
-        return await self._one(
-            lambda stubs: stubs.models.ListProviderKeys(request, timeout=CALL_S)
-        )
+        return await self._one(lambda stubs: stubs.models.ListProviderKeys(request, timeout=CALL_S))
 
     async def _devices(self) -> Content:
         """Return the devices by their names: endpoints and keys are never returned."""

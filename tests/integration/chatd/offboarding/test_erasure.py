@@ -56,6 +56,10 @@ FILL = """
             pause_reason, next_run_at, runs_count, failures_count, request_hash, created_at)
         VALUES (gen_random_uuid(), $1, 'member', $2, $2, '', '', '', false, '0 0 1 1 *', '',
             'skip', 0, 'active', '', now(), 0, 0, '', now())),
+    devices AS (
+        INSERT INTO chat.push_subscriptions (id, owner_id, name, host, endpoint_hash, sealed,
+            sealed_key_id, request_id, request_hash, created_at, last_error)
+        VALUES (gen_random_uuid(), $1, $2, 'h', '', '', 'k', gen_random_uuid(), '', now(), '')),
     skills AS (
         INSERT INTO chat.skills (owner_id, name, description, body, updated_at)
         VALUES ($1, $2, $2, $2, now())),
@@ -129,6 +133,7 @@ async def test_no_table_has_anything_of_a_deleted_user(served: ServedChats) -> N
         "chats",
         "files",
         "provider_keys",
+        "push_subscriptions",
         "schedules",
         "secret_uses",
         "secrets",
@@ -186,6 +191,7 @@ WITHOUT_CHATS = (
     "break_glass",
     "files",
     "provider_keys",
+    "push_subscriptions",
     "schedules",
     "secrets",
     "settings",

@@ -98,6 +98,18 @@ def test_the_public_url_that_was_given_is_the_gateways() -> None:
     assert environment["GATEWAY_PUBLIC_URL"] == "https://chat.example.org"
 
 
+def test_push_services_may_contact_a_public_url_unless_somebody_else_is_named() -> None:
+    variable, url = "CHATD_PUSH_CONTACT", "https://chat.example.org"
+    named = {variable: "mailto:operator@example.com"}
+    contacts = [
+        find(
+            plan(Stack(HOME, ONE_OF_EACH, PORTS, Caller("/python", 42, given), public)), "chatd-0"
+        ).environment.get(variable)
+        for given, public in (({}, url), (named, url), ({}, None))
+    ]
+    assert contacts == [url, named[variable], None]
+
+
 def test_the_variable_of_the_public_url_is_no_problem() -> None:
     assert problems_of(stack(environment={"GATEWAY_PUBLIC_URL": "https://a.example"})) == ()
 
