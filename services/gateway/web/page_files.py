@@ -24,8 +24,8 @@ SERVICE_WORKER: Final = "service-worker.js"
 #: for trusted types that may be made returns the address of the service worker, and nothing else.
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; worker-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; "
+    "worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types service-worker"
 )
 #: The service worker shows notifications; it requests and loads nothing.

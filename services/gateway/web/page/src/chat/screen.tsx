@@ -2,7 +2,7 @@
 import "./chat.css";
 import "../panel/panel.css";
 import { useQuery } from "@tanstack/react-query";
-import { type CSSProperties, lazy, memo, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { type CSSProperties, lazy, memo, Suspense, useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { waitsForAgents } from "../agents/status.ts";
 import { answered, api } from "../api/client.ts";
@@ -94,7 +94,6 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
                 store={store}
                 status={status}
                 queue={queue}
-                messages={messages}
                 required={required}
                 editing={editing}
                 onEdited={leaveEdit}
@@ -170,7 +169,6 @@ interface ComposerProps {
   store: ChatStore;
   status: ChatStatus | null;
   queue: readonly QueuedMessage[];
-  messages: readonly Message[];
   required: RequiredAction | null;
   editing: Message | null;
   onEdited: () => void;
@@ -178,7 +176,7 @@ interface ComposerProps {
 }
 
 const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
-  const { chat, store, status, queue, messages, required, editing, onEdited, onUndoable } = props;
+  const { chat, store, status, queue, required, editing, onEdited, onUndoable } = props;
   const [choice, setChoice] = useState<ModelChoice>({ modelId: chat.model_id, effort: chat.reasoning_effort });
   const [restores, setRestores] = useState(true);
   const [isChoosingFallback, setChoosingFallback] = useState(false);
@@ -189,9 +187,10 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
   const edits = useEdits();
-  const earlier = useMemo(
-    () => messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean),
-    [messages],
+  // Made when it is asked for: all messages are gone through.
+  const earlier = useCallback(
+    () => store.view.get().chat.messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean),
+    [store],
   );
 
   async function send(content: InputPart[], busy: "queue" | "interrupt"): Promise<void> {

@@ -92,7 +92,7 @@ export default function StartScreen() {
         chatId={null}
         placeholder="Describe the task"
         isBusy={false}
-        earlier={[]}
+        earlier={() => []}
         commands={[{ name: "waiting", hint: "See what waits for you", run: () => navigate("/waiting") }]}
         selection={selection}
         options={

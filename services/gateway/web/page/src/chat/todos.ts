@@ -1,5 +1,5 @@
 /** The to-do list of a chat: the result of the newest call of the tool `todo`. */
-import type { Message } from "../api/types.ts";
+import type { Message, Part } from "../api/types.ts";
 import { record, string } from "../cards/outcome.ts";
 import { afterGap, type ChatState } from "../stream/chat-state.ts";
 
@@ -21,14 +21,16 @@ export function todosOf(result: unknown): readonly Todo[] {
 
 /** Return the newest list among messages; null if none of them has one. */
 export function newestTodos(messages: readonly Message[]): readonly Todo[] | null {
-  for (const message of messages.toReversed()) {
-    for (const part of message.content.toReversed()) {
-      if (part.type === "tool-result" && part.tool_name === "todo" && part.outcome === "done" && !part.mcp_server_id) {
-        return todosOf(part.result);
-      }
-    }
+  // Of a chat without a list all messages are looked at with each one that comes, so nothing is copied.
+  for (let at = messages.length - 1; at >= 0; at -= 1) {
+    const list = messages[at]!.content.findLast(isList);
+    if (list?.type === "tool-result") return todosOf(list.result);
   }
   return null;
+}
+
+function isList(part: Part): boolean {
+  return part.type === "tool-result" && part.tool_name === "todo" && part.outcome === "done" && !part.mcp_server_id;
 }
 
 /** Return the list as the loaded messages have it; null if only the server knows it. */

@@ -39,7 +39,7 @@ interface Props {
   placeholder: string;
   isBusy: boolean;
   /** Earlier prompts, the newest last. */
-  earlier: readonly string[];
+  earlier: () => readonly string[];
   commands: readonly Command[];
   /** The MCP servers whose prompts and resources are offered. */
   selection: Selection;
@@ -183,10 +183,11 @@ export function Composer(props: Props) {
   }
 
   function showEarlier(by: number): void {
-    const next = (cycle ?? props.earlier.length) + by;
-    if (next < 0 || next > props.earlier.length) return;
-    setCycle(next === props.earlier.length ? null : next);
-    setDraft({ ...draft, text: props.earlier[next] ?? "" });
+    const earlier = props.earlier();
+    const next = (cycle ?? earlier.length) + by;
+    if (next < 0 || next > earlier.length) return;
+    setCycle(next === earlier.length ? null : next);
+    setDraft({ ...draft, text: earlier[next] ?? "" });
   }
 
   function choose(command: Command): void {

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { Message, Part } from "../api/types.ts";
 import { applyAll, EMPTY, type Tail } from "../stream/chat-state.ts";
-import { groupsOf, joined, kept, NO_STARTS, type Row, startsAfter } from "./groups.ts";
+import { groupsOf, joined, kept, NO_STARTS, startsAfter } from "./groups.ts";
 import { itemsOf } from "./items.ts";
+import type { Row } from "./rows.ts";
 
 /** Messages of turns in which each question has one answer: the odd ids are those of the person. */
 function messages(from: number, to: number): Message[] {

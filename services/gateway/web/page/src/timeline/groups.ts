@@ -3,13 +3,13 @@
  * last one changes. A row never moves into another group, since it would be made anew there.
  */
 import { useMemo, useRef } from "react";
-import type { Action, Message } from "../api/types.ts";
+import type { Message } from "../api/types.ts";
 import { afterGap, type ChatState } from "../stream/chat-state.ts";
-import { endsTurn, grouped, type Item, itemsOf, sameItem } from "./items.ts";
+import { grouped, itemsOf, sameItem } from "./items.ts";
+import { NO_ACTIONS, NO_TURNS, type Row, rowsIn, rowsOf, turnsOf } from "./rows.ts";
 
 /** A message of the person begins a group if the one before has so many messages. */
 const MESSAGES_MIN = 30;
-const NO_ACTIONS: readonly Action[] = [];
 
 /** The ids of messages at which groups begin, in order. */
 export interface Starts {
@@ -19,14 +19,6 @@ export interface Starts {
 }
 
 export const NO_STARTS: Starts = { ids: [], decidedId: 0 };
-
-export interface Row {
-  item: Item;
-  isLastOfTurn: boolean;
-  /** Whether calls of it may still run. */
-  isRunning: boolean;
-  actions: readonly Action[];
-}
 
 export interface Group {
   key: string;
@@ -90,16 +82,6 @@ function sameRow(was: Row, is: Row): boolean {
   );
 }
 
-/** Return rows; the last ones may run, and the last one has the actions that wait for the person. */
-function rowsOf(items: readonly Item[], isBusy: boolean, actions: readonly Action[]): Row[] {
-  return items.map((item, place) => ({
-    item,
-    isLastOfTurn: endsTurn(items, place),
-    isRunning: isBusy && place >= items.length - 2,
-    actions: place === items.length - 1 ? actions : NO_ACTIONS,
-  }));
-}
-
 export interface Groups {
   /** Those before the gap. */
   linked: readonly Group[];
@@ -112,17 +94,19 @@ export interface Groups {
 export function useGroups(chat: ChatState, isBusy: boolean): Groups {
   const { messages, gapAfter, tail, previewed } = chat;
   const starts = useRef(NO_STARTS);
+  const turns = useRef(NO_TURNS);
   const last = useRef<readonly Group[]>([]);
   const settled = useMemo(() => {
     const at = afterGap({ messages, gapAfter });
     const turn = Math.max(at, messages.findLastIndex((each) => each.role === "user"));
     const answer = Math.max(turn, messages.findLastIndex((each) => each.role === "assistant"));
     starts.current = startsAfter(starts.current, messages, at);
-    const settledGroups = (some: readonly Message[]) =>
-      kept(last.current, groupsOf(rowsOf(grouped(itemsOf(some, null, previewed)), false, NO_ACTIONS), starts.current));
+    const linked = turnsOf(messages.slice(0, at), previewed, turns.current);
+    const before = turnsOf(messages.slice(at, turn), previewed, turns.current);
+    turns.current = new Map([...linked, ...before]);
     return {
-      linked: settledGroups(messages.slice(0, at)),
-      before: settledGroups(messages.slice(at, turn)),
+      linked: kept(last.current, groupsOf(rowsIn(linked), starts.current)),
+      before: kept(last.current, groupsOf(rowsIn(before), starts.current)),
       steps: itemsOf(messages.slice(turn, answer), null, previewed),
       growing: messages.slice(answer),
     };
