@@ -68,7 +68,7 @@ async def test_a_chat_waits_for_its_agents_and_not_for_a_person_and_the_panel_sh
     await page.find(".agent-report", "here")
 
     assert waiting_for_me is False
-    assert placeholder == "Write a message"
+    assert placeholder == "Write on; it is sent after this turn"
 
 
 async def test_changes_of_an_agent_in_a_fork_are_looked_at_and_applied_in_the_panel(

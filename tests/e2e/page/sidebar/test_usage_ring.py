@@ -18,8 +18,8 @@ async def test_a_ring_shows_how_much_of_ones_limits_is_used(
     await page.resize(1280, 800)
     await sign_in(page, stack, "ringa")
     await page.visit(f"http://{stack.http}/")
-    await page.click(".side-foot button[aria-label^='Live workspaces']")
-    await page.find("[role=menuitem]", "Live workspaces")
+    await page.click(".side-foot button[aria-label^='Running workspaces']")
+    await page.find("[role=menuitem]", "Running workspaces")
     await page.press("Escape")
     body = {"limit_micros": 1, "period": "month"}
     path = f"/api/v1/spend-limits/users/{user_id}"

@@ -3,7 +3,7 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import { Loaded } from "../forms/loaded.tsx";
-import { WorkspaceTable } from "../workspaces/table.tsx";
+import { WorkspaceList } from "../workspaces/list.tsx";
 import { users } from "./queries.ts";
 
 const all = queryOptions({
@@ -16,7 +16,7 @@ export default function WorkspacesSection() {
   return (
     <Loaded query={useQuery(all)} what="list of workspaces">
       {(data) => (
-        <WorkspaceTable
+        <WorkspaceList
           rows={data.items}
           owners={owners}
           empty="Chats make one when they need one."

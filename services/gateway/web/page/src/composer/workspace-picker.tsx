@@ -3,6 +3,7 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { Button } from "../ui/button.tsx";
 import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
+import { chosenBetween, useChatTitles } from "../workspaces/names.ts";
 
 export type WorkspaceChoice =
   | { kind: "own" }
@@ -37,7 +38,8 @@ interface Props {
 export function WorkspacePicker({ choice, onChoose }: Props) {
   const workspaces = useQuery(usableWorkspaces);
   const templates = useQuery(usableTemplates);
-  const usable = (workspaces.data?.items ?? []).filter((each) => !GONE.has(each.state ?? ""));
+  const titles = useChatTitles();
+  const usable = chosenBetween(workspaces.data?.items ?? [], titles).filter((each) => !GONE.has(each.state ?? ""));
   const offered = templates.data?.items ?? [];
   return (
     <Menu
@@ -51,22 +53,6 @@ export function WorkspacePicker({ choice, onChoose }: Props) {
       <MenuItem checked={choice.kind === "own"} hint="An empty workspace when it needs one" onChoose={() => onChoose(OWN)}>
         Own files
       </MenuItem>
-      {usable.length > 0 && (
-        <>
-          <MenuLine />
-          <MenuHeading>Workspaces</MenuHeading>
-        </>
-      )}
-      {usable.map((each) => (
-        <MenuItem
-          key={each.id}
-          checked={choice.kind === "workspace" && choice.id === each.id}
-          hint={each.template_name ?? undefined}
-          onChoose={() => onChoose({ kind: "workspace", id: each.id, name: each.name })}
-        >
-          {each.name}
-        </MenuItem>
-      ))}
       {offered.length > 0 && (
         <>
           <MenuLine />
@@ -81,6 +67,22 @@ export function WorkspacePicker({ choice, onChoose }: Props) {
           onChoose={() => onChoose({ kind: "template", id: each.id, name: each.display_name || each.name })}
         >
           {each.display_name || each.name}
+        </MenuItem>
+      ))}
+      {usable.length > 0 && (
+        <>
+          <MenuLine />
+          <MenuHeading>Workspaces</MenuHeading>
+        </>
+      )}
+      {usable.map((each) => (
+        <MenuItem
+          key={each.id}
+          checked={choice.kind === "workspace" && choice.id === each.id}
+          hint={each.template_name ?? undefined}
+          onChoose={() => onChoose({ kind: "workspace", id: each.id, name: each.name })}
+        >
+          {each.name}
         </MenuItem>
       ))}
     </Menu>

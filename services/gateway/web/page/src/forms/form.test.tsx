@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { Problem, type ProblemDocument } from "../api/problem.ts";
 import { newCanvas } from "../testing/canvas.tsx";
 import { TextField } from "./fields.tsx";
-import { Form, useSaving } from "./form.tsx";
+import { Form, type Saving, useSaving } from "./form.tsx";
 
 const canvas = newCanvas();
 
@@ -13,9 +13,14 @@ function Example({ refusal }: { refusal: Problem }) {
   return (
     <Form saving={saving} onSubmit={() => void saving.save(() => Promise.reject(refusal))}>
       <TextField label="Time" value="61" onChange={() => {}} problem={saving.of("/cron")} />
-      <TextField label="Hosts" value="-" onChange={() => {}} problem={saving.of("/hosts")} />
+      <Hosts saving={saving} />
     </Form>
   );
+}
+
+/** A part of a form that is a component of its own. */
+function Hosts({ saving }: { saving: Saving }) {
+  return <TextField label="Hosts" value="-" onChange={() => {}} problem={saving.of("/hosts")} />;
 }
 
 /** Return all that is said of a refusal. */

@@ -20,7 +20,7 @@ export function useSaving(): Saving {
   const atFields = new Set<string>();
   return {
     isBusy,
-    // Read by the form, which is rendered after its fields asked.
+    // Read after the fields asked, which may be rendered by components of their own.
     get problem() {
       return error === undefined ? "" : wordsBeside(error, atFields);
     },
@@ -45,6 +45,12 @@ export function useSaving(): Saving {
   };
 }
 
+/** What no field says; rendered after the fields, so that they have asked. */
+function Rest({ saving }: { saving: Saving }) {
+  const { problem } = saving;
+  return problem && <p className="field-problem" role="alert">{problem}</p>;
+}
+
 interface FormProps {
   saving: Saving;
   label?: string;
@@ -64,11 +70,7 @@ export function Form({ saving, label = "Save", disabled, onSubmit, onCancel, chi
       }}
     >
       {children}
-      {saving.problem && (
-        <p className="field-problem" role="alert">
-          {saving.problem}
-        </p>
-      )}
+      <Rest saving={saving} />
       <div className="form-actions">
         <Button look="primary" type="submit" disabled={saving.isBusy || disabled}>
           {saving.isBusy ? "Saving…" : label}

@@ -10,6 +10,7 @@ import { AreaField, CheckField, SelectField, TextField, withStored } from "../fo
 import { Form, type Saving } from "../forms/form.tsx";
 import { isComplete, type ScheduleValues, valuesOf } from "./schedule-values.ts";
 import { modelOptions } from "../models/model-label.ts";
+import { chosenBetween, useChatTitles } from "../workspaces/names.ts";
 
 const REPEATS = [["cron", "Repeatedly"], ["once", "Once"]] as const;
 const MISSED = [["skip", "Leave them out"], ["run_once", "Make up for all of them with one run"]] as const;
@@ -18,6 +19,9 @@ const chatsToWriteTo = queryOptions({
   queryKey: ["schedule-chats"],
   queryFn: ({ signal }) => answered(api.GET("/api/v1/chats", { params: { query: { limit: 50 } }, signal })),
 });
+
+/** The fields that are shown on demand. */
+const MORE = ["/name", "/chat_id", "/model_id", "/reasoning_effort", "/workspace_id", "/ends_at", "/runs_max"];
 
 interface Props {
   schedule: Schedule | null;
@@ -42,7 +46,7 @@ export function ScheduleForm({ schedule, saving, label, onSubmit, onCancel }: Pr
     >
       <AreaField label="Message" value={values.text} onChange={(text) => set({ text })} rows={4} problem={saving.of("/text")} />
       <When {...part} zone={zone} />
-      <details className="form-more">
+      <details className="form-more" {...(MORE.some(saving.of) ? { open: true } : {})}>
         <summary>More: name, chat, model, workspace, missed runs, end</summary>
         <div className="form">
           <Where {...part} />
@@ -90,7 +94,7 @@ function When({ values, set, problemOf, zone }: PartProps & { zone: string }) {
 function Where({ values, set, problemOf }: PartProps) {
   const chats = useQuery(chatsToWriteTo).data?.items ?? [];
   const known = (useQuery(models).data?.items ?? []).filter((each) => each.enabled || each.id === values.model_id);
-  const workspaces = useQuery(usableWorkspaces).data?.items ?? [];
+  const workspaces = chosenBetween(useQuery(usableWorkspaces).data?.items ?? [], useChatTitles());
   const efforts = effortsOf(known.find((each) => each.id === values.model_id));
   return (
     <>

@@ -4,7 +4,7 @@ import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { plural } from "../ui/format.ts";
-import { WorkspaceTable } from "../workspaces/table.tsx";
+import { WorkspaceList } from "../workspaces/list.tsx";
 import { titleOf, wordsOf } from "./quota-words.ts";
 
 const KEY = ["workspaces", "own"];
@@ -35,7 +35,7 @@ export default function WorkspacesSection() {
       </Loaded>
       <Loaded query={useQuery(own)} what="list of workspaces">
         {(data) => (
-          <WorkspaceTable
+          <WorkspaceList
             rows={data.items}
             empty={`A chat makes one when it needs one. ${plural(0, "workspace")} so far.`}
             onChanged={() => queryClient.invalidateQueries({ queryKey: KEY })}

@@ -6,13 +6,14 @@ import { Table } from "../forms/table.tsx";
 import { Button } from "../ui/button.tsx";
 import { ago, bytes } from "../ui/format.ts";
 import { complain } from "../ui/toasts.tsx";
+import { nameOf, useChatTitles } from "./names.ts";
 
 type Workspace = components["schemas"]["Workspace"];
 
 const HOUR_MS = 3_600_000;
 const LIVE = new Set(["ready", "busy", "pending", "preparing"]);
 
-interface WorkspaceTableProps {
+export interface WorkspaceTableProps {
   rows: readonly Workspace[];
   empty: string;
   /** Names of owners by id, where several people's are listed. */
@@ -22,6 +23,7 @@ interface WorkspaceTableProps {
 
 export function WorkspaceTable({ rows, empty, owners, onChanged }: WorkspaceTableProps) {
   const now = Date.now();
+  const titles = useChatTitles();
 
   async function change(work: Promise<unknown>): Promise<void> {
     try {
@@ -43,7 +45,7 @@ export function WorkspaceTable({ rows, empty, owners, onChanged }: WorkspaceTabl
           title: "Name",
           cell: (row) => (
             <>
-              <span className="cell-main">{row.name}</span>
+              <span className="cell-main">{nameOf(row, titles)}</span>
               <span className="cell-side">
                 {[row.template_name, row.git_branch, owners?.get(row.owner_id)].filter(Boolean).join(" · ")}
               </span>
@@ -107,7 +109,7 @@ export function WorkspaceTable({ rows, empty, owners, onChanged }: WorkspaceTabl
                 )}
                 <ConfirmButton
                   label="Remove"
-                  title={`Remove ${row.name}?`}
+                  title={`Remove ${nameOf(row, titles)}?`}
                   text="Its files are deleted. This cannot be undone."
                   done="The workspace is removed."
                   onConfirm={async () => {

@@ -10,6 +10,7 @@ import { Form, useSaving } from "../../forms/form.tsx";
 import { Loaded } from "../../forms/loaded.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { chosenBetween, useChatTitles } from "../../workspaces/names.ts";
 import { leftBehind, OWN_FILES, switchProblem, workspaceOptions } from "./switch-words.ts";
 
 export function SwitchWorkspace({ chat, name }: { chat: Chat; name: string | undefined }) {
@@ -42,9 +43,12 @@ function SwitchDialog({ chat, name, onClose }: DialogProps) {
   const saving = useSaving();
   const workspaces = useQuery({ ...usableWorkspaces, staleTime: 0 });
 
+  const titles = useChatTitles();
+  const offered = chosenBetween(workspaces.data?.items ?? [], titles);
+
   function nameOf({ workspace_id }: Chat): string | undefined {
     const id = workspace_id ?? OWN_FILES;
-    return workspaceOptions(workspaces.data?.items ?? [], id).find(([each]) => each === id)?.[1];
+    return workspaceOptions(offered, id).find(([each]) => each === id)?.[1];
   }
 
   async function save(): Promise<void> {
@@ -63,7 +67,7 @@ function SwitchDialog({ chat, name, onClose }: DialogProps) {
   return (
     <Dialog title="Work in another workspace" onClose={onClose}>
       <Loaded query={workspaces} what="list of workspaces">
-        {(data) => (
+        {() => (
           <Form
             saving={saving}
             label="Switch"
@@ -74,7 +78,7 @@ function SwitchDialog({ chat, name, onClose }: DialogProps) {
             <SelectField
               label="Workspace"
               value={chosen}
-              options={workspaceOptions(data.items, present)}
+              options={workspaceOptions(offered, present)}
               onChange={setChosen}
               problem={saving.of("/workspace_id")}
             />
