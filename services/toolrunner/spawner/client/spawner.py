@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from errno import ECANCELED
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
@@ -24,7 +23,6 @@ from toolrunner.primitives.domain import (
 )
 from toolrunner.primitives.errors import SpawnerGone, ToolrunnerError
 from toolrunner.sandbox import Confinement, Layer, SocketUse
-from toolrunner.spawner.client.first_starts import FirstStarts, WorkspaceEnded
 
 GRACE_S: Final = 3.0
 #: After SIGKILL only the kernel can delay an exit, so this waits for a machine under load;
@@ -183,7 +181,6 @@ class SpawnerProcess:
         self._on_listener: OnListener | None = None
         self._early_listeners: list[tuple[WorkspaceId, int]] = []
         self._idle = asyncio.Event()
-        self._first_starts = FirstStarts()
         loop.add_reader(channel.fileno(), self._read)
 
     async def adopt(self, secret: str = "") -> tuple[int, int, tuple[Adopted, ...]]:
@@ -208,28 +205,24 @@ class SpawnerProcess:
         """
         self._exits[launch.process_id] = on_exit
         try:
-            async with self._first_starts.turn(launch.workspace_id):
-                answer = await self._ask(
-                    op="start",
-                    id=launch.process_id,
-                    workspace=launch.workspace_id,
-                    argv=launch.argv,
-                    root=str(launch.root),
-                    workdir=launch.workdir,
-                    environment=dict(launch.environment),
-                    has_input=launch.has_input,
-                    terminal=launch.terminal,
-                    confinement=launch.confinement and launch.confinement.document(),
-                    limits=_fields(launch.limits),
-                    required=launch.required,
-                    quota=_fields(launch.quota),
-                    mark=launch.mark,
-                )
-                if "pid" not in answer:
-                    raise LaunchFailed(answer["stage"], answer["errno"])
-        except WorkspaceEnded:
-            self._exits.pop(launch.process_id, None)
-            raise LaunchFailed("start", ECANCELED) from None
+            answer = await self._ask(
+                op="start",
+                id=launch.process_id,
+                workspace=launch.workspace_id,
+                argv=launch.argv,
+                root=str(launch.root),
+                workdir=launch.workdir,
+                environment=dict(launch.environment),
+                has_input=launch.has_input,
+                terminal=launch.terminal,
+                confinement=launch.confinement and launch.confinement.document(),
+                limits=_fields(launch.limits),
+                required=launch.required,
+                quota=_fields(launch.quota),
+                mark=launch.mark,
+            )
+            if "pid" not in answer:
+                raise LaunchFailed(answer["stage"], answer["errno"])
         except BaseException:
             self._exits.pop(launch.process_id, None)
             raise
@@ -286,7 +279,6 @@ class SpawnerProcess:
         self, workspace_id: WorkspaceId, directory: Path, grace_s: float, *, first: int = SIGTERM
     ) -> Ended:
         """Signal all processes of a workspace, kill those left, return when none is left."""
-        self._first_starts.end(workspace_id)
         counts = await self._end(
             workspace_id,
             KILL_S if first == SIGKILL else grace_s,
