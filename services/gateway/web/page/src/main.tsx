@@ -21,7 +21,7 @@ const remembered = rememberedAddress();
 if (remembered) history.replaceState(null, "", remembered);
 
 // What is notified is read only where notifications were turned on.
-if (readStored("parley.notifications")) void import("./notifications/own.ts").then(({ renew }) => renew()).catch(() => {});
+if (readStored("parley.notifications") && location.pathname !== "/sign-in") void import("./notifications/own.ts").then(({ renew }) => renew()).catch(() => {});
 
 const root = document.getElementById("root");
 if (root) {

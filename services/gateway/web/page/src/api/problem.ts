@@ -54,10 +54,13 @@ export class Unreachable extends Error {
  * its place. Whether it was taken already is not known, so it is only repeated under its key.
  */
 export function isAway(error: unknown): boolean {
-  if (error instanceof Unreachable) return true;
-  if (!(error instanceof Problem)) return false;
-  const isOfProxy = error.code === "INTERNAL" && (error.status === 502 || error.status === 504);
-  return isOfProxy || (error.status === 503 && error.document.retryable);
+  if (error instanceof Unreachable || isOfProxy(error)) return true;
+  return error instanceof Problem && error.status === 503 && error.document.retryable;
+}
+
+/** Whether a proxy gave a request up, which may be because of the request. */
+export function isOfProxy(error: unknown): boolean {
+  return error instanceof Problem && error.code === "INTERNAL" && (error.status === 502 || error.status === 504);
 }
 
 /** Say in a sentence what went wrong. */

@@ -8,22 +8,30 @@ export interface Edits {
   isWaiting: boolean;
   /** The key of an edit, which is the same for the same edit. */
   keyOf: (body: object) => string;
-  /** Send an edit until it is answered; undefined if its composer was left by then. */
-  stored: <T>(request: () => Promise<T>) => Promise<T | undefined>;
+  /** Send an edit until it is answered; undefined if it was given up before. */
+  stored: <T>(request: () => Promise<T>) => Promise<Answered<T> | undefined>;
   giveUp: () => void;
 }
 
-export function useEdits(): Edits {
+interface Answered<T> {
+  answer: T;
+  /** Whether the edit was not given up meanwhile: one that is under way may be answered all the same. */
+  isWanted: boolean;
+}
+
+/**
+ * Send edits of a message. One that has no answer is given up when another message is edited, when none is, and
+ * when the chat is left: later it would delete what came after it, unseen.
+ */
+export function useEdits(messageId: number | undefined): Edits {
   const [isWaiting, setWaiting] = useState(false);
   const last = useRef({ text: "", key: "" });
   const giving = useRef(new AbortController());
-  const isShown = useRef(true);
   useEffect(() => {
-    isShown.current = true;
-    return () => {
-      isShown.current = false;
-    };
-  }, []);
+    const controller = new AbortController();
+    giving.current = controller;
+    return () => controller.abort();
+  }, [messageId]);
 
   return {
     isWaiting,
@@ -36,7 +44,7 @@ export function useEdits(): Edits {
       const { signal } = giving.current;
       try {
         const answer = await untilAnswered(request, { signal, onWaiting: () => setWaiting(true) });
-        return isShown.current ? answer : undefined;
+        return { answer, isWanted: !signal.aborted };
       } catch (error) {
         if (signal.aborted) return undefined;
         throw error;

@@ -186,7 +186,7 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
   const isBusy = status === "running" || status === "interrupting";
   const path = { chat_id: chat.id };
   const commands = useCommands(chat);
-  const edits = useEdits();
+  const edits = useEdits(editing?.id);
   // Made when it is asked for: all messages are gone through.
   const earlier = useCallback(
     () => store.view.get().chat.messages.filter((each) => each.role === "user").map((each) => textOf(each.content)).filter(Boolean),
@@ -207,11 +207,12 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
     const body = { content, restore_files: restores };
     const params = { path: { ...path, message_id: message.id }, header: { "Idempotency-Key": edits.keyOf(body) } };
     const done = await edits.stored(() => answered(api.PATCH("/api/v1/chats/{chat_id}/messages/{message_id}", { params, body })));
-    // It was given up, or another message is edited by now.
     if (!done) return;
-    if (done.dropped_queued_messages.length) say(`${plural(done.dropped_queued_messages.length, "queued message was", "queued messages were")} dropped.`);
-    onUndoable({ revertId: done.revert_id, isEdit: true });
-    onEdited();
+    const dropped = done.answer.dropped_queued_messages.length;
+    if (dropped) say(`${plural(dropped, "queued message was", "queued messages were")} dropped.`);
+    onUndoable({ revertId: done.answer.revert_id, isEdit: true });
+    if (done.isWanted) onEdited();
+    else say("The edit was stored before it was given up.");
   }
 
   async function interrupt(): Promise<void> {

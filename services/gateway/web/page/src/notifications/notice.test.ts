@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isWatched, pushedOf, shownAs, windowFor } from "./notice.ts";
+import { isWatched, pushedOf, shownAs, windowAt } from "./notice.ts";
 
 const ASKS = { kind: "asks", chat_id: "c1", title: "Shop", body: "Which table?", path: "/chats/c1" };
 const at = (path: string, focused = false) => ({ url: `https://chat.example.org${path}`, focused });
@@ -28,7 +28,7 @@ test("only a window that has the focus and shows the chat is one that is watched
   expect(windows.map((each) => isWatched("/chats/c1", each))).toEqual([true, false, false, false]);
 });
 
-test("the window that shows the chat is used, else any, else a new one", () => {
+test("the window that shows the chat is used, and no other", () => {
   const windows = [[at("/"), at("/chats/c1")], [at("/settings"), at("/")], []];
-  expect(windows.map((each) => windowFor("/chats/c1", each))).toEqual([1, 0, -1]);
+  expect(windows.map((each) => windowAt("/chats/c1", each))).toEqual([at("/chats/c1"), undefined, undefined]);
 });

@@ -56,8 +56,7 @@ export function isWatched(path: string, windows: readonly OpenWindow[]): boolean
   return windows.some((each) => each.focused && new URL(each.url).pathname === path);
 }
 
-/** Return the place of the window to show a page in: one that shows it, else any; -1 for a new one. */
-export function windowFor(path: string, windows: readonly OpenWindow[]): number {
-  const showing = windows.findIndex((each) => new URL(each.url).pathname === path);
-  return showing >= 0 ? showing : windows.length ? 0 : -1;
+/** Return a window that shows a page. Another one is not sent there: it may have what would be lost. */
+export function windowAt<W extends OpenWindow>(path: string, windows: readonly W[]): W | undefined {
+  return windows.find((each) => new URL(each.url).pathname === path);
 }

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newCanvas, settled } from "../testing/canvas.tsx";
 import { button } from "../testing/stories.tsx";
 import { deviceName } from "./device.ts";
-import { renew, STORED_KEY } from "./own.ts";
+import { queryClient } from "../api/queries.ts";
+import { forgetDevice, renew, STORED_KEY, turnOn } from "./own.ts";
 import NotificationsSection from "./section.tsx";
 
 const KEY = "BA".padEnd(87, "A");
@@ -37,6 +38,7 @@ let pushManager: PushManager;
 let permission: NotificationPermission;
 let answer: NotificationPermission;
 let key: string;
+let userId: string;
 let devices: (typeof DEVICE)[];
 let stored: { endpoint: string }[];
 
@@ -46,7 +48,7 @@ const words = () => canvas.element.textContent ?? "";
 
 beforeEach(() => {
   pushManager = new PushManager();
-  [permission, answer, key, devices, stored] = ["default", "granted", KEY, [], []];
+  [permission, answer, key, userId, devices, stored] = ["default", "granted", KEY, "ada", [], []];
   const registration = { pushManager };
   vi.stubGlobal("isSecureContext", true);
   vi.stubGlobal("PushManager", PushManager);
@@ -62,6 +64,7 @@ beforeEach(() => {
   });
   vi.stubGlobal("fetch", async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);
+    if (pathname === "/api/v1/me") return Response.json({ id: userId });
     if (pathname === "/api/v1/push-key") return Response.json({ public_key: key });
     if (request.method === "POST" && pathname.endsWith("/push-subscriptions")) {
       stored.push((await request.json()) as { endpoint: string });
@@ -148,6 +151,27 @@ test("a subscription that the browser or the key of the server replaced is told 
   await act(renew);
   await act(renew);
   expect(stored.map(({ endpoint }) => endpoint)).toEqual(["https://push.example/1", "https://push.example/2"]);
+});
+
+test("a subscription of somebody else, or that was removed elsewhere, is given up and not renewed", async () => {
+  for (const change of [() => (userId = "bob"), () => (devices = [])]) {
+    userId = "ada";
+    queryClient.clear();
+    await act(turnOn);
+    change();
+    key = key === KEY ? OTHER_KEY : KEY;
+    queryClient.clear();
+    stored = [];
+    await act(renew);
+    expect([stored, pushManager.present, localStorage.getItem(STORED_KEY)]).toEqual([[], undefined, null]);
+  }
+});
+
+test("signing out gives the subscription up here also if the server is away", async () => {
+  await act(turnOn);
+  vi.stubGlobal("fetch", async () => Response.json({}, { status: 500 }));
+  await act(() => forgetDevice().catch(() => {}));
+  expect([pushManager.present, localStorage.getItem(STORED_KEY)]).toEqual([undefined, null]);
 });
 
 test("a device that was removed elsewhere is given up here too", async () => {

@@ -2,13 +2,13 @@
  * Shows what the server pushes while no page is open. It caches nothing and answers no requests.
  * It is a script of its own: nothing of it is shared with the page.
  */
-import { isWatched, pushedOf, shownAs, windowFor } from "./notice.ts";
+import { isWatched, pushedOf, shownAs, windowAt } from "./notice.ts";
 
 interface WindowClient {
   readonly url: string;
   readonly focused: boolean;
+  readonly frameType: string;
   focus: () => Promise<WindowClient>;
-  navigate: (url: string) => Promise<WindowClient | null>;
 }
 
 interface WorkerEvent extends Event {
@@ -30,7 +30,11 @@ interface Worker {
 
 const worker = globalThis as unknown as Worker;
 
-const windows = (): Promise<WindowClient[]> => worker.clients.matchAll({ type: "window", includeUncontrolled: true });
+/** Return the windows of this site without what they frame, such as terminals. */
+async function windows(): Promise<WindowClient[]> {
+  const all = await worker.clients.matchAll({ type: "window", includeUncontrolled: true });
+  return all.filter((each) => each.frameType === "top-level");
+}
 
 async function show(text: string): Promise<void> {
   const pushed = pushedOf(text);
@@ -39,14 +43,8 @@ async function show(text: string): Promise<void> {
 }
 
 async function open(path: string): Promise<void> {
-  const all = await windows();
-  const found = all[windowFor(path, all)];
-  if (!found) {
-    await worker.clients.openWindow(path);
-    return;
-  }
-  const focused = await found.focus();
-  if (new URL(focused.url).pathname !== path) await focused.navigate(path);
+  const found = windowAt(path, await windows());
+  await (found ? found.focus() : worker.clients.openWindow(path));
 }
 
 worker.addEventListener("install", (event) => event.waitUntil(worker.skipWaiting()));

@@ -3,7 +3,7 @@
  * an answer came: after a reload, or when the connection is back, and also by two tabs at once.
  */
 import { answered, api } from "../api/client.ts";
-import { isAway, Problem, wordsOf } from "../api/problem.ts";
+import { isAway, isOfProxy, Problem, wordsOf } from "../api/problem.ts";
 import { randomKey } from "../api/transport.ts";
 import type { Message } from "../api/types.ts";
 import { createStore } from "../ui/store.ts";
@@ -49,7 +49,10 @@ function refuse(key: string, refusal: string): void {
 }
 
 /** What became of a message; it waits if the server could not be reached. */
-export type Sent = { kind: "stored"; message: Message | null; isQueued: boolean } | { kind: "waits" };
+export type Sent =
+  | { kind: "stored"; message: Message | null; isQueued: boolean }
+  /** Whether messages of other chats would wait as well. */
+  | { kind: "waits"; isForAll: boolean };
 
 /** Send a message; it stays in the outbox until the server answered. */
 export async function post(message: Omit<Outgoing, "key" | "writtenAtMs">): Promise<Sent> {
@@ -98,7 +101,9 @@ async function deliver(outgoing: Outgoing): Promise<Sent> {
     discard(outgoing.key);
     return { kind: "stored", message: answer.message, isQueued: answer.queued };
   } catch (error) {
-    if (isAway(error)) return { kind: "waits" };
+    if (isAway(error)) return { kind: "waits", isForAll: !isOfProxy(error) };
+    // An answer that was cut does not tell whether the message was stored; its key does, when it is sent again.
+    if (!(error instanceof Problem)) return { kind: "waits", isForAll: false };
     throw error;
   }
 }
@@ -123,12 +128,18 @@ let isFlushing = false;
 export async function flush(): Promise<void> {
   if (isFlushing) return;
   isFlushing = true;
+  const waiting = new Set<string>();
   try {
     for (const outgoing of outbox.get().filter(waitsForThisTab)) {
       // Another tab may have sent it meanwhile.
       if (!outbox.get().some((each) => each.key === outgoing.key)) continue;
+      // In order within a chat; others need not wait for a message that a proxy gives up each time.
+      if (waiting.has(outgoing.chatId)) continue;
       try {
-        if ((await deliver(outgoing)).kind === "waits") break;
+        const sent = await deliver(outgoing);
+        if (sent.kind === "stored") continue;
+        if (sent.isForAll) break;
+        waiting.add(outgoing.chatId);
       } catch (error) {
         if (error instanceof Problem && PASSING.includes(error.status)) break;
         refuse(outgoing.key, wordsOf(error));

@@ -22,9 +22,11 @@ export function UserMenu() {
   const isAdmin = who?.role === "owner" || who?.role === "admin";
 
   async function signOut(): Promise<void> {
+    // Who signs in here next must not be told of this person's chats. A failure keeps nobody signed in.
+    if (readStored("parley.notifications")) {
+      await import("../notifications/own.ts").then(({ forgetDevice }) => forgetDevice()).catch(() => {});
+    }
     try {
-      // Who signs in here next must not be told of this person's chats.
-      if (readStored("parley.notifications")) await (await import("../notifications/own.ts")).forgetDevice();
       await answered(api.POST("/api/v1/sign-out", { body: {} }));
       location.assign("/sign-in");
     } catch (error) {

@@ -1,0 +1,55 @@
+// @vitest-environment happy-dom
+import { afterEach, expect, test, vi } from "vitest";
+import { flush, outbox, post } from "./outbox.ts";
+
+const TIMED_OUT = { type: "about:blank", title: "Gateway timeout", status: 504, detail: "", instance: "", code: "INTERNAL", retryable: true };
+
+/** Whether a chat's messages are cut by a proxy, or the answer breaks off after they were stored. */
+let outcomes: Record<string, "stored" | "cut by a proxy" | "answer cut">;
+let arrived: [string, string][];
+
+function answer(request: Request): Response {
+  const chatId = new URL(request.url).pathname.split("/").at(-2)!;
+  arrived.push([chatId, request.headers.get("Idempotency-Key")!]);
+  switch (outcomes[chatId]) {
+    case "cut by a proxy":
+      return Response.json(TIMED_OUT, { status: 504 });
+    case "answer cut":
+      return new Response('{"message": {"id"', { status: 201, headers: { "Content-Type": "application/json" } });
+    default:
+      return Response.json({ message: null, queued: true }, { status: 201 });
+  }
+}
+
+const message = (chatId: string) => ({ chatId, content: [{ type: "text" as const, text: chatId }], busy: "queue" as const, modelId: null, effort: null, mcpServerIds: null });
+
+afterEach(() => {
+  outbox.set([]);
+  localStorage.clear();
+  vi.unstubAllGlobals();
+});
+
+test("a message that a proxy gives up each time holds up those of its chat, and no others", async () => {
+  [outcomes, arrived] = [{ a: "cut by a proxy", b: "cut by a proxy" }, []];
+  vi.stubGlobal("fetch", async (request: Request) => answer(request));
+  const first = await post(message("a"));
+  await post(message("a"));
+  await post(message("b"));
+  outcomes = { a: "cut by a proxy", b: "stored" };
+  arrived = [];
+  await flush();
+  expect(first).toEqual({ kind: "waits", isForAll: false });
+  // Attempts of one request have its key.
+  expect([...new Map(arrived.map(([chatId, key]) => [key, chatId])).values()]).toEqual(["a", "b"]);
+  expect(outbox.get().map((each) => each.chatId)).toEqual(["a", "a"]);
+});
+
+test("a message whose answer was cut waits, and is sent again under its key", async () => {
+  [outcomes, arrived] = [{ a: "answer cut" }, []];
+  vi.stubGlobal("fetch", async (request: Request) => answer(request));
+  const sent = await post(message("a"));
+  outcomes = { a: "stored" };
+  await flush();
+  const keys = new Set(arrived.map(([, key]) => key));
+  expect([sent, arrived.length, keys.size, outbox.get()]).toEqual([{ kind: "waits", isForAll: false }, 2, 1, []]);
+});
