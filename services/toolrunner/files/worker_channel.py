@@ -22,6 +22,7 @@ from toolrunner.fileworker.protocol import (
     frame,
 )
 from toolrunner.primitives.errors import FileWorkerGone
+from toolrunner.primitives.pipe_end import read_pipe, write_pipe
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +53,16 @@ class FileWorkerChannel(asyncio.Protocol):
     async def opened(cls, output_fd: int, input_fd: int) -> "FileWorkerChannel":
         """Start to use the descriptors; they are closed with the channel."""
         channel = cls()
-        loop = asyncio.get_running_loop()
-        output, input_ = os.fdopen(output_fd, "rb", 0), os.fdopen(input_fd, "wb", 0)
-        channel._writing, _ = await loop.connect_write_pipe(_Input, input_)
-        channel._reading, _ = await loop.connect_read_pipe(lambda: channel, output)
+        try:
+            channel._writing = await write_pipe(_Input(), input_fd)
+        except BaseException:
+            os.close(output_fd)
+            raise
+        try:
+            channel._reading = await read_pipe(channel, output_fd)
+        except BaseException:
+            channel._writing.close()
+            raise
         return channel
 
     def data_received(self, data: bytes) -> None:

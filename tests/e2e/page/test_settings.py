@@ -16,6 +16,7 @@ SETTINGS = (
     "Skills",
     "Schedules",
     "Display",
+    "Notifications",
     "Usage",
     "Provider keys",
     "MCP servers",

@@ -1,7 +1,6 @@
 """Programs that the node itself runs for a workspace, started by the spawner like commands."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from toolrunner.primitives.domain import UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
+from toolrunner.primitives.pipe_end import read_pipe
 from toolrunner.sandbox import Confinement
 from toolrunner.spawner import PROCESS_MARK
 from toolrunner.spawner.client.environment import SEARCH_PATH
@@ -115,10 +115,7 @@ class NodePrograms:
 async def _lines(output_fd: int) -> AsyncIterator[str]:
     """Yield lines until no process has the output open; closes it."""
     reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(output_fd, "rb", 0)
-    )
+    transport = await read_pipe(asyncio.StreamReaderProtocol(reader), output_fd)
     try:
         pending = b""
         while data := await reader.read(LINE_BYTES_MAX):
