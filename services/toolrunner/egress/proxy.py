@@ -199,7 +199,12 @@ class _ProxyConnection:
     async def _dial(
         self, head: RequestHead, host_port: HostPort, *, is_secured: bool
     ) -> Connection:
-        """Connect to a target, and record that before anything of it reaches the workspace."""
+        """Connect to a target, and record that before anything of it reaches the workspace.
+
+        A connection that fails is recorded, too: what the workspace is told of it is from outside.
+        """
+        reached = ReachedHost(host_port.host, is_git_agent(head.get("user-agent")))
+        await self.proxy.reached.note(self.rules.workspace_id, reached)
         self.connection = await self.proxy.dialer.dial(
             host_port,
             self.rules.policy,
@@ -207,8 +212,6 @@ class _ProxyConnection:
             limit_s=self.proxy.limits.connect_s,
         )
         self.record.address = self.connection.address
-        reached = ReachedHost(host_port.host, is_git_agent(head.get("user-agent")))
-        await self.proxy.reached.note(self.rules.workspace_id, reached)
         return self.connection
 
     async def _secret(self, grant: Grant, target: Plain | Secured) -> SecretValue:
