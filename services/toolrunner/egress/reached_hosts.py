@@ -13,9 +13,12 @@ import msgspec
 from parley.tasks import ShieldedTasks
 from toolrunner.egress.domain.reached import COPY, UNKNOWN_RECORD, ReachedHost, ReachedRecord
 from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.threads import OwnThreads
 
 FILE: Final = "reached.json"
 PRIVATE: Final = 0o600
+#: Connections of all workspaces wait for these, so one slow write should not hold up the others.
+THREADS_MAX: Final = 4
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class ReachedHosts:
         self._records: dict[WorkspaceId, ReachedRecord] = {}
         self._locks: dict[WorkspaceId, asyncio.Lock] = {}
         self._writing = ShieldedTasks()
+        self._threads = OwnThreads("reached", THREADS_MAX)
 
     async def __aenter__(self) -> Self:
         await self._writing.__aenter__()
@@ -133,14 +137,14 @@ class ReachedHosts:
             before = await self._loaded(workspace_id)
             after = change(before)
             if after is not before:
-                await asyncio.to_thread(_write, self._directory_of(workspace_id) / FILE, after)
+                await self._threads.run(_write, self._directory_of(workspace_id) / FILE, after)
             self._records[workspace_id] = after
 
     async def _loaded(self, workspace_id: WorkspaceId) -> ReachedRecord:
         known = self._records.get(workspace_id)
         if known is not None:
             return known
-        return await asyncio.to_thread(_read, self._directory_of(workspace_id) / FILE)
+        return await self._threads.run(_read, self._directory_of(workspace_id) / FILE)
 
 
 def copy_record(parent: Path, child: Path) -> None:

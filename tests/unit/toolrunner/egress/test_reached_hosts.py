@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from support.host.busy_threads import busy_threads
 from toolrunner.egress.domain.reached import OTHER_HOSTS, ReachedHost
 from toolrunner.egress.reached_hosts import FILE, ReachedHosts, copy_record
 from toolrunner.primitives.domain import WorkspaceId
 
 WORKSPACE = WorkspaceId("11111111-1111-4111-8111-111111111111")
 OTHER = WorkspaceId("22222222-2222-4222-8222-222222222222")
+PATIENCE_S = 10.0
 SITE, INDEX = ReachedHost("example.org"), ReachedHost("index.example.org", is_git=True)
 
 
@@ -44,6 +46,14 @@ async def test_requests_at_the_same_time_are_all_recorded(tmp_path: Path) -> Non
         assert await hosts.since(WORKSPACE, "first") == reached
     async with hosts_in(tmp_path) as hosts:
         assert await hosts.since(WORKSPACE, "first") == reached
+
+
+async def test_a_host_is_recorded_while_long_work_holds_all_threads(tmp_path: Path) -> None:
+    with busy_threads():
+        async with hosts_in(tmp_path) as hosts, asyncio.timeout(PATIENCE_S):
+            await hosts.note(WORKSPACE, SITE)
+            hosts.forget(WORKSPACE)
+            assert await hosts.since(WORKSPACE, "first") == (SITE,)
 
 
 async def test_only_what_changes_an_answer_is_written(tmp_path: Path) -> None:
