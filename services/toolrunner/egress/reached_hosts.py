@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -26,8 +28,10 @@ logger = logging.getLogger(__name__)
 class ReachedNotes(Protocol):
     """Is told of the hosts that workspaces reach."""
 
-    async def note(self, workspace_id: WorkspaceId, reached: ReachedHost) -> None:
-        """Record a host before the workspace gets anything from it.
+    def connection(
+        self, workspace_id: WorkspaceId, reached: ReachedHost
+    ) -> AbstractAsyncContextManager[None]:
+        """Record a host before the workspace gets anything from it, and for later trees until exit.
 
         Raises:
             OSError: It could not be recorded.
@@ -38,8 +42,12 @@ class ReachedNotes(Protocol):
 class NoNotes:
     """Records nothing: for what the node itself fetches."""
 
-    async def note(self, workspace_id: WorkspaceId, reached: ReachedHost) -> None:
+    @asynccontextmanager
+    async def connection(
+        self, workspace_id: WorkspaceId, reached: ReachedHost
+    ) -> AsyncIterator[None]:
         """Do nothing."""
+        yield
 
 
 class _Host(msgspec.Struct, frozen=True, array_like=True):
@@ -66,6 +74,7 @@ class ReachedHosts:
     def __init__(self, directory_of: Callable[[WorkspaceId], Path]) -> None:
         self._directory_of = directory_of
         self._records: dict[WorkspaceId, ReachedRecord] = {}
+        self._open: dict[WorkspaceId, Counter[ReachedHost]] = {}
         self._locks: dict[WorkspaceId, asyncio.Lock] = {}
         self._writing = ShieldedTasks()
         self._threads = OwnThreads("reached", THREADS_MAX)
@@ -85,12 +94,38 @@ class ReachedHosts:
     async def join(self, workspace_id: WorkspaceId, tree_id: str) -> None:
         """Record that chats of a tree use a workspace from now on.
 
-        If that cannot be stored, everything that the workspace ever reached counts for them.
+        What comes over connections that are open already counts for them. If that cannot be
+        stored, everything that the workspace ever reached counts.
         """
         try:
-            await self._change(workspace_id, lambda record: record.joined(tree_id))
+            await self._change(
+                workspace_id,
+                lambda record: record.joined(tree_id, self._open.get(workspace_id, ())),
+            )
         except OSError as error:
             logger.warning("the use of workspace %s is not recorded: %s", workspace_id, error)
+
+    @asynccontextmanager
+    async def connection(
+        self, workspace_id: WorkspaceId, reached: ReachedHost
+    ) -> AsyncIterator[None]:
+        """Record a host before the workspace gets anything from it, and for later trees until exit.
+
+        Raises:
+            OSError: It could not be recorded.
+        """
+        # A tree that comes while the host is recorded has to find it here.
+        counts = self._open.setdefault(workspace_id, Counter())
+        counts[reached] += 1
+        try:
+            await self.note(workspace_id, reached)
+            yield
+        finally:
+            counts[reached] -= 1
+            if not counts[reached]:
+                del counts[reached]
+            if not counts:
+                del self._open[workspace_id]
 
     async def note(self, workspace_id: WorkspaceId, reached: ReachedHost) -> None:
         """Record a host before the workspace gets anything from it.
@@ -125,8 +160,10 @@ class ReachedHosts:
     async def _change(
         self, workspace_id: WorkspaceId, change: Callable[[ReachedRecord], ReachedRecord]
     ) -> None:
-        known = self._records.get(workspace_id)
-        if known is None or change(known) is not known:
+        known, lock = self._records.get(workspace_id), self._locks.get(workspace_id)
+        # While a tree is recorded, the record does not say yet what is new for it.
+        is_writing = lock is not None and lock.locked()
+        if known is None or is_writing or change(known) is not known:
             # A cancelled request leaves its write whole, and in its order.
             await self._writing.complete(self._write(workspace_id, change))
 

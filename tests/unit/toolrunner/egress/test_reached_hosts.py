@@ -56,6 +56,39 @@ async def test_a_host_is_recorded_while_long_work_holds_all_threads(tmp_path: Pa
             assert await hosts.since(WORKSPACE, "first") == (SITE,)
 
 
+async def test_a_connection_that_is_open_when_a_chat_comes_counts_for_it(tmp_path: Path) -> None:
+    async with hosts_in(tmp_path) as hosts:
+        async with hosts.connection(WORKSPACE, SITE), hosts.connection(WORKSPACE, SITE):
+            pass
+        async with hosts.connection(WORKSPACE, INDEX), hosts.connection(OTHER, SITE):
+            await hosts.join(WORKSPACE, "first")
+        await hosts.join(WORKSPACE, "second")
+    # It is stored with the chat itself.
+    async with hosts_in(tmp_path) as hosts:
+        assert await hosts.since(WORKSPACE, "first") == (INDEX,)
+        assert await hosts.since(WORKSPACE, "second") == ()
+
+
+async def test_a_connection_that_is_made_while_a_chat_is_recorded_counts_for_it(
+    tmp_path: Path,
+) -> None:
+    is_writing = asyncio.Event()
+
+    def directory_of(_: WorkspaceId) -> Path:
+        is_writing.set()
+        return tmp_path
+
+    async with ReachedHosts(directory_of) as hosts:
+        await hosts.note(WORKSPACE, SITE)
+        is_writing.clear()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(hosts.join(WORKSPACE, "first"))
+            await is_writing.wait()
+            async with hosts.connection(WORKSPACE, SITE):
+                pass
+        assert await hosts.since(WORKSPACE, "first") == (SITE,)
+
+
 async def test_only_what_changes_an_answer_is_written(tmp_path: Path) -> None:
     async with hosts_in(tmp_path) as hosts:
         await hosts.join(WORKSPACE, "first")
