@@ -137,9 +137,7 @@ class ReachedHosts:
 
     async def since(self, workspace_id: WorkspaceId, tree_id: str) -> tuple[ReachedHost, ...]:
         """Return the hosts that a workspace reached since a tree of chats uses it."""
-        known = self._records.get(workspace_id)
-        record = await self._loaded(workspace_id) if known is None else known
-        return record.since(tree_id)
+        return (await self._record(workspace_id)).since(tree_id)
 
     async def merge(self, copy_id: WorkspaceId, original_id: WorkspaceId) -> None:
         """Record in a workspace what a copy of it reached, before it gets the files of the copy.
@@ -170,12 +168,22 @@ class ReachedHosts:
     async def _write(
         self, workspace_id: WorkspaceId, change: Callable[[ReachedRecord], ReachedRecord]
     ) -> None:
-        async with self._locks.setdefault(workspace_id, asyncio.Lock()):
+        async with self._lock(workspace_id):
             before = await self._loaded(workspace_id)
             after = change(before)
             if after is not before:
                 await self._threads.run(_write, self._directory_of(workspace_id) / FILE, after)
             self._records[workspace_id] = after
+
+    async def _record(self, workspace_id: WorkspaceId) -> ReachedRecord:
+        known = self._records.get(workspace_id)
+        if known is None:
+            async with self._lock(workspace_id):
+                known = self._records[workspace_id] = await self._loaded(workspace_id)
+        return known
+
+    def _lock(self, workspace_id: WorkspaceId) -> asyncio.Lock:
+        return self._locks.setdefault(workspace_id, asyncio.Lock())
 
     async def _loaded(self, workspace_id: WorkspaceId) -> ReachedRecord:
         known = self._records.get(workspace_id)

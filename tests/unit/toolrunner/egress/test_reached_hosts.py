@@ -116,6 +116,15 @@ async def test_a_file_that_cannot_be_read_counts_as_anything(tmp_path: Path) -> 
         assert await hosts.since(WORKSPACE, "first") == (ReachedHost(OTHER_HOSTS),)
 
 
+async def test_a_record_is_read_once(tmp_path: Path) -> None:
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.note(WORKSPACE, SITE)
+        hosts.forget(WORKSPACE)
+        assert await hosts.since(WORKSPACE, "first") == (SITE,)
+        (tmp_path / WORKSPACE / FILE).unlink()
+        assert await hosts.since(WORKSPACE, "first") == (SITE,)
+
+
 async def test_a_copy_of_a_workspace_has_what_its_original_reached(tmp_path: Path) -> None:
     async with hosts_in(tmp_path) as hosts:
         await hosts.join(WORKSPACE, "first")
