@@ -95,9 +95,14 @@ class ModelStep:
             announced(session.state, self.prepared.setup.model),
         )
         call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
+        # An answer that is interrupted follows what servers say as much as one that is complete.
+        earlier = (part for each in session.history.messages for part in each.content)
+        texts = unrecorded_texts(earlier, self.prepared.context.workspace_server_ids)
         session.unfinished = InterruptedContent(
             session.fence,
-            lambda at: interrupted_messages(answer.content, at, call.use(CallOutcome.INTERRUPTED)),
+            lambda at: interrupted_messages(
+                (*answer.content, *texts), at, call.use(CallOutcome.INTERRUPTED)
+            ),
         )
         provider = self.prepared.setup.model.provider
         stream = ModelStream(self.model, self.limits, self.clock, provider)
@@ -111,9 +116,7 @@ class ModelStep:
             return Done(())
         if steps_of_turn(session.state, session.history.messages) == 0:
             content = (*content, *map(Notice, self.prepared.notices))
-        if server_ids := self.prepared.context.workspace_server_ids:
-            earlier = (part for each in session.history.messages for part in each.content)
-            content = (*content, *unrecorded_texts(earlier, server_ids))
+        content = (*content, *texts)
         use = call.use(CallOutcome.DONE)
         reason = None if answer.finished is None else answer.finished.reason
         session.unfinished = InterruptedContent(

@@ -1,7 +1,8 @@
 """MCP servers in turns: notices, required servers, and the search for tools."""
 
+import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -10,6 +11,7 @@ from chatd.chats.domain.chat import NewMessage, Status
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import (
     Notice,
+    Part,
     ServerTexts,
     Text,
     ToolCall,
@@ -203,6 +205,33 @@ async def test_words_of_a_server_of_the_workspace_make_the_first_answer_ask_and_
     assert kept == [ServerTexts(("n1",))]
     assert unrecorded_texts(kept, ("n1", "n2")) == (ServerTexts(("n2",)),)
     assert unrecorded_texts(kept, ("n1",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        # What follows the words of the server stays in the history without the rest of it.
+        ((TextDelta("as they s"),), [(Text("as they s"), ServerTexts(("n1",)))]),
+        ((), []),
+    ],
+)
+async def test_an_answer_that_is_interrupted_keeps_whose_words_were_in_its_prompt(
+    said: tuple[ModelEvent, ...], kept: list[tuple[Part, ...]]
+) -> None:
+    said_all = asyncio.Event()
+
+    async def stuck(_: ModelRequest) -> AsyncIterator[ModelEvent]:
+        for event in said:
+            yield event
+        said_all.set()
+        await asyncio.Event().wait()
+
+    stage = Stage(stuck, tool_servers=server(is_of_workspace=True))
+    stage.send()
+    async with stage.running():
+        await said_all.wait()
+        stage.interrupt()
+    assert [content for role, content in stage.said if role is Role.ASSISTANT] == kept
 
 
 async def test_a_server_that_an_administrator_added_makes_no_call_ask() -> None:
