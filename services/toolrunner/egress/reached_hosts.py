@@ -137,7 +137,12 @@ class ReachedHosts:
 
     async def since(self, workspace_id: WorkspaceId, tree_id: str) -> tuple[ReachedHost, ...]:
         """Return the hosts that a workspace reached since a tree of chats uses it."""
-        return (await self._record(workspace_id)).since(tree_id)
+        try:
+            record = await self._record(workspace_id)
+        except OSError as error:
+            logger.warning("any host counts as reached by workspace %s: %s", workspace_id, error)
+            record = UNKNOWN_RECORD
+        return record.since(tree_id)
 
     async def merge(self, copy_id: WorkspaceId, original_id: WorkspaceId) -> None:
         """Record in a workspace what a copy of it reached, before it gets the files of the copy.
@@ -145,7 +150,7 @@ class ReachedHosts:
         Raises:
             OSError: It could not be recorded.
         """
-        for reached in await self.since(copy_id, COPY):
+        for reached in (await self._record(copy_id)).since(COPY):
             await self.note(original_id, reached)
 
     def forget(self, workspace_id: WorkspaceId) -> None:
@@ -193,17 +198,26 @@ class ReachedHosts:
 
 
 def copy_record(parent: Path, child: Path) -> None:
-    """Give a copy of a workspace what is known of its original, by their directories."""
+    """Give a copy of a workspace what is known of its original, by their directories.
+
+    Raises:
+        OSError: It could not be read or recorded.
+    """
     _write(child / FILE, _read(parent / FILE).copied())
 
 
 def _read(path: Path) -> ReachedRecord:
+    """Read a record; of one that is damaged nothing can be known any more.
+
+    Raises:
+        OSError: It cannot be read now, and should not be replaced.
+    """
     try:
         stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
     except FileNotFoundError:
         return ReachedRecord()
-    except (OSError, msgspec.MsgspecError) as error:
-        logger.warning("%s cannot be read, so any host counts as reached: %s", path, error)
+    except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+        logger.warning("%s is damaged, so any host counts as reached: %s", path, error)
         return UNKNOWN_RECORD
     hosts = {ReachedHost(each.host, each.is_git): each.count for each in stored.hosts}
     return ReachedRecord(stored.trees, hosts, stored.count)

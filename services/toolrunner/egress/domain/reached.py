@@ -84,7 +84,7 @@ class ReachedRecord:
         return tuple(sorted(each for each, last in self.hosts.items() if last >= number))
 
 
-#: Of a workspace whose file cannot be read: anything may have been reached.
+#: Of a workspace whose file is damaged or cannot be read: anything may have been reached.
 UNKNOWN_RECORD: Final = ReachedRecord(hosts={ReachedHost(OTHER_HOSTS): 2**53})
 
 

@@ -108,12 +108,38 @@ async def test_a_host_that_cannot_be_recorded_is_not_reached(tmp_path: Path) -> 
         assert await hosts.since(WORKSPACE, "first") == ()
 
 
-async def test_a_file_that_cannot_be_read_counts_as_anything(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [b'{"trees": {}', b'{"trees": {"\xff": 1}}'])
+async def test_a_file_that_is_damaged_counts_as_anything(tmp_path: Path, damaged: bytes) -> None:
     hosts = hosts_in(tmp_path)
-    (tmp_path / WORKSPACE / FILE).write_text('{"trees": {}')
+    (tmp_path / WORKSPACE / FILE).write_bytes(damaged)
     async with hosts:
         await hosts.join(WORKSPACE, "first")
         assert await hosts.since(WORKSPACE, "first") == (ReachedHost(OTHER_HOSTS),)
+
+
+async def test_a_file_that_cannot_be_read_now_stays_and_counts_as_anything_until_then(
+    tmp_path: Path,
+) -> None:
+    path, aside = tmp_path / WORKSPACE / FILE, tmp_path / "aside"
+    async with hosts_in(tmp_path) as hosts:
+        await hosts.join(WORKSPACE, "first")
+        hosts.forget(WORKSPACE)
+        path.rename(aside)
+        # Every user fails to read it, root too.
+        path.mkdir()
+        assert await hosts.since(WORKSPACE, "first") == (ReachedHost(OTHER_HOSTS),)
+        await hosts.join(WORKSPACE, "second")
+        with pytest.raises(IsADirectoryError):
+            await hosts.note(WORKSPACE, SITE)
+        with pytest.raises(IsADirectoryError):
+            await hosts.merge(WORKSPACE, OTHER)
+        with pytest.raises(IsADirectoryError):
+            copy_record(tmp_path / WORKSPACE, tmp_path / OTHER)
+        path.rmdir()
+        aside.rename(path)
+        await hosts.note(WORKSPACE, SITE)
+        assert await hosts.since(WORKSPACE, "first") == (SITE,)
+        assert await hosts.since(OTHER, "first") == ()
 
 
 async def test_a_record_is_read_once(tmp_path: Path) -> None:
