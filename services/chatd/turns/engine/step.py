@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from chatd.approvals.domain.judgement import Ask, Deny, Judgement
 from chatd.chats.domain.chat import Message, NewMessage, PendingCall
@@ -46,6 +47,8 @@ from parley.tasks import Overtaken, run_unless
 
 _log = logging.getLogger(__name__)
 
+#: The index of what is kept with an answer and is no part of what the model says.
+BEFORE_ANSWER: Final = -1
 NOBODY_ANSWERS = "Nobody can be asked in this chat: go on without it, or say what is in the way."
 
 
@@ -98,6 +101,9 @@ class ModelStep:
         # An answer that is interrupted follows what servers say as much as one that is complete.
         earlier = (part for each in session.history.messages for part in each.content)
         texts = unrecorded_texts(earlier, self.prepared.context.workspace_server_ids)
+        for each in texts:
+            # Another process may take over what there is of the answer.
+            show(Role.ASSISTANT, BEFORE_ANSWER, each)
         session.unfinished = InterruptedContent(
             session.fence,
             lambda at: interrupted_messages(
