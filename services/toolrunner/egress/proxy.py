@@ -6,6 +6,7 @@ be smuggled behind it, and no response can be matched to another request.
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
@@ -65,11 +66,29 @@ class Proxy:
         self, rules: Rules, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Serve one connection to its end; every outcome is logged."""
+        # What was received counts for chats that come until the workspace has all of it.
+        async with AsyncExitStack() as open_until_sent:
+            await self._serve(rules, reader, writer, open_until_sent)
+
+    async def refuse(self, rules: Rules, writer: asyncio.StreamWriter, refusal: Refused) -> None:
+        """Refuse a connection before reading from it."""
+        self.audit.note(
+            ProxyAccessRecord(rules.workspace_id, outcome=refusal.reason, problem=refusal.problem)
+        )
+        writer.write(answer_of(refusal))
+        await hang_up(writer, limit_s=HANG_UP_S)
+
+    async def _serve(
+        self,
+        rules: Rules,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        open_until_sent: AsyncExitStack,
+    ) -> None:
         record = ProxyAccessRecord(rules.workspace_id)
         began = self.clock.monotonic()
-        connection = _ProxyConnection(
-            self, rules, reader, writer, record, Meter(self.limits.sent_bytes)
-        )
+        sent = Meter(self.limits.sent_bytes)
+        connection = _ProxyConnection(self, rules, reader, writer, record, sent, open_until_sent)
         try:
             await connection.run()
         except OSError:
@@ -89,14 +108,6 @@ class Proxy:
                 self.audit.note(record)
         await hang_up(*connection.writers, limit_s=HANG_UP_S)
 
-    async def refuse(self, rules: Rules, writer: asyncio.StreamWriter, refusal: Refused) -> None:
-        """Refuse a connection before reading from it."""
-        self.audit.note(
-            ProxyAccessRecord(rules.workspace_id, outcome=refusal.reason, problem=refusal.problem)
-        )
-        writer.write(answer_of(refusal))
-        await hang_up(writer, limit_s=HANG_UP_S)
-
 
 @dataclass(slots=True)
 class _ProxyConnection:
@@ -108,6 +119,7 @@ class _ProxyConnection:
     writer: asyncio.StreamWriter
     record: ProxyAccessRecord
     sent: Meter
+    open_until_sent: AsyncExitStack
     connection: Connection | None = None
     is_answered: bool = False
     is_tunnel: bool = False
@@ -199,7 +211,14 @@ class _ProxyConnection:
     async def _dial(
         self, head: RequestHead, host_port: HostPort, *, is_secured: bool
     ) -> Connection:
-        """Connect to a target, and record that before anything of it reaches the workspace."""
+        """Connect to a target, and record that before anything of it reaches the workspace.
+
+        A connection that fails is recorded, too: what the workspace is told of it is from outside.
+        """
+        reached = ReachedHost(host_port.host, is_git_agent(head.get("user-agent")))
+        await self.open_until_sent.enter_async_context(
+            self.proxy.reached.connection(self.rules.workspace_id, reached)
+        )
         self.connection = await self.proxy.dialer.dial(
             host_port,
             self.rules.policy,
@@ -207,8 +226,6 @@ class _ProxyConnection:
             limit_s=self.proxy.limits.connect_s,
         )
         self.record.address = self.connection.address
-        reached = ReachedHost(host_port.host, is_git_agent(head.get("user-agent")))
-        await self.proxy.reached.note(self.rules.workspace_id, reached)
         return self.connection
 
     async def _secret(self, grant: Grant, target: Plain | Secured) -> SecretValue:

@@ -101,6 +101,11 @@ class ControlGroups:
         if workspace in self._workspaces:
             put(os.path.join(self.base, workspace), "cpu.idle", int(yields))
 
+    def none_gives_way(self) -> None:
+        """Let no workspace give way any more."""
+        for workspace in self._workspaces:
+            self.give_way(workspace, yields=False)
+
     def _make_workspace(self, workspace: str) -> None:
         """Create the group of a workspace; when there are many, empty ones are removed first."""
         if len(self._workspaces) >= WORKSPACES_MAX:

@@ -75,9 +75,10 @@ class ControlGroupsV1:
         for controller in self.bases:
             directory = self._directory(controller, workspace)
             with suppress(OSError):
-                if workspace not in self._bounds:
+                is_new = workspace not in self._bounds or not os.path.isdir(directory)
+                if is_new:
                     os.makedirs(directory, exist_ok=True)
-                if self._bounds.get(workspace) != quota:
+                if is_new or self._bounds[workspace] != quota:
                     bound(controller, directory, quota)
                 joined.append(directory)
         self._bounds[workspace] = quota
@@ -123,13 +124,16 @@ class ControlGroupsV1:
     def remove(self, *names: str) -> None:
         """Remove the groups of a workspace, or all; those that still have processes stay."""
         yielding = [self.bases[CPU] + YIELDING] if CPU in self.bases else []
-        for base in (*self.bases.values(), *yielding):
+        bases = (*self.bases.values(), *yielding)
+        for base in bases:
             for directory, _, _ in os.walk(os.path.join(base, *names), topdown=False):
                 with suppress(OSError):
                     os.rmdir(directory)
         for workspace in names or tuple(self._bounds):
-            self._bounds.pop(workspace, None)
-            self._yielding.discard(workspace)
+            # Processes that are left go on with their quota, in the group where they are.
+            if not any(os.path.isdir(os.path.join(base, workspace)) for base in bases):
+                self._bounds.pop(workspace, None)
+                self._yielding.discard(workspace)
 
 
 def move(source: str, target: str) -> int:

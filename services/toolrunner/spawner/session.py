@@ -211,6 +211,7 @@ class SpawnerSession:
 
     def hand_over(self, message: dict[str, Any]) -> None:
         """Send all kept processes to a new service, which has measured none of them yet."""
+        self.child_processes.groups.none_gives_way()
         self.child_processes.control_groups_v1.none_gives_way()
         self.child_processes.tell_kept()
         self.service.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})

@@ -21,7 +21,6 @@ DELIVERIES: Final = {
     "SECRET_DELIVERY_GIT": egress.Delivery.GIT,
     "SECRET_DELIVERY_ENVIRONMENT": egress.Delivery.ENVIRONMENT,
 }
-REACHING: Final = (specs.NetworkAccess.PROXY, specs.NetworkAccess.OPEN)
 OVER: Final = (HostState.STOPPING, HostState.STOPPED, HostState.REMOVING, HostState.REMOVED)
 
 
@@ -71,11 +70,8 @@ class WorkspaceEgress:
             self.reached.forget(workspace_id)
 
     async def join(self, workspace_id: WorkspaceId, tree_id: str) -> None:
-        """Record from when on chats of a tree use a workspace, if it may reach other hosts."""
-        placement = self.placements.get(workspace_id)
-        if self.reached is None or placement is None:
-            return
-        if placement.spec.policy.network.access in REACHING:
+        """Record from when on chats of a tree use a workspace, whatever its network is by now."""
+        if self.reached is not None and workspace_id in self.placements:
             await self.reached.join(workspace_id, tree_id)
 
     async def reached_since(

@@ -32,6 +32,7 @@ from toolrunner.egress import (
     Rules,
     SecretValue,
 )
+from toolrunner.egress.reached_hosts import NoNotes, ReachedNotes
 from toolrunner.primitives.domain import WorkspaceId
 
 WORKSPACE = WorkspaceId("11111111-1111-4111-8111-111111111111")
@@ -192,6 +193,7 @@ async def staged(
     private: tuple[HostPort, ...] = (),
     certified: tuple[str, ...] = ("secure.example", "*.secure.example"),
     limits: Limits = LIMITS,
+    reached: ReachedNotes | None = None,
 ) -> AsyncIterator[Stage]:
     """Run a proxy for one workspace; `inside` is a server of this machine that must stay hidden."""
     certificates = Certificates.for_names(directory, *certified)
@@ -208,7 +210,8 @@ async def staged(
             {(PUBLIC, 443): secured.port, (OTHER_PUBLIC, 80): plain.port},
         )
         audit, secrets = InMemoryAccessLog(), FakeSecrets(values or {})
-        proxy = Proxy(Dialer(network, certificates.trust), secrets, audit, SystemClock(), limits)
+        dialer, notes = Dialer(network, certificates.trust), reached or NoNotes()
+        proxy = Proxy(dialer, secrets, audit, SystemClock(), limits, notes)
         egress = await stack.enter_async_context(
             ProxyListeners(proxy, lambda: TOKEN, supervision())
         )

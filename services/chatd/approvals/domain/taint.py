@@ -14,7 +14,13 @@ from chatd.approvals.domain.fetching import (
 )
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.parts import ServerTexts, Source, ToolCall, ToolResult
-from chatd.content.domain.tools import AGENT_PROCESSES, MONITOR_PROCESS, Executor, ToolSpec
+from chatd.content.domain.tools import (
+    AGENT_PROCESSES,
+    APPLY_CHILD_CHANGES,
+    MONITOR_PROCESS,
+    Executor,
+    ToolSpec,
+)
 
 WEB: Final = "the web"
 FETCHED: Final = "a download"
@@ -25,6 +31,8 @@ NETWORK_TOOLS: Final = frozenset(("execute", "process_write"))
 WRITING_TOOLS: Final = frozenset(("apply_patch", "edit_files", "write_file"))
 #: Tools whose parameters may be part of the address that a node clones from.
 TEMPLATE_TOOLS: Final = frozenset(("create_workspace", "start_workspace"))
+#: Fields of results of merges that have parts of files.
+MERGE_CONTENTS: Final = ('"patch"', '"preview"')
 _MCP_SEPARATOR: Final = "__"
 
 
@@ -154,12 +162,20 @@ def _origins_of(result: ToolResult, workspace: Workspace) -> Iterable[str]:
     elif workspace.is_proxied and result.tool_name == MONITOR_PROCESS:
         # The message that wakes the chat has a line of the process, and no record of the proxy.
         yield FETCHED
+    elif workspace.is_proxied and result.tool_name == APPLY_CHILD_CHANGES and _shows_files(result):
+        # The same: what fetched in the copy may have gone on after the agent's last call.
+        yield FETCHED
     if result.reached is not None:
         # Whatever the network of the workspace is by now.
         if result.reached.hosts:
             yield FETCHED
         if workspace.are_clones_outside and result.reached.git_hosts:
             yield REPOSITORY
+
+
+def _shows_files(result: ToolResult) -> bool:
+    """Return whether a result of a merge has parts of files; any text that looks so counts."""
+    return any(field in result.result_json for field in MERGE_CONTENTS)
 
 
 def outside_origins(spec: ToolSpec, taint: Taint, workspace: Workspace) -> frozenset[str]:

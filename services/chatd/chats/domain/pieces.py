@@ -13,7 +13,15 @@ from chatd.chats.domain.chat import NewMessage, PendingCall
 from chatd.chats.domain.tool_results import synthetic_result
 from chatd.content.domain.arguments import is_kept, mended
 from chatd.content.domain.messages import FinishReason, Role, Visibility
-from chatd.content.domain.parts import Fallback, Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.content.domain.parts import (
+    Fallback,
+    Part,
+    Reasoning,
+    ServerTexts,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from chatd.content.domain.truncation import repaired
 from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId
@@ -97,7 +105,7 @@ def interrupted_messages(
     they were interrupted. The rest of a summary is visible to users only.
     """
     kept = tuple(_as_interrupted(part, at) for part in parts if _is_kept(part))
-    if all(isinstance(part, Fallback) for part in kept):
+    if all(isinstance(part, Fallback | ServerTexts) for part in kept):
         return ()
     answered = {part.tool_call_id for part in kept if isinstance(part, ToolResult)}
     calls = [

@@ -92,6 +92,8 @@ def servers_text(reports: Sequence[ServerReport]) -> str:
 
 def unrecorded_texts(parts: Iterable[Part], server_ids: Sequence[str]) -> tuple[ServerTexts, ...]:
     """Return the record of the servers whose words are in a prompt, unless parts have it."""
+    if not server_ids:
+        return ()
     recorded = {
         server_id
         for part in parts

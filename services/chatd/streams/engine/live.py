@@ -19,7 +19,7 @@ import msgspec
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import Part, StreamedPart, ToolResult, ToolResultDelta
+from chatd.content.domain.parts import Part, ServerTexts, StreamedPart, ToolResult, ToolResultDelta
 from chatd.primitives.domain.ids import ChatId, Fence
 from chatd.streams.engine.coalescing import is_piece, joined_pieces, size_of
 from chatd.streams.engine.flush_timer import FlushTimer
@@ -85,6 +85,9 @@ class Episode:
         if isinstance(part, ToolResultDelta):
             self._live.add_delta(self._chat_id, self._open, part_index, part)
             return
+        if isinstance(part, ServerTexts):
+            self._live.keep(self._chat_id, self._open, role, part_index, part)
+            return
         if isinstance(part, ToolResult):
             self._open.results.end(part.tool_call_id)
         self._live.add_piece(
@@ -96,16 +99,21 @@ class LiveChats:
     """The open episodes of all chats that run in this process.
 
     Without a flush timer every piece is numbered at once.
+
+    Args:
+        keepers: Listeners for the next owner of a chat, who needs what no user is shown, too.
+        flush_timer: Tells when pieces that wait are numbered.
     """
 
-    def __init__(self, *listeners: Listener, flush_timer: FlushTimer | None = None) -> None:
-        self._listeners = list(listeners)
+    def __init__(self, *keepers: Listener, flush_timer: FlushTimer | None = None) -> None:
+        self._keepers = keepers
+        self._listeners = list(keepers)
         self._flush_timer = flush_timer
         self._episodes: dict[ChatId, _Open] = {}
         self._busy: dict[ChatId, _Open] = {}  # Those that published or merged since the last flush.
 
     def listen(self, listener: Listener) -> None:
-        """Register a listener that is called with every part from now on."""
+        """Register a listener that is called with every part from now on that users are shown."""
         self._listeners.append(listener)
 
     def open(self, chat_id: ChatId, fence: Fence) -> Episode:
@@ -162,6 +170,19 @@ class LiveChats:
             opened.waiting = piece
         else:
             self._number(chat_id, opened, piece.role, piece.part_index, piece.part)
+
+    def keep(
+        self, chat_id: ChatId, opened: _Open, role: Role, part_index: int, part: ServerTexts
+    ) -> None:
+        """Pass on what the next owner has to know, before the first piece of an open episode.
+
+        It takes no number, so that readers miss none.
+        """
+        if self._episodes.get(chat_id) is not opened:
+            return
+        version, attempt = opened.history_version, opened.generation_attempt
+        for keeper in self._keepers:
+            keeper(chat_id, LivePart(version, attempt, opened.seq, part_index, role, part))
 
     def add_delta(
         self, chat_id: ChatId, opened: _Open, part_index: int, delta: ToolResultDelta

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from chatd.approvals.domain.judgement import Ask, Deny, Judgement
 from chatd.chats.domain.chat import Message, NewMessage, PendingCall
@@ -46,6 +47,8 @@ from parley.tasks import Overtaken, run_unless
 
 _log = logging.getLogger(__name__)
 
+#: The index of what is kept with an answer and is no part of what the model says.
+BEFORE_ANSWER: Final = -1
 NOBODY_ANSWERS = "Nobody can be asked in this chat: go on without it, or say what is in the way."
 
 
@@ -95,9 +98,17 @@ class ModelStep:
             announced(session.state, self.prepared.setup.model),
         )
         call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
+        # An answer that is interrupted follows what servers say as much as one that is complete.
+        earlier = (part for each in session.history.messages for part in each.content)
+        texts = unrecorded_texts(earlier, self.prepared.context.workspace_server_ids)
+        for each in texts:
+            # Another process may take over what there is of the answer.
+            show(Role.ASSISTANT, BEFORE_ANSWER, each)
         session.unfinished = InterruptedContent(
             session.fence,
-            lambda at: interrupted_messages(answer.content, at, call.use(CallOutcome.INTERRUPTED)),
+            lambda at: interrupted_messages(
+                (*answer.content, *texts), at, call.use(CallOutcome.INTERRUPTED)
+            ),
         )
         provider = self.prepared.setup.model.provider
         stream = ModelStream(self.model, self.limits, self.clock, provider)
@@ -111,9 +122,7 @@ class ModelStep:
             return Done(())
         if steps_of_turn(session.state, session.history.messages) == 0:
             content = (*content, *map(Notice, self.prepared.notices))
-        if server_ids := self.prepared.context.workspace_server_ids:
-            earlier = (part for each in session.history.messages for part in each.content)
-            content = (*content, *unrecorded_texts(earlier, server_ids))
+        content = (*content, *texts)
         use = call.use(CallOutcome.DONE)
         reason = None if answer.finished is None else answer.finished.reason
         session.unfinished = InterruptedContent(

@@ -4,10 +4,11 @@ Theory: what a process gets from another host may be in any later output and fil
 So it matters to every chat that uses the workspace by then, whichever process it was, and not to
 one that comes later: for that one the files are as they were before it. The chats of a tree count
 as one, by the id of the first of them. Trees are numbered in the order in which they come, and a
-host remembers the number of the tree that came last before it was reached.
+host remembers the number of the tree that came last before it was reached, or while a connection
+to it was open.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -39,7 +40,8 @@ class ReachedRecord:
 
     Attributes:
         trees: The trees of chats that use it, with their numbers from 1 on, the oldest first.
-        hosts: The hosts, with the number of trees that had come when they were last reached.
+        hosts: The hosts, with the number of trees that had come when they were last reached or
+            connected.
         count: How many trees have come.
     """
 
@@ -47,13 +49,21 @@ class ReachedRecord:
     hosts: Mapping[ReachedHost, int] = field(default_factory=dict)
     count: int = 0
 
-    def joined(self, tree_id: str) -> "ReachedRecord":
-        """Return the record after a tree came; the same one if it is known."""
+    def joined(self, tree_id: str, open_hosts: Iterable[ReachedHost] = ()) -> "ReachedRecord":
+        """Return the record after a tree came; the same one if it is known.
+
+        Args:
+            tree_id: The tree.
+            open_hosts: Hosts of open connections, which may bring more to the tree, too.
+        """
         if tree_id in self.trees:
             return self
         count = self.count + 1
         kept = list(self.trees.items())[-(TREES_MAX - 1) :]
-        return replace(self, trees=dict(kept) | {tree_id: count}, count=count)
+        record = replace(self, trees=dict(kept) | {tree_id: count}, count=count)
+        for reached in open_hosts:
+            record = record.with_host(reached)
+        return record
 
     def copied(self) -> "ReachedRecord":
         """Return the record of a copy of the workspace, which knows what it reaches itself."""
@@ -74,7 +84,7 @@ class ReachedRecord:
         return tuple(sorted(each for each, last in self.hosts.items() if last >= number))
 
 
-#: Of a workspace whose file cannot be read: anything may have been reached.
+#: Of a workspace whose file is damaged or cannot be read: anything may have been reached.
 UNKNOWN_RECORD: Final = ReachedRecord(hosts={ReachedHost(OTHER_HOSTS): 2**53})
 
 

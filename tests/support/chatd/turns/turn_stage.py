@@ -167,7 +167,8 @@ class Stage:
         self._restores = restores
         self._tool_servers = tool_servers
         self.clock = clock or FakeClock()
-        self.live = LiveChats()
+        self.kept: list[LivePart] = []  # For the next owner.
+        self.live = LiveChats(lambda _, part: self.kept.append(part))
         self.chats = InMemoryChats(IDLE)
         self.commits = Commits(self.chats)
         self.model = NotingModel(play)

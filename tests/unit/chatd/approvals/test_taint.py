@@ -33,8 +33,10 @@ from chatd.content.domain.parts import (
 )
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.primitives.domain.ids import MessageId
+from chatd.tools.workspace.results import succeeded
 
 OPEN = Workspace(has_egress=True)
+PROXIED = Workspace(has_egress=True, is_proxied=True)
 CLONES = Workspace(has_egress=True, are_clones_outside=True)
 EXECUTE = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
 CREATE = ToolSpec("create_workspace", "", "{}", Executor.CHATD)
@@ -58,6 +60,11 @@ def result(tool: str, server_id: str = "", *, provider_executed: bool = False) -
 
 def reached(tool: str, *hosts: str, git: str = "") -> ToolResult:
     return replaced(result(tool), reached=ReachedHosts(hosts, (git,) if git else ()))
+
+
+def merged(**fields: object) -> ToolResult:
+    """Return the result of a merge of what an agent changed."""
+    return replaced(result("apply_child_changes"), result_json=succeeded(fields).result_json)
 
 
 def ran(command: str) -> tuple[Part, ...]:
@@ -107,8 +114,13 @@ def typed(text: str) -> tuple[Part, ...]:
         ((reached("execute", git="example.org"),), CLONES, {REPOSITORY}),
         ((reached("execute", "a.example", git="example.org"),), CLONES, {FETCHED, REPOSITORY}),
         # Its end or a line of it wakes the chat later, by a message without such a record.
-        ((result("monitor_process"),), Workspace(True, is_proxied=True), {FETCHED}),
+        ((result("monitor_process"),), PROXIED, {FETCHED}),
         ((result("monitor_process"),), OPEN, set()),
+        # A process in the copy of an agent may have fetched after the agent's last call.
+        ((merged(patch="+fetched"),), PROXIED, {FETCHED}),
+        ((merged(conflicts=[{"path": "a", "preview": "fetched"}]),), PROXIED, {FETCHED}),
+        ((merged(patch="+fetched"),), OPEN, set()),
+        ((merged(merged_paths=["a"], conflicts=[{"path": "b"}]),), PROXIED, set()),
     ],
 )
 def test_the_origins_of_content_from_outside(

@@ -1,26 +1,31 @@
 """MCP servers in turns: notices, required servers, and the search for tools."""
 
+import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 
 import pytest
 
 from chatd.chats.domain.chat import NewMessage, Status
+from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import (
     Notice,
+    Part,
     ServerTexts,
     Text,
     ToolCall,
     ToolOutcome,
     ToolResult,
+    ToolResultDelta,
 )
 from chatd.content.domain.tool_servers import ServerReport, unrecorded_texts
 from chatd.content.domain.tools import FIND_TOOLS, Executor, Outcome, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import Finished, ModelEvent, ModelRequest, TextDelta
-from chatd.primitives.domain.ids import MessageId
+from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.streams.engine.live import LivePart
 from chatd.tools.mcpgateway import report_of
 from chatd.turns.domain.tool_search import index_of, matches, tokens_of
 from parley.api.mcp.v1 import runtime_service_pb2, server_pb2
@@ -203,6 +208,75 @@ async def test_words_of_a_server_of_the_workspace_make_the_first_answer_ask_and_
     assert kept == [ServerTexts(("n1",))]
     assert unrecorded_texts(kept, ("n1", "n2")) == (ServerTexts(("n2",)),)
     assert unrecorded_texts(kept, ("n1",)) == ()
+
+
+class Stuck:
+    """A model that says some things and then nothing more."""
+
+    def __init__(self, *events: ModelEvent) -> None:
+        self._events = events
+        self.said_all = asyncio.Event()
+
+    async def __call__(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        for event in self._events:
+            yield event
+        self.said_all.set()
+        await asyncio.Event().wait()
+
+
+class Left:
+    """What a dead process wrote down of its answer."""
+
+    def __init__(self, parts: Iterable[LivePart]) -> None:
+        self._pieces = tuple(
+            Piece(each.role, each.part_index, each.part)
+            for each in parts
+            if not isinstance(each.part, ToolResultDelta)
+        )
+
+    async def load(
+        self, chat_id: ChatId, history_version: int, generation_attempt: int
+    ) -> tuple[Piece, ...]:
+        """Return it."""
+        return self._pieces
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        # What follows the words of the server stays in the history without the rest of it.
+        ((TextDelta("as they s"),), [(Text("as they s"), ServerTexts(("n1",)))]),
+        ((), []),
+    ],
+)
+async def test_an_answer_that_is_interrupted_keeps_whose_words_were_in_its_prompt(
+    said: tuple[ModelEvent, ...], kept: list[tuple[Part, ...]]
+) -> None:
+    model = Stuck(*said)
+    stage = Stage(model, tool_servers=server(is_of_workspace=True))
+    stage.send()
+    async with stage.running():
+        await model.said_all.wait()
+        stage.interrupt()
+    assert [content for role, content in stage.said if role is Role.ASSISTANT] == kept
+
+
+async def test_the_process_that_takes_an_answer_over_keeps_them_and_no_user_is_shown_them() -> None:
+    model = Stuck(TextDelta("as they s"))
+    dead = Stage(model, tool_servers=server(is_of_workspace=True))
+    dead.send()
+    with dead.watch() as watcher:
+        async with dead.running():
+            await model.said_all.wait()
+            dead.interrupt()
+    shown = [watcher.get_nowait() for _ in range(watcher.qsize())]
+    heir = Stage(Stuck(), partials=Left(dead.kept))
+    heir.send()
+    heir.interrupt()
+    await heir.take_over()
+    assert shown == [LivePart(2, 1, 1, 0, Role.ASSISTANT, Text("as they s"))]
+    stored = [content for role, content in heir.said if role is Role.ASSISTANT]
+    assert stored == [(ServerTexts(("n1",)), Text("as they s"))]
 
 
 async def test_a_server_that_an_administrator_added_makes_no_call_ask() -> None:

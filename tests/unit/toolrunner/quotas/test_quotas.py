@@ -228,6 +228,30 @@ def test_a_workspace_that_gives_way_has_its_processes_in_the_idle_group(tmp_path
     assert groups.make("other", quota)[-1] == str(tmp_path / "cpu" / "other")
 
 
+def test_groups_that_cannot_be_removed_keep_the_quota_and_the_priority(tmp_path: Path) -> None:
+    groups = control_groups_v1(tmp_path)
+    quota = {"memory_bytes": 0, "pids": 0, "cpu_millicores": 500}
+    groups.make("w", quota)
+    groups.give_way("w", yields=True)
+    # Its files stand for its processes here; only the memory group has none.
+    for path in (tmp_path / "memory" / "w").iterdir():
+        path.unlink()
+    groups.remove("w")
+    assert not (tmp_path / "memory" / "w").exists()
+    ends = ("pids/w", "memory/w", "cpu-yielding/w")
+    assert groups.make("w", quota) == [str(tmp_path / end) for end in ends]
+    assert (tmp_path / "memory" / "w").is_dir()
+    groups.none_gives_way()
+    assert groups.make("w", quota)[-1] == str(tmp_path / "cpu" / "w")
+
+    for path in tmp_path.glob("*/w/*"):
+        path.unlink()
+    groups.give_way("w", yields=True)
+    groups.remove("w")
+    # Then the next processes begin as usual.
+    assert groups.make("w", quota)[-1] == str(tmp_path / "cpu" / "w")
+
+
 def test_who_was_killed_for_want_of_memory_in_an_old_group_is_counted(tmp_path: Path) -> None:
     groups = control_groups_v1(tmp_path)
     assert groups.deaths("w") == 0
