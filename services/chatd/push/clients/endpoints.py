@@ -7,6 +7,8 @@ import httpx2
 
 from parley.egress import AddressBlocked, GuardedSender, Policy, SendFailed
 
+HOST_CHARACTERS_MAX = 253
+PORT_MAX = 65535
 _HTTPS_PORT = 443
 
 
@@ -16,6 +18,8 @@ def endpoint_check(sender: GuardedSender, policy: Policy) -> Callable[[str], Non
     def check(endpoint: str) -> None:
         sender.check(endpoint)
         url = httpx2.URL(endpoint)
+        if not _is_host_name(url.raw_host.decode("ascii")) or (url.port or _HTTPS_PORT) > PORT_MAX:
+            raise SendFailed("its host or port is not valid")
         address = _address_of(url.host)
         if address is not None:
             try:
@@ -24,6 +28,14 @@ def endpoint_check(sender: GuardedSender, policy: Policy) -> Callable[[str], Non
                 raise SendFailed(str(blocked)) from blocked
 
     return check
+
+
+def _is_host_name(host: str) -> bool:
+    """Return whether a host can be looked up: no label of it is empty or too long."""
+    try:
+        return len(host.encode("idna")) <= HOST_CHARACTERS_MAX
+    except UnicodeError:
+        return False
 
 
 def _address_of(host: str) -> str | None:

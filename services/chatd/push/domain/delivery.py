@@ -26,6 +26,7 @@ class Dropped(StrEnum):
     QUEUE_FULL = "queue_full"
     BACKOFF = "backoff"  # The subscription is left alone for a while.
     UNREADABLE = "unreadable"  # The database or the keys cannot be read.
+    ERROR = "error"  # Something unexpected happened, which is in the log.
 
 
 @dataclass(frozen=True, slots=True)

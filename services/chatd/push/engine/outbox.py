@@ -201,3 +201,7 @@ class PushOutbox:
         except (DatabaseUnavailable, SecretsError) as unreadable:
             self._delivery.dropped(notification.kind.value, Dropped.UNREADABLE)
             logger.warning("a device is not notified, or that is not recorded: %s", unreadable)
+        except Exception:
+            # One device must not keep the other devices of its user from being told.
+            self._delivery.dropped(notification.kind.value, Dropped.ERROR)
+            logger.exception("a device is not notified")
