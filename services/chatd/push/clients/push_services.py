@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from chatd.push.clients.encryption import CURVE, SALT_BYTES, OneTimeKeys, encrypted
 from chatd.push.clients.endpoints import told
 from chatd.push.clients.vapid import VapidKey, base64url
-from chatd.push.domain.delivery import Answer, no_answer, result_of_answer
+from chatd.push.domain.delivery import Answer, no_answer, not_tried, result_of_answer
 from chatd.push.domain.notification import TTL_S, Notification, payload_of
 from chatd.push.domain.subscription import PushTarget
 from parley.clock import Clock
@@ -106,6 +106,8 @@ class PushServices:
         try:
             answer = await self._sender.send("POST", endpoint, headers, body, reads_body=False)
         except SendFailed as failure:
+            if isinstance(failure.__cause__, httpx2.PoolTimeout):
+                return not_tried()
             why = told(failure)
             if why != str(failure):
                 # The user is told less than the operator.

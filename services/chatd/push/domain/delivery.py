@@ -16,6 +16,7 @@ class Result(StrEnum):
     GONE = "gone"  # The subscription has ended, and is deleted.
     REFUSED = "refused"  # The push service does not accept the request, the key or the size.
     LIMITED = "limited"  # The push service asks for fewer.
+    BUSY = "busy"  # It was not tried, because too much is sent already.
     FAILED = "failed"  # The push service failed or did not answer.
 
 
@@ -73,6 +74,11 @@ def result_of_answer(status: int, retry_after: str = "") -> Answer:
             return Answer(Result.FAILED, problem, _seconds(retry_after))
         case _:
             return Answer(Result.REFUSED, problem)
+
+
+def not_tried() -> Answer:
+    """Return the result of a request that could not be begun, which says nothing of the device."""
+    return Answer(Result.BUSY, "too many notifications are being sent; try again later")
 
 
 def no_answer(problem: str) -> Answer:

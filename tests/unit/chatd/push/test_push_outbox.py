@@ -11,7 +11,8 @@ from chatd.push.domain.notification import ChatFacts, Notification
 from chatd.push.domain.subscription import PushAddress, PushTarget
 from chatd.push.engine.cached_targets import EXPIRES_S, CachedTargets
 from chatd.push.engine.delivery import PushDelivery
-from chatd.push.engine.outbox import EVENTS_MAX, PushOutbox
+from chatd.push.engine.outbox import PushOutbox
+from chatd.push.engine.waiting import EVENTS_MAX
 from chatd.turns.domain.turn import Ending, TurnEnded
 from parley.clock import FakeClock
 
@@ -28,6 +29,8 @@ class Devices:
     asked: int = 0
     sent: list[Notification] = field(default_factory=list)
     broken: frozenset[str] = frozenset()
+    recorded: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     may_end: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -56,7 +59,15 @@ class Devices:
         return Answer(Result.SENT)
 
     async def record(self, target: PushTarget, problem: str) -> None:
-        """Keep nothing."""
+        """Count the deliveries that have ended."""
+        self.recorded += 1
+        self.changed.set()
+
+    async def until_recorded(self, count: int) -> None:
+        """Wait until so many deliveries have ended."""
+        while self.recorded < count:
+            self.changed.clear()
+            await self.changed.wait()
 
     async def delete_ended(self, target: PushTarget) -> None:
         """Keep nothing."""
@@ -113,7 +124,7 @@ async def test_a_flood_keeps_the_newest_chats_and_counts_the_others() -> None:
         outbox.failed(failed(number))
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(outbox.run())
-        await clock.until_sleeping_for(60.0)
+        await devices.until_recorded(EVENTS_MAX)
         running.cancel()
     counts = {each.values: each.count for each in delivery.durations.series}
     assert counts == {("failed", "queue_full"): 2, ("failed", "sent"): EVENTS_MAX}
@@ -129,7 +140,7 @@ async def test_an_unexpected_error_of_one_device_keeps_no_other_from_being_told(
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(outbox.run())
         outbox.failed(failed(1))
-        await clock.until_sleeping_for(60.0)
+        await devices.until_recorded(2)
         running.cancel()
     counts = {each.values: each.count for each in delivery.durations.series}
     assert counts == {("failed", "error"): 1, ("failed", "sent"): 2}
