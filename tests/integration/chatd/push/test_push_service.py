@@ -45,6 +45,19 @@ async def test_a_repeated_request_and_the_same_endpoint_keep_the_subscription(
     assert len((await served.ann.ask(api.ListPushSubscriptionsRequest())).push_subscriptions) == 1
 
 
+async def test_a_key_whose_subscription_was_renewed_is_not_taken_for_another_endpoint(
+    served: ServedChats,
+) -> None:
+    created = (await served.ann.ask(creating("k"))).push_subscription
+    renewed = (await served.ann.ask(creating("k2"))).push_subscription
+    other = creating("k", endpoint="https://push.example.com/2")
+    assert (await served.ann.refusal(other)).reason == "REQUEST_ID_REUSED"
+    await served.ann.ask(creating("k3", endpoint="https://push.example.com/2"))
+    assert (await served.ann.refusal(other)).reason == "REQUEST_ID_REUSED"
+    again = (await served.ann.ask(creating("k"))).push_subscription
+    assert {created.id, renewed.id, again.id} == {created.id}
+
+
 async def test_a_user_has_at_most_twenty_subscriptions(served: ServedChats) -> None:
     requests = [
         creating(f"r{number}", endpoint=f"https://push.example.com/{number}")
