@@ -9,42 +9,99 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
 
+import httpx2
+
+from chatd.primitives.domain.ids import OwnerId
 from parley.egress import AddressBlocked
 
 LOOK_UPS_MAX: Final = 4
+#: How long a look-up waits for others to end; shorter than a request may take.
+WAIT_S_MAX: Final = 5.0
+
+#: The user whose device a request is for.
+OWNER: ContextVar[OwnerId] = ContextVar("push_owner")
 
 #: Returns the addresses of a host and port, none if there are none; blocks its thread.
 LookUp = Callable[[str, int], tuple[str, ...]]
 
 
+@dataclass(slots=True)
+class _Turn:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+
+
 class PushNames:
-    """Looks up the hosts of push services.
+    """Looks up the hosts of push services, one at a time for each user.
 
     Args:
-        executor: Has the threads.
+        executor: Has `LOOK_UPS_MAX` threads.
         look_up: Looks up one host.
+        wait_s_max: How long others are waited for.
     """
 
-    def __init__(self, executor: Executor, look_up: LookUp) -> None:
+    def __init__(
+        self, executor: Executor, look_up: LookUp, *, wait_s_max: float = WAIT_S_MAX
+    ) -> None:
         self._executor = executor
         self._look_up = look_up
+        self._wait_s_max = wait_s_max
+        self._threads = asyncio.Semaphore(LOOK_UPS_MAX)
+        self._turns: dict[OwnerId, _Turn] = {}
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the addresses of a host.
+        """Return the addresses of a host for a device of `OWNER`.
 
         Raises:
             AddressBlocked: It has none; names inside of the network look no different to users.
+            PoolTimeout: It was not looked up, because other look-ups take long.
         """
         if _is_address(host):
             return (host,)
+        owner_id = OWNER.get()
+        turn = self._turns.setdefault(owner_id, _Turn())
+        turn.users += 1
+        try:
+            await self._begin(turn)
+        except BaseException:
+            self._leave(owner_id, turn)
+            raise
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._executor, self._look_up, host, port)
+        looking = loop.run_in_executor(self._executor, self._look_up, host, port)
+        # A thread cannot be cancelled: it counts until it ends, also if the request ended before.
+        looking.add_done_callback(lambda _: self._end(owner_id, turn))
+        found = await asyncio.shield(looking)
         if not found:
             raise AddressBlocked(f"{host}:{port}", "cannot be resolved")
         return found
+
+    async def _begin(self, turn: _Turn) -> None:
+        """Take the turn of a user, and a thread."""
+        try:
+            async with asyncio.timeout(self._wait_s_max):
+                await turn.lock.acquire()
+                try:
+                    await self._threads.acquire()
+                except BaseException:
+                    turn.lock.release()
+                    raise
+        except TimeoutError:
+            raise httpx2.PoolTimeout("too many names are being looked up") from None
+
+    def _end(self, owner_id: OwnerId, turn: _Turn) -> None:
+        self._threads.release()
+        turn.lock.release()
+        self._leave(owner_id, turn)
+
+    def _leave(self, owner_id: OwnerId, turn: _Turn) -> None:
+        turn.users -= 1
+        if not turn.users:
+            del self._turns[owner_id]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from chatd.push.clients.encryption import CURVE, SALT_BYTES, OneTimeKeys, encrypted
 from chatd.push.clients.endpoints import told
+from chatd.push.clients.names import OWNER
 from chatd.push.clients.vapid import VapidKey, base64url
 from chatd.push.domain.delivery import Answer, no_answer, not_tried, result_of_answer
 from chatd.push.domain.notification import TTL_S, Notification, payload_of
@@ -103,6 +104,7 @@ class PushServices:
             "Topic": topic_of(notification.chat_id or target.id),
         }
         body = encrypted(payload_of(notification), target.address, keys)
+        of_owner = OWNER.set(target.owner_id)
         try:
             answer = await self._sender.send("POST", endpoint, headers, body, reads_body=False)
         except SendFailed as failure:
@@ -113,6 +115,8 @@ class PushServices:
                 # The user is told less than the operator.
                 logger.info("a push service must not be used: %s", failure)
             return no_answer(why)
+        finally:
+            OWNER.reset(of_owner)
         return result_of_answer(answer.status, answer.headers.get("Retry-After", ""))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from chatd.push.domain.delivery import Answer, Dropped, Result, backoff_s
 from chatd.push.domain.notification import Notification
 from chatd.push.domain.ports import DeliveryRecords, NotificationSender
-from chatd.push.domain.subscription import LAST_ERROR_CHARACTERS_MAX, PushTarget
+from chatd.push.domain.subscription import LAST_ERROR_CHARACTERS_MAX, PushNotAccepted, PushTarget
 from chatd.push.engine.owner_limits import OwnerLimits
 from parley.cache import BoundedCache
 from parley.clock import Clock
@@ -21,6 +21,8 @@ BACKOFFS_MAX: Final = 10_000
 #: that none is waited for there, where the time of the request passes.
 CONNECTIONS_OF_OWNER_MAX: Final = 4
 CONNECTIONS_MAX: Final = 64
+#: How often a device may be tested, whether it is left alone or not.
+TEST_S: Final = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,9 @@ class PushDelivery:
         self._clock = clock
         self._clean = clean
         self._backoffs: BoundedCache[str, _Backoff] = BoundedCache(BACKOFFS_MAX)
+        self._tested: BoundedCache[str, bool] = BoundedCache(
+            BACKOFFS_MAX, clock=clock, ttl_of=lambda _: TEST_S
+        )
         self._connections = OwnerLimits(
             of_owner_max=CONNECTIONS_OF_OWNER_MAX, all_max=CONNECTIONS_MAX
         )
@@ -79,13 +84,17 @@ class PushDelivery:
             answer = await self._answer_of(target, notification)
         return await self._recorded(target, answer)
 
-    async def send(self, target: PushTarget, notification: Notification) -> Answer:
-        """Deliver a notification at once, also to a device that is left alone.
+    async def test(self, target: PushTarget, notification: Notification) -> Answer:
+        """Deliver a test, also to a device that is left alone; one within a few seconds.
 
         Raises:
+            PushNotAccepted: The device was tested a moment ago.
             DatabaseUnavailable: The key pair cannot be read, or the result cannot be stored.
             SecretsError: The key pair cannot be decrypted.
         """
+        if self._tested.get(target.id) is not None:
+            raise PushNotAccepted(f"the device is tested at most once in {TEST_S:g} s")
+        self._tested.put(target.id, True)
         async with self._connections.place(target.owner_id):
             answer = await self._answer_of(target, notification)
         return await self._recorded(target, answer)

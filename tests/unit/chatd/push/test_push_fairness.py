@@ -20,9 +20,9 @@ from chatd.push.domain.notification import (
     Notification,
     NotificationKind,
 )
-from chatd.push.domain.subscription import PushAddress, PushTarget
+from chatd.push.domain.subscription import PushAddress, PushNotAccepted, PushTarget
 from chatd.push.engine.cached_targets import CachedTargets
-from chatd.push.engine.delivery import CONNECTIONS_OF_OWNER_MAX, PushDelivery
+from chatd.push.engine.delivery import CONNECTIONS_OF_OWNER_MAX, TEST_S, PushDelivery
 from chatd.push.engine.outbox import PushOutbox
 from chatd.push.engine.waiting import EVENTS_MAX, OF_OWNER_MAX, Waiting, WaitingEvents
 from parley.clock import FakeClock, SystemClock
@@ -92,13 +92,13 @@ async def test_a_user_with_slow_devices_has_few_places_and_connections() -> None
     clock, slow = FakeClock(), SlowForAnn()
     delivery = PushDelivery(slow, slow, clock=clock, clean=str)
     outbox = PushOutbox(slow, CachedTargets(slow, clock), delivery, clock=clock, clean=str)
-    (of_ann, *_) = await slow.targets(ANN)
+    tested = (await slow.targets(ANN))[:3]
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(outbox.run())
         for number in range(12):
             outbox.failed(failed_chat(f"ann-{number}"))
-        for _ in range(3):
-            tasks.create_task(delivery.send(of_ann, TEST))
+        for target in tested:
+            tasks.create_task(delivery.test(target, TEST))
         outbox.failed(failed_chat("bob-1"))
         await slow.until_recorded(1)
         assert slow.sent == [(BOB, "failed")]
@@ -178,3 +178,16 @@ async def test_a_device_whose_notification_was_not_tried_is_not_left_alone(key: 
         answer = await delivery.deliver(target, TEST)
         assert answer is not None
         assert answer.result is Result.BUSY
+
+
+async def test_a_device_is_tested_once_in_five_seconds() -> None:
+    clock, slow = FakeClock(), SlowForAnn()
+    delivery = PushDelivery(slow, slow, clock=clock, clean=str)
+    (target,) = await slow.targets(BOB)
+    await delivery.test(target, TEST)
+    with pytest.raises(PushNotAccepted, match="at most once in 5 s"):
+        await delivery.test(target, TEST)
+    await delivery.test(replace(target, id="other"), TEST)
+    clock.advance(TEST_S)
+    await delivery.test(target, TEST)
+    assert slow.recorded == 3
