@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chatd.bus_handlers import PUSH_TOPIC
 from chatd.primitives.domain.ids import OwnerId
 from chatd.push.clients.endpoints import endpoint_check
-from chatd.push.clients.names import PushNames, look_up_threads, looked_up
+from chatd.push.clients.names import PushNames, looked_up
 from chatd.push.clients.push_services import ANSWER_BYTES_MAX, TIMEOUT_S_MAX, PushServices
 from chatd.push.clients.vapid import VapidKey
 from chatd.push.engine.cached_targets import CachedTargets
@@ -54,7 +54,7 @@ async def open_push(resources: Resources, box: SecretBox, stack: AsyncExitStack)
     async def key() -> VapidKey:
         return VapidKey.load(await keys.private_key())
 
-    names = PushNames(stack.enter_context(look_up_threads()), looked_up)
+    names = PushNames(looked_up)
     guarded = await stack.enter_async_context(
         GuardedSender.open(
             policy,

@@ -1,17 +1,18 @@
 """The addresses of push services, looked up on a few threads of their own.
 
 Users choose the names, so that a look-up may take as long as a name server of theirs likes. The
-threads of the event loop, which model providers need, are not used for them.
+threads of the event loop, which model providers need, are not used for them, and those that are
+used do not hold up the end of the process.
 """
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from threading import Thread
 from typing import Final
 
 import httpx2
@@ -40,15 +41,11 @@ class PushNames:
     """Looks up the hosts of push services, one at a time for each user.
 
     Args:
-        executor: Has `LOOK_UPS_MAX` threads.
         look_up: Looks up one host.
         wait_s_max: How long others are waited for.
     """
 
-    def __init__(
-        self, executor: Executor, look_up: LookUp, *, wait_s_max: float = WAIT_S_MAX
-    ) -> None:
-        self._executor = executor
+    def __init__(self, look_up: LookUp, *, wait_s_max: float = WAIT_S_MAX) -> None:
         self._look_up = look_up
         self._wait_s_max = wait_s_max
         self._threads = asyncio.Semaphore(LOOK_UPS_MAX)
@@ -71,8 +68,7 @@ class PushNames:
         except BaseException:
             self._leave(owner_id, turn)
             raise
-        loop = asyncio.get_running_loop()
-        looking = loop.run_in_executor(self._executor, self._look_up, host, port)
+        looking = _on_thread(self._look_up, host, port)
         # A thread cannot be cancelled: it counts until it ends, also if the request ended before.
         looking.add_done_callback(lambda _: self._end(owner_id, turn))
         found = await asyncio.shield(looking)
@@ -104,14 +100,21 @@ class PushNames:
             del self._turns[owner_id]
 
 
-@contextmanager
-def look_up_threads() -> Iterator[Executor]:
-    """Yield an executor whose threads look up names; a look-up under way is not waited for."""
-    executor = ThreadPoolExecutor(LOOK_UPS_MAX, "push-names")
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+def _on_thread(look_up: LookUp, host: str, port: int) -> asyncio.Future[tuple[str, ...]]:
+    """Look up a host on a thread that the end of the process does not wait for."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[tuple[str, ...]] = loop.create_future()
+
+    def work() -> None:
+        found: tuple[str, ...] = ()
+        try:
+            found = look_up(host, port)
+        finally:
+            with suppress(RuntimeError):  # The loop may be closed by now.
+                loop.call_soon_threadsafe(result.set_result, found)
+
+    Thread(target=work, name="push-names", daemon=True).start()
+    return result
 
 
 def looked_up(host: str, port: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chatd.primitives.domain.ids import OwnerId
 from chatd.push.clients.endpoints import endpoint_check
-from chatd.push.clients.names import LookUp, PushNames, look_up_threads, looked_up
+from chatd.push.clients.names import LookUp, PushNames, looked_up
 from chatd.push.clients.push_services import ANSWER_BYTES_MAX, PushServices
 from chatd.push.clients.vapid import VapidKey
 from chatd.push.engine.cached_targets import CachedTargets
@@ -62,27 +62,24 @@ async def served_push(
         changed.append(owner_id)
         targets.forget(owner_id)
 
-    with look_up_threads() as executor:
-        async with GuardedSender.open(
-            policy,
-            answer_bytes_max=ANSWER_BYTES_MAX,
-            request_s_max=timeout_s,
-            resolve=PushNames(executor, look_up).addresses,
-        ) as guarded:
-            box = SecretBox(Keyring.generate() if keyring is None else keyring)
-            stored = PostgresSubscriptions(pool, box, forget)
-            keys = PostgresPushKeys(pool, box, lambda: VapidKey.generate().stored())
+    async with GuardedSender.open(
+        policy,
+        answer_bytes_max=ANSWER_BYTES_MAX,
+        request_s_max=timeout_s,
+        resolve=PushNames(look_up).addresses,
+    ) as guarded:
+        box = SecretBox(Keyring.generate() if keyring is None else keyring)
+        stored = PostgresSubscriptions(pool, box, forget)
+        keys = PostgresPushKeys(pool, box, lambda: VapidKey.generate().stored())
 
-            async def key() -> VapidKey:
-                return VapidKey.load(await keys.private_key())
+        async def key() -> VapidKey:
+            return VapidKey.load(await keys.private_key())
 
-            sender = PushServices(
-                guarded, key, contact=CONTACT, clock=SystemClock(), token_bytes=os.urandom
-            )
-            targets = CachedTargets(stored, time)
-            delivery = PushDelivery(sender, stored, clock=time, clean=clean)
-            outbox = PushOutbox(PostgresChatFacts(pool), targets, delivery, clock=time, clean=clean)
-            servicer = PushServicer(
-                PushPorts(stored, key, delivery, endpoint_check(guarded, policy))
-            )
-            yield ServedPush(stored, keys, targets, delivery, outbox, servicer, changed)
+        sender = PushServices(
+            guarded, key, contact=CONTACT, clock=SystemClock(), token_bytes=os.urandom
+        )
+        targets = CachedTargets(stored, time)
+        delivery = PushDelivery(sender, stored, clock=time, clean=clean)
+        outbox = PushOutbox(PostgresChatFacts(pool), targets, delivery, clock=time, clean=clean)
+        servicer = PushServicer(PushPorts(stored, key, delivery, endpoint_check(guarded, policy)))
+        yield ServedPush(stored, keys, targets, delivery, outbox, servicer, changed)

@@ -1,6 +1,8 @@
 """Look-ups of push services: on threads of their own, one at a time for each user."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -10,11 +12,31 @@ import httpx2
 import pytest
 
 from chatd.primitives.domain.ids import OwnerId
-from chatd.push.clients.names import LOOK_UPS_MAX, OWNER, PushNames, look_up_threads, looked_up
+from chatd.push.clients.names import OWNER, PushNames, looked_up
 from parley.egress import AddressBlocked
 
 ANN, BOB = OwnerId("ann"), OwnerId("bob")
 WITHIN_S = 30.0
+ENDLESS = """
+import asyncio, threading
+from chatd.push.clients.names import OWNER, PushNames
+
+async def main():
+    began = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def look_up(host, port):
+        loop.call_soon_threadsafe(began.set)
+        threading.Event().wait()
+
+    OWNER.set("ann")
+    async with asyncio.TaskGroup() as tasks:
+        looking = tasks.create_task(PushNames(look_up).addresses("slow.test", 443))
+        await began.wait()
+        looking.cancel()
+
+asyncio.run(main())
+"""
 
 
 @dataclass(slots=True)
@@ -55,13 +77,8 @@ class Stage:
 @asynccontextmanager
 async def staged(wait_s_max: float = WITHIN_S) -> AsyncIterator[Stage]:
     server = NameServer(asyncio.get_running_loop())
-    with look_up_threads() as executor:
-        async with asyncio.timeout(WITHIN_S):
-            try:
-                yield Stage(PushNames(executor, server.look_up, wait_s_max=wait_s_max), server)
-            finally:
-                for _ in range(LOOK_UPS_MAX):
-                    server.answers.put(())
+    async with asyncio.timeout(WITHIN_S):
+        yield Stage(PushNames(server.look_up, wait_s_max=wait_s_max), server)
 
 
 async def test_a_user_has_one_name_looked_up_at_a_time() -> None:
@@ -99,6 +116,11 @@ async def test_an_address_is_not_looked_up_and_an_unknown_name_is_blocked() -> N
         with pytest.raises(AddressBlocked, match="cannot be resolved"):
             await stage.addresses(ANN, "slow.test")
     assert stage.server.asked == ["slow.test"]
+
+
+def test_a_look_up_without_end_does_not_hold_up_the_end_of_the_process() -> None:
+    ended = subprocess.run([sys.executable, "-c", ENDLESS], timeout=WITHIN_S, check=False)
+    assert ended.returncode == 0
 
 
 def test_a_name_that_is_none_has_no_addresses() -> None:
