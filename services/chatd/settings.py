@@ -75,8 +75,13 @@ class Settings(ServiceSettings):
     toolrunner: tuple[Address, ...] = setting("Addresses of the toolrunners.")
     mcpgateway: tuple[Address, ...] = setting("Addresses of the mcpgateways.")
     allowed_hosts: Policy = setting(
-        "Comma-separated places of hooks and push services that may be private or plain HTTP: "
-        "HOST:PORT, .SUFFIX of a domain, or a CIDR such as 10.0.0.0/8.",
+        "Comma-separated places of hooks that may be private or plain HTTP: HOST:PORT, .SUFFIX of "
+        "a domain, or a CIDR such as 10.0.0.0/8.",
+        default=Policy(),
+    )
+    push_allowed_hosts: Policy = setting(
+        "Comma-separated places of push services that may be private or plain HTTP, written as "
+        "those of hooks. All users can have requests sent there.",
         default=Policy(),
     )
     push_contact: str = setting(

@@ -149,8 +149,10 @@ async def resolved(host: str, port: int) -> tuple[str, ...]:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise httpcore2.ConnectError(f"{host} cannot be resolved: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:
+        # A label that is empty or too long is no OSError.
+        why = error.strerror if isinstance(error, OSError) else "it is no host name"
+        raise httpcore2.ConnectError(f"{host} cannot be resolved: {why}") from error
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 

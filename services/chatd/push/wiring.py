@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from chatd.bus_handlers import PUSH_TOPIC
 from chatd.primitives.domain.ids import OwnerId
 from chatd.push.clients.endpoints import endpoint_check
+from chatd.push.clients.names import PushNames, looked_up
 from chatd.push.clients.push_services import ANSWER_BYTES_MAX, TIMEOUT_S_MAX, PushServices
 from chatd.push.clients.vapid import VapidKey
 from chatd.push.engine.cached_targets import CachedTargets
@@ -40,7 +41,7 @@ class PushComponents:
 async def open_push(resources: Resources, box: SecretBox, stack: AsyncExitStack) -> PushComponents:
     """Return the components; a change reaches every process, this one at once."""
     process, pool = resources.process, resources.pool
-    policy = resources.settings.allowed_hosts.named("CHATD_ALLOWED_HOSTS")
+    policy = resources.settings.push_allowed_hosts.named("CHATD_PUSH_ALLOWED_HOSTS")
 
     def changed(owner_id: OwnerId) -> None:
         targets.forget(owner_id)
@@ -53,8 +54,14 @@ async def open_push(resources: Resources, box: SecretBox, stack: AsyncExitStack)
     async def key() -> VapidKey:
         return VapidKey.load(await keys.private_key())
 
+    names = PushNames(looked_up)
     guarded = await stack.enter_async_context(
-        GuardedSender.open(policy, answer_bytes_max=ANSWER_BYTES_MAX, request_s_max=TIMEOUT_S_MAX)
+        GuardedSender.open(
+            policy,
+            answer_bytes_max=ANSWER_BYTES_MAX,
+            request_s_max=TIMEOUT_S_MAX,
+            resolve=names.addresses,
+        )
     )
     delivery = PushDelivery(
         PushServices(

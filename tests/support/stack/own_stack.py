@@ -11,7 +11,7 @@ from support.stack.local_stack import LocalStack
 @asynccontextmanager
 async def reaching_here(home: Path) -> AsyncIterator[LocalStack]:
     """Run a stack with two chatd that may call push services on loopback."""
-    stack = LocalStack.at(home, CHATD_ALLOWED_HOSTS="127.0.0.0/8")
+    stack = LocalStack.at(home, CHATD_PUSH_ALLOWED_HOSTS="127.0.0.0/8")
     started = await asyncio.to_thread(stack.up, "--chatd", "2")
     try:
         assert started.returncode == 0, started.stdout + started.stderr

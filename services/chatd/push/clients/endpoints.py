@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 from ipaddress import ip_address
+from typing import Final
 
 import httpx2
 
 from parley.egress import AddressBlocked, GuardedSender, Policy, SendFailed
 
+HOST_CHARACTERS_MAX: Final = 253
+PORT_MAX: Final = 65535
+#: Says neither why nor whether a name is known, which would tell users about the network here.
+NOT_ALLOWED: Final = "the host is not allowed"
 _HTTPS_PORT = 443
 
 
@@ -14,16 +19,34 @@ def endpoint_check(sender: GuardedSender, policy: Policy) -> Callable[[str], Non
     """Return the check of endpoints, which raises SendFailed for one that must not be used."""
 
     def check(endpoint: str) -> None:
-        sender.check(endpoint)
-        url = httpx2.URL(endpoint)
-        address = _address_of(url.host)
-        if address is not None:
-            try:
-                policy.check_addresses(url.host, url.port or _HTTPS_PORT, (address,))
-            except AddressBlocked as blocked:
-                raise SendFailed(str(blocked)) from blocked
+        try:
+            sender.check(endpoint)
+            url = httpx2.URL(endpoint)
+            port = url.port or _HTTPS_PORT
+            if not _is_host_name(url.raw_host.decode("ascii")) or port > PORT_MAX:
+                raise SendFailed(NOT_ALLOWED)
+            address = _address_of(url.host)
+            if address is not None:
+                policy.check_addresses(url.host, port, (address,))
+        except AddressBlocked as blocked:
+            raise SendFailed(NOT_ALLOWED) from blocked
+        except SendFailed as failure:
+            raise SendFailed(told(failure)) from failure
 
     return check
+
+
+def told(failure: SendFailed) -> str:
+    """Return why a request has no answer, in words for the user who chose the endpoint."""
+    return NOT_ALLOWED if isinstance(failure.__cause__, AddressBlocked) else str(failure)
+
+
+def _is_host_name(host: str) -> bool:
+    """Return whether a host can be looked up: no label of it is empty or too long."""
+    try:
+        return len(host.encode("idna")) <= HOST_CHARACTERS_MAX
+    except UnicodeError:
+        return False
 
 
 def _address_of(host: str) -> str | None:

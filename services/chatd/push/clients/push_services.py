@@ -1,6 +1,7 @@
 """Sends encrypted notifications to the push services of browsers, RFC 8030."""
 
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
@@ -8,8 +9,10 @@ import httpx2
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from chatd.push.clients.encryption import CURVE, SALT_BYTES, OneTimeKeys, encrypted
+from chatd.push.clients.endpoints import told
+from chatd.push.clients.names import OWNER
 from chatd.push.clients.vapid import VapidKey, base64url
-from chatd.push.domain.delivery import Answer, no_answer, result_of_answer
+from chatd.push.domain.delivery import Answer, no_answer, not_tried, result_of_answer
 from chatd.push.domain.notification import TTL_S, Notification, payload_of
 from chatd.push.domain.subscription import PushTarget
 from parley.clock import Clock
@@ -19,6 +22,8 @@ ANSWER_BYTES_MAX: Final = 16 * 1024
 TIMEOUT_S_MAX: Final = 10.0
 #: The length that RFC 8030 allows for a topic.
 TOPIC_CHARACTERS: Final = 32
+
+logger = logging.getLogger(__name__)
 
 
 class GuardedAnswer(Protocol):
@@ -99,10 +104,19 @@ class PushServices:
             "Topic": topic_of(notification.chat_id or target.id),
         }
         body = encrypted(payload_of(notification), target.address, keys)
+        of_owner = OWNER.set(target.owner_id)
         try:
             answer = await self._sender.send("POST", endpoint, headers, body, reads_body=False)
         except SendFailed as failure:
-            return no_answer(str(failure))
+            if isinstance(failure.__cause__, httpx2.PoolTimeout):
+                return not_tried()
+            why = told(failure)
+            if why != str(failure):
+                # The user is told less than the operator.
+                logger.info("a push service must not be used: %s", failure)
+            return no_answer(why)
+        finally:
+            OWNER.reset(of_owner)
         return result_of_answer(answer.status, answer.headers.get("Retry-After", ""))
 
 

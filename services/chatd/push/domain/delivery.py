@@ -16,6 +16,7 @@ class Result(StrEnum):
     GONE = "gone"  # The subscription has ended, and is deleted.
     REFUSED = "refused"  # The push service does not accept the request, the key or the size.
     LIMITED = "limited"  # The push service asks for fewer.
+    BUSY = "busy"  # It was not tried, because too much is sent already.
     FAILED = "failed"  # The push service failed or did not answer.
 
 
@@ -26,6 +27,7 @@ class Dropped(StrEnum):
     QUEUE_FULL = "queue_full"
     BACKOFF = "backoff"  # The subscription is left alone for a while.
     UNREADABLE = "unreadable"  # The database or the keys cannot be read.
+    ERROR = "error"  # Something unexpected happened, which is in the log.
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,11 @@ def result_of_answer(status: int, retry_after: str = "") -> Answer:
             return Answer(Result.FAILED, problem, _seconds(retry_after))
         case _:
             return Answer(Result.REFUSED, problem)
+
+
+def not_tried() -> Answer:
+    """Return the result of a request that could not be begun, which says nothing of the device."""
+    return Answer(Result.BUSY, "too many notifications are being sent; try again later")
 
 
 def no_answer(problem: str) -> Answer:

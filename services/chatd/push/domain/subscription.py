@@ -23,7 +23,7 @@ class TooManySubscriptions(Exception):
 
 
 class PushNotAccepted(Exception):
-    """A push service did not accept a test notification.
+    """A test notification was not accepted.
 
     Attributes:
         problem: Why, in words for the user.

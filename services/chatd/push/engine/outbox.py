@@ -3,13 +3,14 @@
 Events wait in memory, one for each chat: a newer one replaces an older one. A turn that ended waits
 a little for its label, which says more than the beginning of its answer, and for the next message.
 An event is taken out before it is sent, so it is sent at most once; a process that is killed loses
-those that wait.
+those that wait. One user has a part of the places only, and of too many events those of the user
+with the most are dropped.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from chatd.chats.domain.chat import ChatState
@@ -31,6 +32,7 @@ from chatd.push.domain.ports import ChatReader
 from chatd.push.domain.subscription import PushTarget
 from chatd.push.engine.cached_targets import CachedTargets
 from chatd.push.engine.delivery import PushDelivery
+from chatd.push.engine.waiting import Waiting, WaitingEvents
 from chatd.turns.domain.turn import TurnEnded
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -42,19 +44,10 @@ LABEL_S: Final = 6.0
 #: How often is looked whether a goal continues a chat, and for how long.
 GOAL_S: Final = 15.0
 GOAL_LOOKS_MAX: Final = 80
-EVENTS_MAX: Final = 1000
 DELIVERIES_MAX: Final = 8
 IDLE_S: Final = 60.0
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    event: ChatEvent
-    due_s: float
-    label: str = ""
-    looks: int = 0
 
 
 class PushOutbox:
@@ -82,7 +75,7 @@ class PushOutbox:
         self._delivery = delivery
         self._clock = clock
         self._clean = clean
-        self._waiting: dict[ChatId, _Waiting] = {}
+        self._waiting = WaitingEvents()
         self._changed = asyncio.Event()
         self._places = asyncio.Semaphore(DELIVERIES_MAX)
 
@@ -106,11 +99,15 @@ class PushOutbox:
         if waiting is not None and waiting.event.history_version == history_version:
             now_s = self._clock.monotonic()
             due_s = min(waiting.due_s, now_s)
-            self._waiting[chat_id] = replace(waiting, label=label, due_s=due_s)
+            self._waiting.put(replace(waiting, label=label, due_s=due_s))
             self._changed.set()
 
     async def run(self) -> NoReturn:
-        """Send events that are due until cancelled; a slow push service does not hold up others."""
+        """Send events that are due until cancelled.
+
+        A slow push service holds up the events of its user. It holds up those of others only if as
+        many users have slow ones as fill all places, and then for as long as a request may take.
+        """
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._changed.clear()
@@ -118,38 +115,37 @@ class PushOutbox:
                 await is_set_within(self._changed, self._wait_s(), self._clock)
 
     async def _send_due(self, tasks: asyncio.TaskGroup) -> None:
-        while self._first_due() is not None:
+        while self._next_due() is not None:
             await self._places.acquire()
-            waiting = self._first_due()  # The chat of the one before may have gone on meanwhile.
+            waiting = self._next_due()  # The chat of the one before may have gone on meanwhile.
             if waiting is None:
                 self._places.release()
                 return
-            del self._waiting[waiting.event.chat_id]
+            self._waiting.begin(waiting)
             tasks.create_task(self._tell(waiting))
 
-    def _first_due(self) -> _Waiting | None:
-        now_s = self._clock.monotonic()
-        return next((each for each in self._waiting.values() if each.due_s <= now_s), None)
+    def _next_due(self) -> Waiting | None:
+        return self._waiting.next_due(self._clock.monotonic())
 
     def _wait_s(self) -> float:
-        due_s = min((each.due_s for each in self._waiting.values()), default=None)
+        due_s = self._waiting.next_due_s()
         return IDLE_S if due_s is None else max(0.0, due_s - self._clock.monotonic())
 
     def _add(self, event: ChatEvent, after_s: float) -> None:
         self._forget(event.chat_id)
-        if len(self._waiting) >= EVENTS_MAX:
-            oldest = self._waiting.pop(next(iter(self._waiting)))
-            self._delivery.dropped(oldest.event.kind.value, Dropped.QUEUE_FULL)
-        self._waiting[event.chat_id] = _Waiting(event, self._clock.monotonic() + after_s)
+        self._waiting.put(Waiting(event, self._clock.monotonic() + after_s))
+        surplus = self._waiting.pop_surplus()
+        if surplus is not None:
+            self._delivery.dropped(surplus.event.kind.value, Dropped.QUEUE_FULL)
         self._changed.set()
 
     def _forget(self, chat_id: ChatId) -> None:
         """Drop the event of a chat that went on."""
-        before = self._waiting.pop(chat_id, None)
+        before = self._waiting.pop(chat_id)
         if before is not None:
             self._delivery.dropped(before.event.kind.value, Dropped.SUPERSEDED)
 
-    async def _tell(self, waiting: _Waiting) -> None:
+    async def _tell(self, waiting: Waiting) -> None:
         event = waiting.event
         try:
             await self._tell_owner(waiting)
@@ -160,14 +156,20 @@ class PushOutbox:
             # One chat must not keep the owners of others from being told.
             logger.exception("the owner of a chat is not notified")
         finally:
+            self._waiting.end(waiting)
             self._places.release()
+            self._changed.set()
 
-    async def _tell_owner(self, waiting: _Waiting) -> None:
+    async def _tell_owner(self, waiting: Waiting) -> None:
         event = waiting.event
         # Most users have no devices, which is known without a query.
         if event.owner_id is not None and not await self._targets.of(event.owner_id):
             return
         facts = await self._chats.facts(event.chat_id)
+        if event.owner_id is None and facts is not None:
+            # Its place has to be one of its owner before anything is sent.
+            self._waiting.put_back(replace(waiting, event=replace(event, owner_id=facts.owner_id)))
+            return
         verdict = Verdict.DROP if facts is None else verdict_of(event, facts)
         if verdict is Verdict.WAIT and waiting.looks < GOAL_LOOKS_MAX:
             self._look_again(waiting)
@@ -176,13 +178,12 @@ class PushOutbox:
         else:
             await self._send(waiting, facts)
 
-    def _look_again(self, waiting: _Waiting) -> None:
+    def _look_again(self, waiting: Waiting) -> None:
         due_s = self._clock.monotonic() + GOAL_S
         again = replace(waiting, due_s=due_s, looks=waiting.looks + 1)
-        self._waiting.setdefault(waiting.event.chat_id, again)
-        self._changed.set()
+        self._waiting.put_back(again)
 
-    async def _send(self, waiting: _Waiting, facts: ChatFacts) -> None:
+    async def _send(self, waiting: Waiting, facts: ChatFacts) -> None:
         event = waiting.event
         if event.tool_call_id:
             question = question_in(await self._chats.last_answer(event.chat_id), event.tool_call_id)
@@ -201,3 +202,7 @@ class PushOutbox:
         except (DatabaseUnavailable, SecretsError) as unreadable:
             self._delivery.dropped(notification.kind.value, Dropped.UNREADABLE)
             logger.warning("a device is not notified, or that is not recorded: %s", unreadable)
+        except Exception:
+            # One device must not keep the other devices of its user from being told.
+            self._delivery.dropped(notification.kind.value, Dropped.ERROR)
+            logger.exception("a device is not notified")

@@ -101,7 +101,7 @@ class PushServicer(PushServiceServicer):
         """Send a test notification."""
         owner_id, subscription_id = caller_as_owner().id, _id_of(request.push_subscription_id)
         target = await self._ports.subscriptions.target(owner_id, subscription_id)
-        answer = await self._ports.delivery.send(target, TEST)
+        answer = await self._ports.delivery.test(target, TEST)
         if answer.result is not Result.SENT:
             raise PushNotAccepted(answer.problem)
         return api.TestPushSubscriptionResponse()

@@ -41,12 +41,12 @@ SELECT_SUBSCRIPTIONS = f"""
 # May run: no-rows.
 LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('push ' || $1, 0))"
 
-# The subscription that a request stored, or that has its endpoint.
+# The subscription that a request stored last, has its id from an earlier one, or has its endpoint.
 # May run: owner.
 SELECT_STORED = f"""
-    SELECT {_COLUMNS}, request_id, request_hash FROM chat.push_subscriptions
-    WHERE owner_id = $1 AND (request_id = $2 OR endpoint_hash = $3)
-    ORDER BY request_id = $2 DESC LIMIT 1 FOR UPDATE
+    SELECT {_COLUMNS}, request_id, request_hash, endpoint_hash FROM chat.push_subscriptions
+    WHERE owner_id = $1 AND (request_id = $2 OR id = $2 OR endpoint_hash = $3)
+    ORDER BY request_id = $2 DESC, id = $2 DESC LIMIT 1 FOR UPDATE
 """
 
 # May run: owner.
@@ -144,6 +144,9 @@ class PostgresSubscriptions:
                 if row["request_hash"] != new.request_hash:
                     raise RequestIdReused(new.id)
                 return _shown(row)
+            if row is not None and row["endpoint_hash"] != digest:
+                # The request made it; another one has stored it again since.
+                raise RequestIdReused(new.id)
             if row is None:
                 if (
                     await connection.fetchval(COUNT_SUBSCRIPTIONS, new.owner_id)

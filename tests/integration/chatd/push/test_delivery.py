@@ -12,6 +12,7 @@ import pytest
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.push.clients.endpoints import NOT_ALLOWED
 from chatd.push.domain.subscription import PushAddress, PushSubscription
 from chatd.push.engine.outbox import LABEL_S
 from chatd.push.store.subscriptions import NewSubscription
@@ -45,11 +46,11 @@ class Stage:
     pool: Pool
     browser: Browser
 
-    async def subscribe(self, name: str) -> PushSubscription:
-        """Store a device whose endpoint has a name."""
+    async def subscribe(self, name: str, endpoint: str = "") -> PushSubscription:
+        """Store a device whose endpoint has a name, or is given."""
         number = sum(map(ord, name))
         address = PushAddress(
-            self.service.endpoint(name), self.browser.public_key, self.browser.auth
+            endpoint or self.service.endpoint(name), self.browser.public_key, self.browser.auth
         )
         return await self.push.stored.put(
             NewSubscription(
@@ -231,6 +232,17 @@ async def test_a_name_that_resolves_to_a_private_address_is_not_reached(pool: Po
         stage.failed()
         await stage.until_counted("failed")
         assert stage.service.pushed == []
+
+
+async def test_users_learn_no_difference_between_private_and_unknown_hosts(pool: Pool) -> None:
+    known: dict[str, tuple[str, ...]] = {"private.test": ("10.0.0.7",)}
+    async with staged(pool, allowed="", look_up=lambda host, _: known.get(host, ())) as stage:
+        await stage.chat(failure())
+        for name in ("private", "unknown"):
+            await stage.subscribe(name, f"https://{name}.test/1")
+        await stage.subscribe("plain", "http://push.example.com/1")
+        stage.failed()
+        await stage.until_shown(private=NOT_ALLOWED, unknown=NOT_ALLOWED, plain=NOT_ALLOWED)
 
 
 async def test_a_deleted_device_and_chats_of_suspended_users_are_not_told(stage: Stage) -> None:

@@ -45,6 +45,19 @@ async def test_a_repeated_request_and_the_same_endpoint_keep_the_subscription(
     assert len((await served.ann.ask(api.ListPushSubscriptionsRequest())).push_subscriptions) == 1
 
 
+async def test_a_key_whose_subscription_was_renewed_is_not_taken_for_another_endpoint(
+    served: ServedChats,
+) -> None:
+    created = (await served.ann.ask(creating("k"))).push_subscription
+    renewed = (await served.ann.ask(creating("k2"))).push_subscription
+    other = creating("k", endpoint="https://push.example.com/2")
+    assert (await served.ann.refusal(other)).reason == "REQUEST_ID_REUSED"
+    await served.ann.ask(creating("k3", endpoint="https://push.example.com/2"))
+    assert (await served.ann.refusal(other)).reason == "REQUEST_ID_REUSED"
+    again = (await served.ann.ask(creating("k"))).push_subscription
+    assert {created.id, renewed.id, again.id} == {created.id}
+
+
 async def test_a_user_has_at_most_twenty_subscriptions(served: ServedChats) -> None:
     requests = [
         creating(f"r{number}", endpoint=f"https://push.example.com/{number}")
@@ -77,6 +90,9 @@ async def test_a_user_has_at_most_twenty_subscriptions(served: ServedChats) -> N
         ("endpoint", "https://push.example.com:5432/1"),
         ("endpoint", "ftp://push.example.com/1"),
         ("endpoint", "not a url"),
+        ("endpoint", "https://a..b/1"),
+        ("endpoint", f"https://{'a' * 64}.example.com/1"),
+        ("endpoint", "https://push.example.com:65536/1"),
         ("p256dh", "AAAA"),
         ("p256dh", "%%%"),
         ("p256dh", "B" + "A" * 86),
@@ -111,21 +127,26 @@ async def test_a_subscription_belongs_to_its_user(served: ServedChats) -> None:
 
 async def test_a_test_notification_is_signed_and_a_refusal_says_why(served: ServedChats) -> None:
     async with loopback_push_service() as push:
-        asked = creating(endpoint=push.endpoint("a"))
-        created = (await served.ann.ask(asked)).push_subscription
-        testing = api.TestPushSubscriptionRequest(request_id="t", push_subscription_id=created.id)
-        await served.ann.ask(testing)
+
+        async def testing(name: str) -> api.TestPushSubscriptionRequest:
+            asked = creating(name, endpoint=push.endpoint(name), name=name)
+            made = (await served.ann.ask(asked)).push_subscription
+            return api.TestPushSubscriptionRequest(request_id="t", push_subscription_id=made.id)
+
+        await served.ann.ask(await testing("a"))
         (arrived,) = push.of("a")
         public_key = (await served.ann.ask(api.GetPushKeyRequest())).public_key
         claims = verified_claims(arrived.headers["authorization"], public_key)
         assert (claims["aud"], claims["sub"]) == (push.url, "mailto:operator@example.com")
         assert b'"kind":"test"' in BROWSER.decrypt(arrived.body)
-        push.answers["/a"] = "403 Forbidden"
-        refused = await served.ann.refusal(testing)
+        push.answers["/b"] = "403 Forbidden"
+        refused = await served.ann.refusal(await testing("b"))
         problem = "the push service does not accept the key of this installation (403)"
         assert (refused.reason, refused.metadata["problem"]) == ("PUSH_NOT_ACCEPTED", problem)
-        (shown,) = (await served.ann.ask(api.ListPushSubscriptionsRequest())).push_subscriptions
-        assert (shown.last_error, shown.HasField("last_sent_at")) == (problem, True)
-        push.answers["/a"] = "410 Gone"
-        assert (await served.ann.refusal(testing)).reason == "PUSH_NOT_ACCEPTED"
-        assert (await served.ann.refusal(testing)).reason == "RESOURCE_NOT_FOUND"
+        listed = (await served.ann.ask(api.ListPushSubscriptionsRequest())).push_subscriptions
+        shown = [(each.name, each.last_error, each.HasField("last_sent_at")) for each in listed]
+        assert shown == [("a", "", True), ("b", problem, False)]
+        push.answers["/c"] = "410 Gone"
+        ended = await testing("c")
+        assert (await served.ann.refusal(ended)).reason == "PUSH_NOT_ACCEPTED"
+        assert (await served.ann.refusal(ended)).reason == "RESOURCE_NOT_FOUND"

@@ -121,3 +121,10 @@ async def test_a_name_whose_address_changes_is_connected_to_only_at_a_checked_ad
 
     (greeting,) = greetings
     assert b"rebinding.example" in greeting
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+async def test_a_host_with_a_label_that_is_no_label_has_no_answer(host: str) -> None:
+    async with sender_to(443) as sender:
+        with pytest.raises(SendFailed, match="cannot be resolved: it is no host name"):
+            await sender.send("POST", f"https://{host}/1", {}, b"body")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from chatd.primitives.domain.ids import OwnerId
 from chatd.push.clients.endpoints import endpoint_check
+from chatd.push.clients.names import LookUp, PushNames, looked_up
 from chatd.push.clients.push_services import ANSWER_BYTES_MAX, PushServices
 from chatd.push.clients.vapid import VapidKey
 from chatd.push.engine.cached_targets import CachedTargets
@@ -50,6 +51,7 @@ async def served_push(
     keyring: Keyring | None = None,
     allowed: str = "127.0.0.0/8",
     timeout_s: float = 5.0,
+    look_up: LookUp = looked_up,
 ) -> AsyncIterator[ServedPush]:
     """Give push subscriptions that may name push services on this machine."""
     time = SystemClock() if clock is None else clock
@@ -61,7 +63,10 @@ async def served_push(
         targets.forget(owner_id)
 
     async with GuardedSender.open(
-        policy, answer_bytes_max=ANSWER_BYTES_MAX, request_s_max=timeout_s
+        policy,
+        answer_bytes_max=ANSWER_BYTES_MAX,
+        request_s_max=timeout_s,
+        resolve=PushNames(look_up).addresses,
     ) as guarded:
         box = SecretBox(Keyring.generate() if keyring is None else keyring)
         stored = PostgresSubscriptions(pool, box, forget)

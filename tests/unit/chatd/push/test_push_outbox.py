@@ -1,7 +1,7 @@
 """The outbox and its cache with devices in memory."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chatd.chats.domain.chat import ChatState, Message, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
@@ -11,7 +11,8 @@ from chatd.push.domain.notification import ChatFacts, Notification
 from chatd.push.domain.subscription import PushAddress, PushTarget
 from chatd.push.engine.cached_targets import EXPIRES_S, CachedTargets
 from chatd.push.engine.delivery import PushDelivery
-from chatd.push.engine.outbox import EVENTS_MAX, PushOutbox
+from chatd.push.engine.outbox import PushOutbox
+from chatd.push.engine.waiting import EVENTS_MAX
 from chatd.turns.domain.turn import Ending, TurnEnded
 from parley.clock import FakeClock
 
@@ -27,6 +28,9 @@ class Devices:
     reads: int = 0
     asked: int = 0
     sent: list[Notification] = field(default_factory=list)
+    broken: frozenset[str] = frozenset()
+    recorded: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     may_end: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -48,12 +52,22 @@ class Devices:
         return None
 
     async def send(self, target: PushTarget, notification: Notification) -> Answer:
-        """Accept everything."""
+        """Accept everything, except for devices that are broken."""
+        if target.id in self.broken:
+            raise UnicodeError("label empty or too long")
         self.sent.append(notification)
         return Answer(Result.SENT)
 
     async def record(self, target: PushTarget, problem: str) -> None:
-        """Keep nothing."""
+        """Count the deliveries that have ended."""
+        self.recorded += 1
+        self.changed.set()
+
+    async def until_recorded(self, count: int) -> None:
+        """Wait until so many deliveries have ended."""
+        while self.recorded < count:
+            self.changed.clear()
+            await self.changed.wait()
 
     async def delete_ended(self, target: PushTarget) -> None:
         """Keep nothing."""
@@ -110,8 +124,23 @@ async def test_a_flood_keeps_the_newest_chats_and_counts_the_others() -> None:
         outbox.failed(failed(number))
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(outbox.run())
-        await clock.until_sleeping_for(60.0)
+        await devices.until_recorded(EVENTS_MAX)
         running.cancel()
     counts = {each.values: each.count for each in delivery.durations.series}
     assert counts == {("failed", "queue_full"): 2, ("failed", "sent"): EVENTS_MAX}
     assert len(devices.sent) == EVENTS_MAX
+
+
+async def test_an_unexpected_error_of_one_device_keeps_no_other_from_being_told() -> None:
+    clock = FakeClock()
+    targets = tuple(replace(TARGET, id=each) for each in ("a", "b", "c"))
+    devices = Devices(targets, broken=frozenset({"b"}))
+    devices.may_end.set()
+    outbox, delivery = outbox_of(devices, clock)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(outbox.run())
+        outbox.failed(failed(1))
+        await devices.until_recorded(2)
+        running.cancel()
+    counts = {each.values: each.count for each in delivery.durations.series}
+    assert counts == {("failed", "error"): 1, ("failed", "sent"): 2}
