@@ -48,8 +48,8 @@ from parley.http import Connections, FlushTimer, HttpError, HttpOptions, Respons
 
 BODY_BYTES_MAX = 256 * 1024 * 1024
 HEARTBEAT_S = 1.0
-# Sets of tools whose schemas were converted for a provider before, and are remembered in its form: of
-# 1024 schemas, so that 8 sets of 128 are still there. Others are converted in a thread again.
+# Sets of tools whose schemas were converted for a provider before, and are remembered in its form:
+# 1024 schemas are, so that 8 sets of 128 are still there. Others are converted in a thread again.
 OFFERS_MAX = 8
 # How long to wait for the end of the body after a complete answer, to reuse the connection.
 REUSE_S = 0.2
