@@ -19,6 +19,7 @@ from gateway.identity.errors import SignInBusy
 from gateway.identity.hashing.hasher import Answer, Hash, Request, Verify
 from gateway.identity.hashing.process import HashingFailed, HashingProcess
 from gateway.identity.hashing.program import NICENESS, SESSION_NICENESS
+from gateway.web.documents import POLICY
 from parley.clock import FakeClock
 from support.gateway.browser import PASSWORD, Browser, invited, new_user
 from support.gateway.stack import GatewayStack, gateway_stack
@@ -127,7 +128,11 @@ async def test_a_person_signs_in_by_the_page_and_out_again(stack: GatewayStack) 
     left = await browser.submit(home, "/logout")
     after = await browser.open("/account")
 
-    locked_down = {**SECURITY_HEADERS, "referrer-policy": "same-origin"}
+    locked_down = {
+        **SECURITY_HEADERS,
+        "content-security-policy": POLICY,
+        "referrer-policy": "same-origin",
+    }
     assert {name: page.headers[name] for name in locked_down} == locked_down
     assert b"<script" not in page.body
     assert (entered.status, entered.headers["location"]) == (303, "/")
