@@ -57,6 +57,7 @@ ADMINISTRATORS: Final = """
     GET /api/v1/providers/{provider_id}
     PATCH /api/v1/providers/{provider_id}
     POST /api/v1/providers/{provider_id}/check
+    PUT /api/v1/providers/{provider_id}/key-order
     GET /api/v1/retention
     POST /api/v1/service-tokens
     DELETE /api/v1/service-tokens/{token_id}
@@ -182,11 +183,12 @@ OPEN: Final = """
     GET /settings
     GET /settings/{section}
     GET /sign-in
+    GET /service-worker.js
     GET /terminal
     GET /waiting
 """
 #: All other routes are for those who work in chats.
-MEMBERS_COUNT: Final = 148
+MEMBERS_COUNT: Final = 153
 
 ABSENT: Final = "00000000-0000-0000-0000-00000000dead"
 SCOPED_KEY: Final = """
