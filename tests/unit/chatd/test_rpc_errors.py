@@ -56,6 +56,7 @@ from chatd.primitives.domain.ids import (
     QueuedMessageId,
     RevertId,
 )
+from chatd.push.domain.subscription import PushNotAccepted, TooManySubscriptions
 from chatd.schedules.domain.schedule import ScheduleEnded, TooManySchedules
 from chatd.spend.domain.limits import UsageLimitReached
 from chatd.turns.domain.ports import RestoreFailed
@@ -250,6 +251,18 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "FAILED_PRECONDITION",
         "KEY_ORDER_MISMATCH",
         {"provider_id": "p"},
+    ),
+    (
+        TooManySubscriptions(20),
+        "RESOURCE_EXHAUSTED",
+        "TOO_MANY_PUSH_SUBSCRIPTIONS",
+        {"subscriptions_max": "20"},
+    ),
+    (
+        PushNotAccepted("its push service answered 500"),
+        "ABORTED",
+        "PUSH_NOT_ACCEPTED",
+        {"problem": "its push service answered 500"},
     ),
     (
         SecretValueNeeded("deploy"),

@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import OwnerId
 
 SUBSCRIPTIONS_MAX: Final = 20
 LAST_ERROR_CHARACTERS_MAX: Final = 300
 
 
-class TooManySubscriptions(Exception):
+class TooManySubscriptions(ChatError):
     """A user has as many push subscriptions as may be.
 
     Attributes:
@@ -22,7 +23,7 @@ class TooManySubscriptions(Exception):
         self.subscriptions_max = subscriptions_max
 
 
-class PushNotAccepted(Exception):
+class PushNotAccepted(ChatError):
     """A test notification was not accepted.
 
     Attributes:
