@@ -75,7 +75,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=T
     created_at: datetime | None = None
     provider_metadata: str = ""
     files: tuple[File, ...] = ()  # Shown to users of the chat; models read only the JSON.
-    reached: ReachedHosts | None = None  # For the judgement of later calls; nobody is shown it.
+    reached: ReachedHosts | None = None  # For the judgement of later calls; it is not shown.
 
 
 class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):

@@ -1,4 +1,4 @@
-"""PushService over gRPC: users keep their devices, and nobody gets an endpoint back."""
+"""PushService over gRPC: users keep their devices, and endpoints are not returned."""
 
 import asyncio
 from typing import Any

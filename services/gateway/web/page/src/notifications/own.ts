@@ -75,7 +75,7 @@ async function giveUp(): Promise<void> {
 export async function forgetDevice(): Promise<void> {
   const present = kept();
   if (!present) return;
-  // Here first: what the server still sends then reaches nobody.
+  // Here first: what the server still sends is not shown then.
   await giveUp();
   await remove(present.id);
 }

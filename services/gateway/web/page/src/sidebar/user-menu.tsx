@@ -22,7 +22,7 @@ export function UserMenu() {
   const isAdmin = who?.role === "owner" || who?.role === "admin";
 
   async function signOut(): Promise<void> {
-    // Who signs in here next must not be told of this person's chats. A failure keeps nobody signed in.
+    // Who signs in here next must not be told of this person's chats. A failure does not prevent that.
     if (readStored("parley.notifications")) {
       await import("../notifications/own.ts").then(({ forgetDevice }) => forgetDevice()).catch(() => {});
     }
