@@ -32,7 +32,7 @@ from bench.machine import print_figures
 from parley.clock import SystemClock
 from support.host.supervised import supervision
 from toolrunner.checkpoints.domain import Entry, EntryKind, Turn
-from toolrunner.checkpoints.kept_changes import KeptChange
+from toolrunner.checkpoints.scan import KeptChange
 from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.checkpoints.store import FILE
 from toolrunner.directories.workspaces import Workspaces

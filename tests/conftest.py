@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from xdist import is_xdist_worker
 from xdist.remote import Producer
 
-from parley.process.linux import end_with_parent
+from parley.process.signals import end_with_parent
 from support.net.browser_program import installed_browser
 from support.session import second_chance
 from support.session.case_tables import take_cases, with_taken

@@ -37,15 +37,13 @@ from mcpgateway.servers.domain import (
     ServerId,
     ServerSettings,
 )
-from mcpgateway.servers.grantees import Grantees
-from mcpgateway.servers.groups import GatewayGroups
+from mcpgateway.servers.groups import GatewayGroups, Grantees
 from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.known_servers import KnownServers
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import STORED_KEYS, Servers
-from mcpgateway.servers.stored_users import StoredUsers
-from mcpgateway.servers.user_values import UserValues
+from mcpgateway.servers.user_values import StoredUsers, UserValues
 from mcpgateway.settings import Settings
 from parley.audit_log.delivery import AuditDelivery
 from parley.bus import Notice, PostgresBus

@@ -21,7 +21,7 @@ from mcp_server_time.server import create_server
 from mcp_types import INVALID_PARAMS
 from starlette.applications import Starlette
 
-from parley.process.linux import end_with_parent
+from parley.process.signals import end_with_parent
 from parley.settings import SettingsError, read, setting
 
 PREFIX = "MCP_DEMO"

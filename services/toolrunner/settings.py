@@ -9,7 +9,7 @@ from parley.rpc import Address
 from parley.settings import setting
 from toolrunner.directories.users import DEFAULT_RANGE, UserRange
 from toolrunner.egress.domain.hosts import HostPort
-from toolrunner.egress.domain.presets import Preset
+from toolrunner.egress.domain.policy import Preset
 from toolrunner.primitives.domain import Limits, Quota
 from toolrunner.sandbox import Level
 from toolrunner.workspaces.domain.spec import LocalDirectory

@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("parley.cli.commands.status", "Show its processes and their health."),
     "logs": ("parley.cli.commands.logs", "Show what the processes wrote."),
     "run": ("parley.cli.commands.run", "Ask one thing in a new chat and print the answer."),
-    "ls": ("parley.cli.commands.ls", "List chats."),
+    "ls": ("parley.cli.commands.show", "List chats."),
     "search": ("parley.cli.chats.search", "Find words in chats."),
     "show": ("parley.cli.commands.show", "Print a chat and what was said in it."),
     "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Show the agents of a chat; apply their changes.",
     ),
     "race": ("parley.cli.chats.race", "Give one task to several models, and apply the best."),
-    "fork": ("parley.cli.chats.fork", "Copy a chat up to a message into a new one."),
+    "fork": ("parley.cli.commands.revert", "Copy a chat up to a message into a new one."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "checkpoints": (
         "parley.cli.workspaces.checkpoints",
@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "context": ("parley.cli.commands.context", "Tell what the prompt of a chat consists of."),
     "todos": ("parley.cli.chats.todos", "Show the to-do list of a chat."),
-    "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
+    "tail": ("parley.cli.commands.show", "Follow a chat, from its beginning or a cursor."),
     "output": (
         "parley.cli.workspaces.output",
         "Print the output of a process of a chat as it comes.",
@@ -118,7 +118,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "health": ("parley.cli.commands.health", "Ask one service whether it is well."),
     "llm-mock": ("parley.cli.commands.llm_mock", "Play model providers, with faults if wanted."),
     "scaletest": ("parley.cli.commands.scaletest", "Put load on a Parley and check every event."),
-    "replay": ("parley.cli.commands.replay", "Play recorded answers through the real adapters."),
+    "replay": ("parley.cli.commands.llm_mock", "Play recorded answers through the real adapters."),
 }
 
 INTERRUPTED = 130

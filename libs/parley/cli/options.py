@@ -1,10 +1,12 @@
-"""Commands and groups that all accept --home, before or after the subcommand."""
+"""Commands and groups that all accept --home, and options in place of an answer on a terminal."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
 import click
 
+from parley.cli.errors import ConfigurationProblem
 from parley.cli.invocation import Invocation
 
 
@@ -40,3 +42,16 @@ class HomeGroup(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.append(_home_option())
+
+
+def check_terminal(options: str) -> None:
+    """Check that standard input is a terminal, at which a person can answer a question.
+
+    Args:
+        options: The options that answer the question in its place.
+
+    Raises:
+        ConfigurationProblem: it is none.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigurationProblem(f"there is no terminal to ask on: give {options}")

@@ -1,18 +1,18 @@
 """A service's database: plain connections for the hot path, a SQLAlchemy engine for the rest."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import asyncpg
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from parley.clock import Clock, SystemClock
 from parley.postgres.errors import PoolExhausted
-from parley.postgres.instrumentation import observe_engine, observed_connection
 from parley.postgres.pool import Connection, Pool
 from parley.postgres.session import Session, SessionLimits, outage_of, typed_outages
 from parley.telemetry import Statements
@@ -155,3 +155,54 @@ def _engine(session: Session, connections_max: int, patience_s: float) -> AsyncE
             raise DisconnectionError
 
     return engine
+
+
+def observed_connection(statements: Statements) -> type["asyncpg.Connection[asyncpg.Record]"]:
+    """Return a connection class that reports every statement to `statements`.
+
+    asyncpg's pool accepts a connection class, but no other argument for its connections.
+    """
+
+    class Observed(asyncpg.Connection):
+        async def execute(self, query: str, *args: Any, **options: Any) -> str:
+            with statements.observed(query) as text:
+                return await super().execute(text, *args, **options)
+
+        async def executemany(self, command: str, args: Iterable[Any], **options: Any) -> None:
+            with statements.observed(command) as text:
+                await super().executemany(text, args, **options)
+
+        async def fetch(self, query: str, *args: Any, **options: Any) -> Any:
+            with statements.observed(query) as text:
+                return await super().fetch(text, *args, **options)
+
+        async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
+            with statements.observed(query) as text:
+                return await super().fetchrow(text, *args, **options)
+
+        async def fetchval(self, query: str, *args: Any, **options: Any) -> Any:
+            with statements.observed(query) as text:
+                return await super().fetchval(text, *args, **options)
+
+    return Observed
+
+
+def observe_engine(engine: Engine, statements: Statements) -> None:
+    """Report every statement of an engine to `statements`."""
+
+    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    def begin(
+        connection: Any, cursor: Any, text: str, values: Any, context: Any, is_many: bool
+    ) -> tuple[str, Any]:
+        context.observed = ExitStack()
+        return context.observed.enter_context(statements.observed(text)), values
+
+    @event.listens_for(engine, "after_cursor_execute")
+    def end(*arguments: Any) -> None:
+        arguments[4].observed.close()
+
+    @event.listens_for(engine, "handle_error")
+    def fail(failed: Any) -> None:
+        context = failed.execution_context
+        if hasattr(context, "observed"):
+            context.observed.close()

@@ -1,5 +1,9 @@
 """Creates a role and a schema for each service, so that none can read another's tables."""
 
+import base64
+import hashlib
+import hmac
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -8,7 +12,6 @@ import asyncpg
 from parley.postgres.address import with_database
 from parley.postgres.errors import DatabaseMisconfigured
 from parley.postgres.ownership import take_ownership
-from parley.postgres.scram import scram_verifier
 from parley.postgres.session import Session, first_line, quoted, typed_outages
 
 
@@ -142,3 +145,28 @@ async def _make_schemas(
             await admin.execute(
                 f"ALTER ROLE {name} IN DATABASE {database} SET search_path = {schema}"
             )
+
+
+ITERATIONS = 4096
+
+
+def scram_verifier(password: str, *, salt: bytes | None = None) -> str:
+    """Return the verifier that PostgreSQL stores for `password` under SCRAM-SHA-256.
+
+    Args:
+        password: ASCII only, so that no normalisation is needed.
+        salt: Sixteen random bytes unless a test needs a known result.
+    """
+    salt = secrets.token_bytes(16) if salt is None else salt
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, ITERATIONS)
+    stored_key = hashlib.sha256(_keyed(salted, b"Client Key")).digest()
+    server_key = _keyed(salted, b"Server Key")
+    return f"SCRAM-SHA-256${ITERATIONS}:{_text(salt)}${_text(stored_key)}:{_text(server_key)}"
+
+
+def _keyed(key: bytes, message: bytes) -> bytes:
+    return hmac.digest(key, message, "sha256")
+
+
+def _text(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")

@@ -19,11 +19,9 @@ import uvloop
 
 from parley.clock import Clock, SystemClock
 from parley.ids import TimeOrderedIds
-from parley.process.advertised_address import with_own_address
-from parley.process.linux import end_with_parent, forbid_inspection
 from parley.process.open_files import OpenFiles, watched_open_files
-from parley.process.service_settings import Environment, ServiceSettings
-from parley.process.signals import stopping_on_signals
+from parley.process.service_settings import Environment, ServiceSettings, with_own_address
+from parley.process.signals import end_with_parent, forbid_inspection, stopping_on_signals
 from parley.process.watchdog import watched_event_loop
 from parley.settings import ConfigurationError, Secret, SettingsError, read
 from parley.tasks import Supervision

@@ -1,12 +1,16 @@
 """Addresses at which a service listens and is reached."""
 
+import os
 import re
+import socket
+import stat
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Self
 
-from parley.rpc.errors import AddressInvalid
+from parley.rpc.errors import AddressInvalid, AddressUnusable
 
 # sockaddr_un holds 108 bytes, one of them the terminating zero.
 UNIX_PATH_BYTES_MAX = 107
@@ -122,3 +126,58 @@ def _host_problem(place: str) -> str | None:
     if any(character.isspace() or character == "/" for character in host):
         return "the host holds a character no host has"
     return None
+
+
+def claim_path(address: Address) -> Path:
+    """Create the socket's directory and remove a socket on which no process listens.
+
+    Raises:
+        AddressUnusable: Others can access the directory, or the path is in use.
+    """
+    path = Path(address.place)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = path.parent.stat().st_mode
+        if mode & 0o077:
+            problem = f"{path.parent} is open to others; chmod 700 it or choose another directory"
+            raise AddressUnusable(str(address), problem)
+        _remove_stale(address, path)
+    except OSError as error:
+        raise AddressUnusable(str(address), f"{error.strerror}; choose another path") from error
+    return path
+
+
+def close_to_others(path: Path) -> None:
+    """Let only the owner connect; until now the mode of the directory kept others out."""
+    path.chmod(0o600)
+
+
+def release_path(address: Address) -> None:
+    """Remove the socket file of a server that has stopped."""
+    Path(address.place).unlink(missing_ok=True)
+
+
+def _remove_stale(address: Address, path: Path) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise AddressUnusable(str(address), "the file is not a socket; choose another path")
+    # grpc would unlink the socket of a running server and silently replace it.
+    if _is_served(path):
+        raise AddressUnusable(str(address), "another process serves there; stop it first")
+    path.unlink(missing_ok=True)
+
+
+def _is_served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except BlockingIOError:
+            # Its backlog is full, so a process listens.
+            return True
+    return True

@@ -39,17 +39,18 @@ from parley.rpc.call import (
     ADDRESS_CHARACTERS_MAX,
     CLIENT_ADDRESS,
     CLIENT_ADDRESS_HEADER,
+    EMPTY,
     SERVED_CALL,
+    RemoteSpan,
     ServedCall,
     current_caller,
+    is_unsampled,
 )
-from parley.rpc.gate import Gate
 from parley.rpc.limits import LIMITS
 from parley.rpc.metrics import CallMetrics
 from parley.rpc.problem import Problem, Refusal, Violation, message_of, trailers
 from parley.rpc.problem_table import DRAINING, OVERDUE, TOKEN_ENDED, Problems, unknown_problem
-from parley.rpc.trace import EMPTY, RemoteSpan, is_unsampled
-from parley.rpc.user_calls import UserCalls
+from parley.rpc.user_calls import Gate, UserCalls
 from parley.telemetry import Telemetry
 
 _LOGGER = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ from grpc_reflection.v1alpha import (
 )
 
 from parley.identity import Guard
-from parley.rpc.address import Address, Scheme
+from parley.rpc.address import Address, Scheme, claim_path, close_to_others, release_path
 from parley.rpc.errors import AddressUnusable, MethodsMissing
-from parley.rpc.gate import Gate
 from parley.rpc.health import HEALTH, Health
 from parley.rpc.limits import LIMITS
 from parley.rpc.method import Incoming, MethodDependencies, wrap
@@ -28,8 +27,7 @@ from parley.rpc.options import server_options
 from parley.rpc.problem_table import ErrorTable, Problems
 from parley.rpc.tls import TlsFiles, peer_service, server_credentials
 from parley.rpc.tunnelled import TunnelledMethods
-from parley.rpc.unix_socket import claim_path, close_to_others, release_path
-from parley.rpc.user_calls import UserCalls
+from parley.rpc.user_calls import Gate, UserCalls
 from parley.telemetry import Telemetry
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -1,6 +1,5 @@
 """Telemetry of a process: traces, metrics, and logs from which secrets are redacted."""
 
-from parley.telemetry.durations import Durations, Histograms, Series
 from parley.telemetry.errors import (
     MetricsAddressInvalid,
     MetricsAddressTaken,
@@ -12,7 +11,7 @@ from parley.telemetry.logs import LogFormat, LogLevel, audit
 from parley.telemetry.memory import InMemoryTelemetry
 from parley.telemetry.outages import OutageLog
 from parley.telemetry.redaction import Redactor
-from parley.telemetry.sql import Statements, summary_of
+from parley.telemetry.sql import Durations, Histograms, Series, Statements, summary_of
 from parley.telemetry.telemetry import Telemetry, start
 
 __all__ = [

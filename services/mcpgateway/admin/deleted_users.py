@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from mcpgateway.servers.errors import GroupsUnavailable
-from mcpgateway.servers.stored_users import StoredUsers
+from mcpgateway.servers.user_values import StoredUsers
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.tasks import first_of

@@ -25,20 +25,21 @@ from mcpgateway.runtime.catalogues import CatalogueCache
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.access import Access
 from mcpgateway.servers.changes import ServerChanges
-from mcpgateway.servers.credential_origins import (
-    check_origins,
-    credential_origins,
-    origins_text,
-)
 from mcpgateway.servers.definitions import Definitions
 from mcpgateway.servers.domain import Availability, Credentials, Server, ServerId, ServerSettings
 from mcpgateway.servers.errors import InvalidRequest, ServerNotFound, SlugInUse
-from mcpgateway.servers.grantees import Grantees
+from mcpgateway.servers.groups import Grantees
 from mcpgateway.servers.health import ServerHealth
 from mcpgateway.servers.oauth_validation import oauth_problems
 from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers, is_uuid
 from mcpgateway.servers.user_values import UserValues
-from mcpgateway.servers.validation import check_server, check_user_values
+from mcpgateway.servers.validation import (
+    check_origins,
+    check_server,
+    check_user_values,
+    credential_origins,
+    origins_text,
+)
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceServicer

@@ -32,12 +32,15 @@ from mcp_types import (
     RequestId,
 )
 
-from mcpgateway.client.call_exchange import CALL_EXCHANGE, begin_exchange, fail_call, is_awaited
 from mcpgateway.client.error_answers import CANNOT_BE_READ, NoAnswer
 from mcpgateway.client.received import (
+    CALL_EXCHANGE,
     Answer,
     Unreadable,
+    begin_exchange,
+    fail_call,
     is_answer_to,
+    is_awaited,
     read_message,
     usable_message,
 )

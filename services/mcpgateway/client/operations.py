@@ -23,10 +23,9 @@ from pydantic import TypeAdapter, ValidationError
 from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.error_answers import is_unreadable, lost_its_session, served_error
-from mcpgateway.client.kept_tools import KeptTools
 from mcpgateway.client.lenient_listing import LENIENT_VERSION
 from mcpgateway.client.questions import Ask, answer_all, elicitations_of
-from mcpgateway.client.translation import clean_text, cut_text, tool_answer
+from mcpgateway.client.translation import KeptTools, clean_text, cut_text, tool_answer
 from mcpgateway.servers.domain import Catalogue
 from parley.egress.transport import EXCHANGE
 

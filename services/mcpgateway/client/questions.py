@@ -28,7 +28,7 @@ from mcp_types import (
     InputResponses,
 )
 
-from mcpgateway.client.call_exchange import CALL_EXCHANGE
+from mcpgateway.client.received import CALL_EXCHANGE
 from mcpgateway.client.tool_names import canonical_json
 from mcpgateway.client.translation import visible_schema, visible_text
 from parley.egress.transport import EXCHANGE, Exchange

@@ -7,6 +7,7 @@ float ends its session, with all calls.
 
 import logging
 import math
+from contextvars import ContextVar
 from typing import Any
 
 from mcp.shared.dispatcher import coerce_request_id
@@ -19,6 +20,8 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
+
+from parley.egress.transport import EXCHANGE, Exchange
 
 Answer = JSONRPCResponse | JSONRPCError
 
@@ -75,3 +78,29 @@ def _is_number(value: Any) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
+
+
+#: The exchange of the call to which messages that are sent in this context belong.
+CALL_EXCHANGE: ContextVar[Exchange | None] = ContextVar("call_exchange", default=None)
+
+
+def begin_exchange() -> Exchange:
+    """Give the requests that follow in the current context an exchange of their own."""
+    before = EXCHANGE.get()
+    exchange = Exchange(depth_max=None if before is None else before.depth_max)
+    EXCHANGE.set(exchange)
+    return exchange
+
+
+def is_awaited(message: JSONRPCMessage) -> bool:
+    """Return whether a message answers a request of the server; a ping has an empty answer."""
+    if isinstance(message, JSONRPCResponse):
+        return bool(message.result)
+    return isinstance(message, JSONRPCError)
+
+
+def fail_call(error: Exception) -> None:
+    """Record why the call that the current context belongs to has no answer."""
+    exchange = CALL_EXCHANGE.get()
+    if exchange is not None and exchange.error is None:
+        exchange.fail(error)

@@ -38,10 +38,16 @@ from mcp_types import (
     RequestId,
 )
 
-from mcpgateway.client.call_exchange import begin_exchange, fail_call, is_awaited
 from mcpgateway.client.error_answers import CANNOT_BE_READ, NoAnswer
 from mcpgateway.client.lenient_listing import LENIENT_VERSION, with_usable_tools
-from mcpgateway.client.received import Unreadable, read_message, usable_message
+from mcpgateway.client.received import (
+    Unreadable,
+    begin_exchange,
+    fail_call,
+    is_awaited,
+    read_message,
+    usable_message,
+)
 from parley.egress.transport import EXCHANGE, Exchange, ResponseTooLarge
 from parley.foreign_json import ShallowJson
 

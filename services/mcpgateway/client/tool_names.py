@@ -1,15 +1,16 @@
-"""Names and digests of tools, as pure functions of the server's definitions."""
+"""Names, arguments and digests of tools, as pure functions of the definitions of the server."""
 
 import base64
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from mcpgateway.servers.domain import ToolHints
+from parley.tool_schemas import original_arguments
 
 NAME_MAX: Final = 64
 SUFFIX_MAX: Final = 8
@@ -69,3 +70,27 @@ def _hashed(base: str, server_id: str, tool: str) -> str:
     text = f"{server_id}\0{tool}".encode("utf-8", "surrogatepass")
     suffix = base64.b32encode(hashlib.sha256(text).digest()).decode().lower()[:SUFFIX_MAX]
     return f"{base[: NAME_MAX - SUFFIX_MAX - 1]}_{suffix}"
+
+
+INTENT: Final = "model_intent"
+
+
+def sent_arguments(arguments_json: bytes, input_schema_json: bytes) -> bytes:
+    """Return the arguments as the server of a tool expects them."""
+    return original_arguments(without_intent(arguments_json, input_schema_json), input_schema_json)
+
+
+def without_intent(arguments_json: bytes, input_schema_json: bytes) -> bytes:
+    """Return the arguments without the intent, unless the tool itself has such an argument."""
+    if INTENT.encode() not in arguments_json:
+        return arguments_json
+    arguments = msgspec.json.decode(arguments_json, type=dict[str, msgspec.Raw])
+    if INTENT not in arguments or _has_intent(input_schema_json):
+        return arguments_json
+    return msgspec.json.encode({name: arguments[name] for name in arguments if name != INTENT})
+
+
+def _has_intent(input_schema_json: bytes) -> bool:
+    schema: Any = msgspec.json.decode(input_schema_json or b"{}")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return isinstance(properties, dict) and INTENT in properties

@@ -18,11 +18,12 @@ from weakref import WeakValueDictionary
 from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest
 from mcpgateway.client.content import encode_parts
 from mcpgateway.client.questions import Answer
-from mcpgateway.runtime.call_questions import CallQuestions, decode_answer
 from mcpgateway.runtime.journal_rows import (
+    CallQuestions,
     check_capacity,
     check_content,
     checked_record,
+    decode_answer,
     record_of,
     tombstone,
     tombstone_digest,

@@ -23,7 +23,7 @@ from mcpgateway.runtime.journal import TOKEN_PREFIX, Journal
 from mcpgateway.runtime.running_call import PreparedCall
 from mcpgateway.runtime.tool_access import prepared_call
 from mcpgateway.runtime.tool_listing import Listing, ToolListing
-from mcpgateway.servers.access import Access, CallerContext
+from mcpgateway.servers.access import Access, CallerContext, select
 from mcpgateway.servers.domain import Availability, ChatContext, Server, ServerId
 from mcpgateway.servers.errors import (
     CallAcknowledged,
@@ -32,7 +32,6 @@ from mcpgateway.servers.errors import (
     InvalidRequest,
 )
 from mcpgateway.servers.known_servers import KnownServers
-from mcpgateway.servers.selection import select
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceServicer

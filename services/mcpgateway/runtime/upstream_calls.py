@@ -11,9 +11,9 @@ import msgspec
 
 from mcpgateway.client.call import CallEnd, CallRequest, OnProgress, Outcome, Progress, Upstream
 from mcpgateway.client.content import TooLarge, truncated
-from mcpgateway.client.intent import sent_arguments
 from mcpgateway.client.questions import Answer, AnswerAction, Question, QuestionKind
-from mcpgateway.runtime.call_questions import CallQuestions
+from mcpgateway.client.tool_names import sent_arguments
+from mcpgateway.runtime.journal_rows import CallQuestions
 from mcpgateway.runtime.running_call import (
     CANCEL_ANSWER,
     CallTimeouts,

@@ -1,6 +1,7 @@
 """Values that users give for headers of servers: encrypted, and opened only for a request."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 from uuid import UUID, uuid5
 
 import msgspec
@@ -93,3 +94,29 @@ class UserValues:
 def _row_id(server: Server, user_id: str) -> str:
     """Return the id to which the ciphertext is bound: it opens for this server and user only."""
     return str(uuid5(UUID(server.id), user_id))
+
+
+PAGE_SIZE: Final = 500
+
+# May run: process.
+_PAGE = """
+    SELECT user_id FROM (
+        SELECT user_id FROM mcp.grants
+        UNION SELECT user_id FROM mcp.user_values
+        UNION SELECT user_id FROM mcp.oauth_flows
+        UNION SELECT user_id FROM mcp.catalogues
+    ) AS stored
+    WHERE user_id > $1 ORDER BY user_id LIMIT $2
+"""
+
+
+class StoredUsers:
+    """The users of whom anything is stored."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, after: str) -> tuple[str, ...]:
+        """Return the ids of users behind one in order; none at the end."""
+        rows = await self._database.pool.fetch(_PAGE, after, PAGE_SIZE)
+        return tuple(row["user_id"] for row in rows)

@@ -8,12 +8,13 @@ import hashlib
 import os
 import stat
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.checkpoints.domain import OUTSIDE, Change, Entry, EntryKind, Turn
 from toolrunner.checkpoints.store import CheckpointStore, decoded
-from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.beneath import DIRECTORY_MODE, Root
 from toolrunner.filesystem.tree import Found, Kind, look_if_allowed, walk
 
 #: Repositories are changed by git, and the others are made again by the programs that made them.
@@ -204,3 +205,34 @@ def _content(root: Root, path: str, bytes_max: int) -> bytes | None:
         return None
     finally:
         os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChange:
+    """A change that a file tool is about to make.
+
+    Attributes:
+        path: The path.
+        before: The entry that is there.
+        content: Its content.
+        after: The entry that will be there.
+    """
+
+    path: str
+    before: Entry | None
+    content: bytes | None
+    after: Entry | None
+
+
+def new_directories(root: Root, changes: Iterable[KeptChange]) -> list[KeptChange]:
+    """Return the directories that a change creates on its way."""
+    made: dict[str, KeptChange] = {}
+    for change in changes:
+        above = change.path.rpartition("/")[0]
+        while change.after is not None and above and above not in made:
+            if look_if_allowed(root, above) is not None:
+                break
+            after = Entry(EntryKind.DIRECTORY, DIRECTORY_ETAG, DIRECTORY_MODE)
+            made[above] = KeptChange(above, None, None, after)
+            above = above.rpartition("/")[0]
+    return [made[path] for path in sorted(made)]

@@ -29,10 +29,8 @@ from toolrunner.checkpoints.domain import (
     step_of,
     wanted_by,
 )
-from toolrunner.checkpoints.kept_changes import KeptChange
-from toolrunner.checkpoints.recording import Recorder
-from toolrunner.checkpoints.scan import Limits, Scan
-from toolrunner.checkpoints.state import WorkspaceState
+from toolrunner.checkpoints.recording import Recorder, WorkspaceState
+from toolrunner.checkpoints.scan import KeptChange, Limits, Scan
 from toolrunner.checkpoints.store import Bounds, CheckpointStore, Restore, has_store
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.filesystem.beneath import Root

@@ -14,15 +14,7 @@ from typing import Final
 
 import msgspec
 
-from toolrunner.checkpoints.domain import (
-    NO_AGENTS,
-    OUTSIDE,
-    Change,
-    Entry,
-    Outcome,
-    Step,
-    Turn,
-)
+from toolrunner.checkpoints.domain import NO_AGENTS, OUTSIDE, Change, Entry, Outcome, Step, Turn
 from toolrunner.checkpoints.schema import DELETE_UNUSED, SCHEMA
 
 FILE: Final = "checkpoints.sqlite"

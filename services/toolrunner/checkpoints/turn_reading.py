@@ -1,12 +1,16 @@
 """Reads what a turn changed: from what is kept, and from files that are as the turn left them."""
 
+import logging
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from toolrunner.checkpoints.domain import Entry, Turn
 from toolrunner.checkpoints.scan import Limits, Scan
 from toolrunner.checkpoints.service import Checkpoints
-from toolrunner.checkpoints.store import CheckpointStore
+from toolrunner.checkpoints.store import FILE, CheckpointStore, has_store
 from toolrunner.checkpoints.turn_files import (
     PATCHES_BYTES_MAX,
     TurnFile,
@@ -104,3 +108,27 @@ def _contents_of(
         # Only what was changed again is stored; what is still there is read.
         Scan(store, root, LIMITS).look(file.path)
     return stored(file.before), stored(file.after)
+
+
+logger = logging.getLogger(__name__)
+
+
+def newest_turn_id(directory: Path, chat_id: str) -> int:
+    """Return the newest turn of a chat that changed files or ran processes; 0 if none is known.
+
+    Args:
+        directory: The directory of the workspace.
+        chat_id: The chat.
+    """
+    if not has_store(directory):
+        return 0
+    try:
+        address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=10)) as connection:
+            row = connection.execute(
+                "SELECT coalesce(max(turn_id), 0) FROM turns WHERE chat_id = ?", (chat_id,)
+            ).fetchone()
+            return int(row[0])
+    except sqlite3.Error as error:
+        logger.warning("the turns of a workspace could not be read: %s", error)
+        return 0

@@ -13,15 +13,28 @@ from toolrunner.egress.domain.errors import (
     Refused,
     SecretUnavailable,
 )
-from toolrunner.egress.domain.grants import Delivery, Grant, SecretValue, grant_for
+from toolrunner.egress.domain.grants import (
+    Delivery,
+    Grant,
+    NoSecrets,
+    SecretSource,
+    SecretUse,
+    SecretValue,
+    grant_for,
+)
 from toolrunner.egress.domain.hosts import HostPattern, HostPort
-from toolrunner.egress.domain.policy import Access, Policy, Transport
-from toolrunner.egress.domain.presets import PRESETS, Preset
-from toolrunner.egress.domain.rules import Limits, Rules
+from toolrunner.egress.domain.policy import (
+    PRESETS,
+    Access,
+    Limits,
+    Policy,
+    Preset,
+    Rules,
+    Transport,
+)
 from toolrunner.egress.domain.variables import git_variables, variables_of
 from toolrunner.egress.listeners import ProxyEndpoint, ProxyListeners
 from toolrunner.egress.proxy import Proxy
-from toolrunner.egress.secrets import NoSecrets, SecretSource, SecretUse
 
 __all__ = [
     "PRESETS",

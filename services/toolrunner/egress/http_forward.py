@@ -17,7 +17,7 @@ from toolrunner.egress.domain.http_heads import (
     read_response,
     written,
 )
-from toolrunner.egress.domain.rules import Limits
+from toolrunner.egress.domain.policy import Limits
 from toolrunner.egress.domain.secret_mask import Mask, spellings
 from toolrunner.egress.domain.targets import TLS, TOKEN_MARK, Plain, Secured
 from toolrunner.egress.relay import (

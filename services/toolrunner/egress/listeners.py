@@ -11,7 +11,7 @@ from typing import Final, Protocol, Self
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
 from toolrunner.egress.domain.grants import Grant
-from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.domain.policy import Rules
 from toolrunner.egress.domain.variables import variables_of
 from toolrunner.egress.proxy import Proxy
 from toolrunner.primitives.domain import ProcessId, WorkspaceId

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from parley.clock import Clock
-from toolrunner.egress import tunnels
 from toolrunner.egress.access_log import AccessLog, ProxyAccessRecord
 from toolrunner.egress.dialer import Connection, Dialer
 from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
 from toolrunner.egress.domain.grants import (
     Grant,
+    SecretSource,
+    SecretUse,
     SecretValue,
     grant_for,
     is_git_path,
@@ -24,14 +25,12 @@ from toolrunner.egress.domain.grants import (
 )
 from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.http_heads import RequestHead, read_request
-from toolrunner.egress.domain.policy import Transport
+from toolrunner.egress.domain.policy import Limits, Rules, Transport
 from toolrunner.egress.domain.reached import ReachedHost, is_git_agent
-from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.targets import Plain, Secured, Target, Tunnel, target_of
 from toolrunner.egress.http_forward import Forwarding, answer_of
 from toolrunner.egress.reached_hosts import NoNotes, ReachedNotes
-from toolrunner.egress.relay import Meter, hang_up, head_of
-from toolrunner.egress.secrets import SecretSource, SecretUse
+from toolrunner.egress.relay import Meter, alert, greeting_of, hang_up, head_of, join
 
 logger = logging.getLogger(__name__)
 
@@ -177,10 +176,10 @@ class _ProxyConnection:
         self.writer.write(ESTABLISHED)
         await self.writer.drain()
         if not is_raw:
-            greeting = await tunnels.greeting_of(self.reader, target.host_port, limits)
+            greeting = await greeting_of(self.reader, target.host_port, limits)
             self.sent.add(len(greeting))
             connection.writer.write(greeting)
-        await tunnels.join(
+        await join(
             self.reader,
             self.writer,
             connection,
@@ -244,7 +243,7 @@ class _ProxyConnection:
     async def _refuse(self, refusal: Refused) -> None:
         self.record.outcome, self.record.problem = refusal.reason, refusal.problem
         if self.is_tunnel:
-            tunnels.alert(self.writer)
+            alert(self.writer)
         elif not self.is_answered:
             self.writer.write(answer_of(refusal))
         await self._linger()

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from parley.cache import BoundedCache
 from toolrunner.checkpoints.domain import NO_MODE, Entry, EntryKind
-from toolrunner.checkpoints.kept_changes import KeptChange
+from toolrunner.checkpoints.scan import KeptChange
 from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore

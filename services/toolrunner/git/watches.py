@@ -11,8 +11,13 @@ from typing import Final, Protocol
 from parley.clock import Clock
 from parley.tasks import Starter
 from toolrunner.filesystem.errors import FileRefused
-from toolrunner.fileworker.git.protocol import Removed, Repositories, Unchanged, WatchGit
-from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.git.protocol import (
+    Removed,
+    Repositories,
+    Repository,
+    Unchanged,
+    WatchGit,
+)
 from toolrunner.fileworker.protocol import Answer, Request
 from toolrunner.primitives.domain import Scope, WorkspaceId
 from toolrunner.primitives.errors import FileWorkerGone, ToolrunnerError

@@ -9,9 +9,8 @@ from ipaddress import ip_address
 from toolrunner.egress.access_log import ProxyAccessRecord
 from toolrunner.egress.dialer import SystemNetwork
 from toolrunner.egress.domain.errors import SecretUnavailable
-from toolrunner.egress.domain.grants import SecretValue
+from toolrunner.egress.domain.grants import SecretUse, SecretValue
 from toolrunner.egress.domain.hosts import HostPort
-from toolrunner.egress.secrets import SecretUse
 
 
 @dataclass(slots=True)

@@ -22,10 +22,10 @@ from toolrunner.fileworker.git.protocol import (
     GitStatus,
     ListCheckpoints,
     Repositories,
+    Repository,
     RestoreCheckpoint,
     Restored,
 )
-from toolrunner.fileworker.git.values import Repository
 from toolrunner.fileworker.jobs import pieces
 
 GIT = shutil.which("git") or "/usr/bin/git"

@@ -7,8 +7,7 @@ import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.idempotency import new_key
-from parley.cli.api.pages import listed
+from parley.cli.api.pages import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup

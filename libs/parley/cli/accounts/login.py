@@ -6,14 +6,13 @@ import sys
 
 import click
 
-from parley.cli.accounts.questions import check_terminal
 from parley.cli.api.client import Api, ApiRefused, Unreachable
 from parley.cli.api.server import Server, check_url, default_url, find_server
 from parley.cli.api.sign_in import KEYS, SignIn, one_time_link
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.stored_login import StoredLogin, login_file, store_login, stored_login
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
+from parley.cli.options import HomeCommand, check_terminal
 
 DAYS_DEFAULT = 90
 NAME_CHARACTERS_MAX = 64

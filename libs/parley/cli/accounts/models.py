@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.default_model import list_models
 from parley.cli.errors import CliError

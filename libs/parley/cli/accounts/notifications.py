@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import IdParameter
 from parley.cli.invocation import current

@@ -17,7 +17,7 @@ from parley.cli.accounts.skill_archive import (
     write_archive,
 )
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import new_key
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current

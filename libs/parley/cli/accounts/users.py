@@ -6,16 +6,15 @@ from typing import Any
 
 import click
 
-from parley.cli.accounts.exports import save_export
+from parley.cli.accounts.account import save_export
 from parley.cli.accounts.people import USERS as PATH
 from parley.cli.accounts.people import find_user, list_users, user_with_login
-from parley.cli.accounts.questions import check_terminal
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import new_key
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
+from parley.cli.options import HomeGroup, check_terminal
 from parley.cli.text_table import text_table
 
 COLUMNS = ("login", "role", "state", "kind", "display_name", "id")

@@ -11,8 +11,7 @@ from parley.cli.accounts.groups import PATH as GROUPS
 from parley.cli.accounts.groups import group_with_name
 from parley.cli.accounts.people import list_users, user_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.idempotency import new_key
-from parley.cli.api.pages import listed
+from parley.cli.api.pages import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup

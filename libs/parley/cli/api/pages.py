@@ -1,10 +1,14 @@
-"""Lists that the API returns page by page."""
+"""Requests of commands: keys that make them repeatable, lists by pages, hints after a refusal."""
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from parley.cli.api.client import REQUEST_S_MAX, Api
+from parley.cli.api.client import REQUEST_S_MAX, Api, ApiRefused
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
 
 #: The largest page of most lists.
 PAGE_MAX: Final = 200
@@ -39,3 +43,34 @@ def listed(
         if not cursor:
             return
         asked["cursor"] = cursor
+
+
+def new_key() -> dict[str, str]:
+    """Return the header with which a request can be repeated safely."""
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    return {"Idempotency-Key": f'"{key}"'}
+
+
+@contextmanager
+def hint_on(code: str, hint: str, command: str) -> Iterator[None]:
+    """Append a hint to the message of a refusal; also a decorator of commands.
+
+    Args:
+        code: The code of the refusal; others stay as they are.
+        hint: What to do, with {} in place of the command.
+        command: The command, without the name of the program.
+
+    Raises:
+        CliError: the refusal, with the hint.
+    """
+    try:
+        yield
+    except ApiRefused as error:
+        if error.code != code:
+            raise
+        named = hint.format(f"`{current().hint(command)}`")
+        raise CliError(f"{error.message}; {named}") from error
+
+
+#: A decorator of commands that take a model.
+model_hint = hint_on("MODEL_NOT_FOUND", "{} lists the models", "models ls")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.idempotency import new_key
+from parley.cli.api.pages import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHOSEN_CHAT_ID, SCHEDULE_ID, WORKSPACE_ID
 from parley.cli.chats.id_prefixes import SCHEDULES as PATH

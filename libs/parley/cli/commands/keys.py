@@ -14,9 +14,8 @@ from parley.cli.home.layout import Home
 from parley.cli.invocation import current
 from parley.cli.keys.plan import Rotation, Stage
 from parley.cli.keys.processes import Processes, ProcessKeys, RpcProcesses, Target
-from parley.cli.keys.rotation import KeyKind, KeyRotator, Overlap, begin
+from parley.cli.keys.rotation import KeyKind, KeyRotator, Overlap, begin, summary_of
 from parley.cli.keys.signing import signing_key_ids
-from parley.cli.keys.summary import summary_of
 from parley.cli.options import HomeGroup
 from parley.cli.supervision.process_table import load
 from parley.cli.supervision.stale_processes import running

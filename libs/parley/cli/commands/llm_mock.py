@@ -1,16 +1,18 @@
-"""`parley llm-mock`: mock model providers on this machine, with configurable behaviour."""
+"""`parley llm-mock` and `parley replay`: mock model providers, and recordings of real ones."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 import uvloop
 
 from parley.cli.errors import CliError, ConfigurationProblem
+from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.clock import SystemClock
-from parley.process.linux import end_with_parent
 from parley.process.open_files import OpenFiles
-from parley.process.signals import stopping_on_signals
+from parley.process.signals import end_with_parent, stopping_on_signals
 from parley.testing.llm_mock import MockError, MockModels, Recording, grammar_help, read_recording
 
 EPILOG = f"""\b
@@ -83,3 +85,20 @@ async def _serve(
             click.echo(f"AZURE_OPENAI_BASE_URL={server.url}/openai/v1")
             click.echo(f"ANTHROPIC_BEDROCK_BASE_URL={server.url}")
             await stopping.wait()
+
+
+PROGRAM = ("-m", "chatd.replay")
+
+
+@click.command(cls=HomeCommand)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def replay(files: tuple[str, ...]) -> int:
+    """Play each recording FILE through the real adapter, from a server on this machine.
+
+    Prints one JSON object per file: text, reasoning, tool calls, sources, usage, why it ended or
+    what the error was. Exit code 1 if a file is not a recording.
+    """
+    ended = subprocess.run(
+        [sys.executable, *PROGRAM, "--", *files], env=dict(current().environment), check=False
+    )
+    return ended.returncode

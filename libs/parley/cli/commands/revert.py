@@ -1,4 +1,4 @@
-"""`parley revert`: goes back in a chat, with its files or without, and undoes that."""
+"""`parley revert` and `parley fork`: go back in a chat, or copy it up to a message."""
 
 import json
 import threading
@@ -185,3 +185,35 @@ def _show_files(files: dict[str, Any], restored: str = "restored") -> None:
         click.echo("Some changes are not known any more and are not restored.", err=True)
     for process_id in files["running_process_ids"]:
         click.echo(f"Process {process_id} still runs and may write again.", err=True)
+
+
+FORK_S_MAX = 60.0
+
+
+@click.command(cls=HomeCommand)
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
+@click.argument("message_id", metavar="[MESSAGE]", type=click.IntRange(min=1), required=False)
+@click.option(
+    "--workspace", type=click.Choice(("none", "same", "copy")), default="none", show_default=True,
+    help="Work without its files, in the same ones, or in a copy of them as they are now.",
+)  # fmt: skip
+@click.option("--title", help="The title of the copy.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def fork(
+    chat_id: str, message_id: int | None, workspace: str, title: str | None, as_json: bool
+) -> None:
+    """Copy the chat CHAT up to MESSAGE, or all of it, into a new chat."""
+    body: dict[str, Any] = {"workspace": workspace}
+    body |= {} if message_id is None else {"message_id": message_id}
+    body |= {} if title is None else {"title": title}
+    made = post(
+        Api(find_server(current())),
+        f"{chat_path(chat_id)}/fork",
+        body,
+        key=str(uuid.uuid4()),  # noqa: TID251 (a command's own composition root)
+        needs="id",
+        deadline=monotonic() + FORK_S_MAX,
+        pause=threading.Event().wait,
+        late="the copy was not made in time",
+    )
+    click.echo(json.dumps(made, indent=2, ensure_ascii=False) if as_json else made["id"])

@@ -1,24 +1,36 @@
-"""`parley show`: prints one chat and its messages."""
+"""`parley ls`, `parley show` and `parley tail`: chats, and what was said in them."""
 
 import json
+import shlex
+import threading
+from time import monotonic
 
 import click
 
+from parley.cli.accounts.people import person_with_login
 from parley.cli.api.client import Api
+from parley.cli.api.events import ServerEvent, follow
+from parley.cli.api.pages import hint_on
 from parley.cli.api.server import find_server
 from parley.cli.chats.actions import summary_of
+from parley.cli.chats.answer import Answer
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import (
     chat_path,
     last_messages,
+    list_chats,
     message_lines,
     one_line,
     queued_lines,
+    row_of,
     status_word,
 )
+from parley.cli.chats.turn_output import show as show_event
+from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.terminal_text import sanitized
+from parley.cli.text_table import text_table
 
 
 @click.command(cls=HomeCommand)
@@ -54,3 +66,79 @@ def show(chat_id: str, count: int, as_json: bool) -> None:
     for queued in said["queued_messages"]:
         for line in queued_lines(queued):
             click.echo(sanitized(line))
+
+
+COLUMNS = ("id", "status", "changed", "title")
+
+
+@click.command(cls=HomeCommand)
+@click.option(
+    "-q", "--query", metavar="TERMS",
+    help='Only these, for example \'title:"blue boat"\' or search:boat.',
+)  # fmt: skip
+@click.option("--archived", is_flag=True, help="Those that were put away.")
+@click.option("--shared", is_flag=True, help="Those that others share with me.")
+@click.option("--owner", metavar="LOGIN", help="Those of a user, by `parley break-glass`.")
+@click.option(
+    "-n", "--count", type=click.IntRange(min=1, max=10_000), default=20, show_default=True,
+    help="How many at most.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(
+    query: str | None, archived: bool, shared: bool, owner: str | None, count: int, as_json: bool
+) -> None:
+    """List chats: pinned ones (^) first, then the newest change first; * marks unread ones."""
+    api = Api(find_server(current()))
+    filters = {"q": query} if query else {}
+    filters |= {"owner_id": person_with_login(api, owner)["id"]} if owner else {}
+    filters |= {"archived": "true"} if archived else {}
+    filters |= {"shared_with_me": "true"} if shared else {}
+    opening = f"break-glass open {shlex.quote(owner or '')} --reason ..."
+    with hint_on("BREAK_GLASS_NEEDED", "open one with {}", opening):
+        found = list(list_chats(api, filters, count=count))
+    if as_json:
+        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
+        return
+    click.echo(text_table(COLUMNS, [row_of(chat) for chat in found]), nl=False)
+
+
+@click.command(cls=HomeCommand)
+@click.argument("chat", type=CHAT_ID)
+@click.option("--from", "cursor", metavar="CURSOR", help="Go on behind the event with this cursor.")
+@click.option("--json", "as_json", is_flag=True, help="Print every event as one line of JSON.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0.1), metavar="SECONDS",
+    help="Stop after so long; exit code 124.",
+)  # fmt: skip
+def tail(chat: str, cursor: str | None, as_json: bool, timeout_s: float | None) -> None:
+    """Print what is in the chat CHAT and what happens in it, until interrupted.
+
+    The text goes to standard output, what tools do and where to go on to standard error.
+    """
+    api = Api(find_server(current()))
+    deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
+    answer = Answer(shows_users=True)
+    last = cursor
+    path = f"{chat_path(chat)}/events"
+    try:
+        for event in follow(
+            api, path, deadline=deadline, pause=threading.Event().wait, cursor=cursor
+        ):
+            last = event.cursor or last
+            show_event(event, answer, as_json=as_json)
+            _check_permission(event, chat)
+    except TimedOut as error:
+        raise TimedOut(f"stopped after {timeout_s:g} s{_going_on(chat, last)}") from error
+    except KeyboardInterrupt:
+        click.echo(_going_on(chat, last).removeprefix("; "), err=True)
+        raise
+
+
+def _check_permission(event: ServerEvent, chat: str) -> None:
+    error = event.data.get("error")
+    if isinstance(error, dict) and error.get("code") == "permission_revoked":
+        raise CliError(f"{sanitized(str(error.get('message', 'gone')))} (chat {chat})")
+
+
+def _going_on(chat: str, cursor: str | None) -> str:
+    return f"; go on with: parley tail {chat} --from {cursor}" if cursor else ""

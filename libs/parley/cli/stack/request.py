@@ -1,6 +1,7 @@
 """The request of `parley up`, and its validation."""
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -9,10 +10,35 @@ from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.layout import Home
 from parley.cli.stack.metrics import choose_metrics
 from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
-from parley.cli.stack.restart_pause import VARIABLE as RESTART_PAUSE
-from parley.cli.stack.restart_pause import restart_pause_max_s
 from parley.cli.stack.service_settings import SHARED
 from parley.cli.stack.spec import Ports, Sizes
+
+RESTART_PAUSE = "PARLEY_RESTART_PAUSE_MAX_S"
+PAUSE_S_DEFAULT = 10.0
+PAUSE_S_MIN = 0.2
+PAUSE_S_MAX = 600.0
+
+
+def restart_pause_max_s(environment: Mapping[str, str]) -> float:
+    """Return the pause in seconds that the environment sets, or the default.
+
+    Raises:
+        ConfigurationProblem: it is not a number of seconds in the allowed range.
+    """
+    given = environment.get(RESTART_PAUSE, "").strip()
+    if not given:
+        return PAUSE_S_DEFAULT
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    # A comparison with NaN is false.
+    if not PAUSE_S_MIN <= seconds <= PAUSE_S_MAX:
+        raise ConfigurationProblem(
+            f"{RESTART_PAUSE} is {given}: write seconds from {PAUSE_S_MIN:g} to {PAUSE_S_MAX:g}"
+        )
+    return seconds
+
 
 #: Variables that start with PARLEY_ and have a meaning.
 KNOWN_VARIABLES = (

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psutil
 
 from parley.cli.errors import CliError, ConfigurationProblem
+from parley.cli.home.credentials import read_passwords, write_passwords
 from parley.cli.home.layout import Home, write_private
-from parley.cli.home.role_passwords import read_passwords, write_passwords
 from parley.cli.progress import Progress, ending, step
 from parley.cli.stack.plan import Readiness, Sign
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord

@@ -1,13 +1,16 @@
-"""Processes that outlived their supervisor: finds and ends them."""
+"""Processes that outlived their supervisor or their parent: finds, adopts and ends them."""
 
+import ctypes
 import os
 import signal
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
 import psutil
 
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessTable
+from parley.clock import Clock
 
 #: The resolution of start times, which the kernel counts in clock ticks.
 START_TOLERANCE_S = 0.02
@@ -60,3 +63,43 @@ def _kill_group(process: psutil.Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
+
+
+PR_SET_CHILD_SUBREAPER = 36
+LOOK_EVERY_S = 1.0
+ORPHANS_ENDING_S_MAX = 1.0
+
+
+def become_subreaper() -> None:
+    """Become the subreaper to which the kernel reparents orphaned descendants."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+async def reap_orphans(clock: Clock) -> None:
+    """Reap children that no other code reaps, until this is cancelled."""
+    dead_before: set[int] = set()
+    while True:
+        await clock.sleep(LOOK_EVERY_S)
+        # A child with a live parent task is reaped sooner; a zombie seen in two scans is an orphan.
+        dead = _dead_children()
+        for pid in dead & dead_before:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 (WNOHANG does not wait)
+        dead_before = dead
+
+
+def end_orphans(within_s: float) -> int:
+    """End all remaining descendants and return their number."""
+    # Half of the time for SIGTERM, half for SIGKILL.
+    wait_s = min(ORPHANS_ENDING_S_MAX, within_s / 2)
+    return end(psutil.Process().children(recursive=True), wait_s=wait_s)
+
+
+def _dead_children() -> set[int]:
+    found = set()
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                found.add(child.pid)
+    return found

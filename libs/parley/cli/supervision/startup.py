@@ -14,24 +14,33 @@ from opentelemetry.metrics import get_meter
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.home.credentials import prepare_secrets
 from parley.cli.home.layout import Home
-from parley.cli.home.log_rotation import bound_logs
+from parley.cli.home.log_files import bound_logs
 from parley.cli.host.checks import cores
 from parley.cli.progress import Progress
 from parley.cli.stack.plan import PROGRAMS, ProcessSpec, plan
 from parley.cli.stack.ports import HostPort
-from parley.cli.stack.request import UpRequest, choose_ports, problems_of_request
-from parley.cli.stack.restart_pause import restart_pause_max_s
+from parley.cli.stack.request import (
+    UpRequest,
+    choose_ports,
+    problems_of_request,
+    restart_pause_max_s,
+)
 from parley.cli.stack.service_settings import problems_of
 from parley.cli.stack.spec import Caller, Ports, Stack, write_endpoints
 from parley.cli.supervision import process_table
 from parley.cli.supervision.children import LocalLauncher
 from parley.cli.supervision.database import database, keep
 from parley.cli.supervision.death_reports import RpcDeathReports
-from parley.cli.supervision.orphans import become_subreaper, end_orphans, reap_orphans
 from parley.cli.supervision.process_records import ProcessTableWriter, own_identity
 from parley.cli.supervision.process_table import ProcessTable
 from parley.cli.supervision.readiness import NetworkProbe
-from parley.cli.supervision.stale_processes import end, leftovers
+from parley.cli.supervision.stale_processes import (
+    become_subreaper,
+    end,
+    end_orphans,
+    leftovers,
+    reap_orphans,
+)
 from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.cli.supervision.supervisor import StartFailed, Supervisor
 from parley.clock import Clock

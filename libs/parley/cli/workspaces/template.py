@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.idempotency import new_key
-from parley.cli.api.pages import listed
+from parley.cli.api.pages import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import item_named
 from parley.cli.invocation import current

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
-from toolrunner.egress.domain.errors import PolicyInvalid
+from toolrunner.egress.domain.errors import PolicyInvalid, SecretUnavailable
 from toolrunner.egress.domain.hosts import HostPattern, HostPort
 from toolrunner.primitives.domain import WorkspaceId
 
@@ -135,3 +135,44 @@ def _distance(fitting: tuple[Grant, HostPattern]) -> tuple[bool, bool, int, str]
 
 def _basic(username: str, value: str) -> str:
     return "Basic " + base64.b64encode(f"{username}:{value}".encode()).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretUse:
+    """One use of a secret, as it is requested and audited.
+
+    Attributes:
+        workspace_id: The workspace of the grant.
+        name: The secret.
+        host: The host it is sent to.
+        purpose: Method and path of the request, without its query.
+    """
+
+    workspace_id: WorkspaceId
+    name: str
+    host: str
+    purpose: str
+
+
+class SecretSource(Protocol):
+    """Returns values, one for each use."""
+
+    async def use(self, use: SecretUse) -> SecretValue:
+        """Return the value for this one use.
+
+        Raises:
+            SecretUnavailable: The grant was revoked, or the source is unavailable.
+        """
+        ...
+
+
+class NoSecrets:
+    """No secrets are available."""
+
+    async def use(self, use: SecretUse) -> SecretValue:
+        """Raise.
+
+        Raises:
+            SecretUnavailable: Always.
+        """
+        raise SecretUnavailable(use.name, "this node has no service that stores secrets")

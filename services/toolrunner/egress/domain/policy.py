@@ -6,15 +6,69 @@ then uses one of the checked addresses, so a name that resolves differently a mo
 rebinding) has no effect.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Final, Self, assert_never
 
 from parley.public_addresses import is_public
-from toolrunner.egress.domain.errors import Reason, Refused
+from toolrunner.egress.domain.errors import PolicyInvalid, Reason, Refused
+from toolrunner.egress.domain.grants import Grant
 from toolrunner.egress.domain.hosts import HostPattern, HostPort
-from toolrunner.egress.domain.presets import Preset, hosts_of
+from toolrunner.primitives.domain import WorkspaceId
+
+PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bitbucket": ("bitbucket.org:443", "api.bitbucket.org:443"),
+    "github": (
+        *("github.com:443", "api.github.com:443", "codeload.github.com:443"),
+        *("uploads.github.com:443", "*.githubusercontent.com:443"),
+    ),
+    "gitlab": ("gitlab.com:443",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A named list of hosts that the operator of a node defined."""
+
+    name: str
+    hosts: tuple[HostPattern, ...]
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse `name=host host:port *.host`.
+
+        Raises:
+            ValueError: It is not valid.
+        """
+        name, _, hosts = text.partition("=")
+        if not name.isidentifier() or not hosts.split():
+            raise ValueError(f"is {text!r}, give a name, =, and hosts with a space between them")
+        try:
+            return cls(name, tuple(map(HostPattern.parse, hosts.split())), text)
+        except PolicyInvalid as error:
+            raise ValueError(f"is {text!r}: {error}") from None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def hosts_of(name: str, own: Iterable[Preset] = ()) -> tuple[HostPattern, ...]:
+    """Return the hosts of a preset; the operator's own override the built-in ones.
+
+    Raises:
+        PolicyInvalid: There is no such preset.
+    """
+    known = {preset.name: preset.hosts for preset in own}
+    if name in known:
+        return known[name]
+    if name not in PRESETS:
+        there = ", ".join(sorted({*known, *PRESETS}))
+        raise PolicyInvalid(
+            name, f"is no preset; there are {there}, and TOOLRUNNER_EGRESS_PRESETS adds more"
+        )
+    return tuple(map(HostPattern.parse, PRESETS[name]))
 
 
 class Access(StrEnum):
@@ -130,3 +184,46 @@ def _is_allowed(pattern: HostPattern, host_port: HostPort, transport: Transport)
     if not pattern.meets(host_port.host) or (transport is Transport.RAW) != pattern.is_raw:
         return False
     return host_port.port == (pattern.port or USUAL_PORTS.get(transport))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits; times in seconds.
+
+    Attributes:
+        connections: Concurrent connections.
+        head_bytes: Size of an HTTP head, and of a ClientHello.
+        head_s: Time until the head is complete.
+        connect_s: Time to resolve the name, connect and complete the TLS handshake.
+        idle_s: Time without a byte in one direction.
+        total_s: Duration of one connection.
+        sent_bytes: Bytes sent per connection.
+        received_bytes: Bytes received per connection.
+    """
+
+    connections: int = 128
+    head_bytes: int = 32 * 1024
+    head_s: float = 15.0
+    connect_s: float = 20.0
+    idle_s: float = 300.0
+    total_s: float = 4 * 3600.0
+    sent_bytes: int = 4 * 1024**3
+    received_bytes: int = 32 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The egress rules of one workspace.
+
+    Attributes:
+        workspace_id: The workspace.
+        policy: The targets that it may reach.
+        grants: Secrets that the proxy adds for it.
+        token: The token that requests must send on a port that other processes can connect to;
+            empty for a listener inside of a network namespace.
+    """
+
+    workspace_id: WorkspaceId
+    policy: Policy = field(default_factory=Policy)
+    grants: tuple[Grant, ...] = ()
+    token: str = field(default="", repr=False)

@@ -1,9 +1,12 @@
 """Commit of planned changes: every file is replaced in one step, and all of them or none."""
 
 import errno
+import fcntl
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import select
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,9 +16,58 @@ from toolrunner.filesystem.tree import exchanged
 from toolrunner.fileworker.changes.drafts import Draft
 from toolrunner.fileworker.changes.entries import etag_at, make_entry, moved_back, remove_entry
 from toolrunner.fileworker.changes.git_guard import GitGuard
-from toolrunner.fileworker.changes.leases import leased
-from toolrunner.fileworker.content.snapshot import NO_ETAG, Snapshot, identity_of
+from toolrunner.fileworker.content.snapshot import NO_ETAG, Snapshot, identity_of, reopened
 from toolrunner.fileworker.values import EntryKind, Image
+
+#: A process that holds a file open for longer is not waited for.
+TRIES_MAX: Final = 20
+PAUSE_S: Final = 0.001
+
+
+class Lease:
+    """Reports whether a file was opened for writing since the lease was taken, if supported."""
+
+    def __init__(self, fd: int | None) -> None:
+        self._fd = fd
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a process opens the file for writing; it blocks until the lease is released."""
+        return self._fd is not None and fcntl.fcntl(self._fd, fcntl.F_GETLEASE) != fcntl.F_RDLCK
+
+
+@contextmanager
+def leased(entry: Entry) -> Iterator[Lease]:
+    """Take a lease on a file in a context; without effect where leases are not supported.
+
+    Some file systems do not support them, and the kernel refuses them for files of another user.
+    """
+    fd = None
+    with suppress(OSError):
+        with entry.found() as found:
+            fd = reopened(found)
+        # The kernel signals a lease break; this signal is ignored by default.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+    try:
+        yield Lease(fd if fd is not None and _is_taken(fd) else None)
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _is_taken(fd: int) -> bool:
+    for _ in range(TRIES_MAX):
+        try:
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        except BlockingIOError:
+            # A process writes just now, and may close the file in a moment.
+            select.select([], [], [], PAUSE_S)
+        except OSError:
+            return False
+        else:
+            return True
+    return False
+
 
 NEW_FILE_MODE: Final = 0o644
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})

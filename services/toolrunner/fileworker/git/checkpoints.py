@@ -18,14 +18,15 @@ from toolrunner.fileworker.git.command import Git, failed
 from toolrunner.fileworker.git.diff import find_commits
 from toolrunner.fileworker.git.diff_output import DiffReader
 from toolrunner.fileworker.git.protocol import (
+    Checkpoint,
     Checkpoints,
     CreateCheckpoint,
     Created,
     ListCheckpoints,
+    bounded_files,
 )
 from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.status import empty_tree
-from toolrunner.fileworker.git.values import Checkpoint, bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
 
 REFS: Final = "refs/agent"

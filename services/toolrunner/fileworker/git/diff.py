@@ -13,10 +13,9 @@ from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.command import Git, failed
 from toolrunner.fileworker.git.diff_output import DiffReader
-from toolrunner.fileworker.git.protocol import Diff, GitDiff
+from toolrunner.fileworker.git.protocol import Diff, GitDiff, bounded_files
 from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.status import DIFF, empty_tree
-from toolrunner.fileworker.git.values import bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
 
 #: Bytes of skipped text after which reading stops.

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from toolrunner.fileworker.git.values import FileState, GitFile
+from toolrunner.fileworker.git.protocol import FileState, GitFile
 
 RECORDS_MAX: Final = 200_000
 HEAD_BYTES_MAX: Final = 64 * 1024

@@ -10,7 +10,7 @@ from typing import Final
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.changes.git_guard import COMMON_DIRECTORY, POINTER_BYTES_MAX
-from toolrunner.fileworker.git.values import REPOSITORIES_MAX
+from toolrunner.fileworker.git.protocol import REPOSITORIES_MAX
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY, Ignores, ignores_at
 from toolrunner.fileworker.search.walk import directory_at, joined

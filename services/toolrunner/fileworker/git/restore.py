@@ -17,9 +17,13 @@ from toolrunner.fileworker.git.checkpoints import REFS, changes, find_checkpoint
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.diff import find_commits
 from toolrunner.fileworker.git.diff_output import RawFile
-from toolrunner.fileworker.git.protocol import RestoreCheckpoint, Restored
+from toolrunner.fileworker.git.protocol import (
+    Checkpoint,
+    RestoreCheckpoint,
+    Restored,
+    bounded_files,
+)
 from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
-from toolrunner.fileworker.git.values import Checkpoint, bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
 
 SUBMODULE: Final = "160000"

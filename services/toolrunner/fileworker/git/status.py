@@ -15,9 +15,9 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git import configuration
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.diff_output import DiffReader
+from toolrunner.fileworker.git.protocol import FileState, GitFile, Repository, bounded_files
 from toolrunner.fileworker.git.repositories import RepositoryPaths, find_repositories, repository_of
 from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
-from toolrunner.fileworker.git.values import FileState, GitFile, Repository, bounded_files
 from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
 
 #: The empty tree, by object format.

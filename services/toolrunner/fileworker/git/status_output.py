@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Final
 
-from toolrunner.fileworker.git.values import FileState
+from toolrunner.fileworker.git.protocol import FileState
 
 #: The number of fields before the path, including the kind.
 _ORDINARY: Final = 8

@@ -16,7 +16,14 @@ from typing import Final
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.inotify import IN_IGNORED, IN_Q_OVERFLOW, Inotify, Notice
-from toolrunner.fileworker.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
+from toolrunner.fileworker.git.protocol import (
+    GitAnswer,
+    Removed,
+    Repositories,
+    Repository,
+    Unchanged,
+    WatchGit,
+)
 from toolrunner.fileworker.git.repositories import (
     DIRECTORIES_PER_TURN,
     RepositoryPaths,
@@ -24,7 +31,6 @@ from toolrunner.fileworker.git.repositories import (
     find_repositories,
 )
 from toolrunner.fileworker.git.status import status_of
-from toolrunner.fileworker.git.values import Repository
 from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
 from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY, Ignores, ignores_at
 

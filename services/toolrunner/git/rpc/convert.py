@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.api.workspace.v1 import git_pb2
 from toolrunner.files.rpc.convert import text_to_proto
-from toolrunner.fileworker.git.values import Checkpoint, FileState, GitFile, Repository
+from toolrunner.fileworker.git.protocol import Checkpoint, FileState, GitFile, Repository
 from toolrunner.git.watches import Looked
 
 STATE: Final = {

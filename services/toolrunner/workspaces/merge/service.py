@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from parley.rpc import detached
-from toolrunner.checkpoints.newest_turn import newest_turn_id
 from toolrunner.checkpoints.service import Checkpoints
+from toolrunner.checkpoints.turn_reading import newest_turn_id
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.errors import refusal_of, relative_path_of
 from toolrunner.journal.thread import JournalThread

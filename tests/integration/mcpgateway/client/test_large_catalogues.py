@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcpgateway.client.kept_tools import CATALOGUE_BYTES_MAX, TOOLS_MAX
 from mcpgateway.client.operations import INSTRUCTIONS_BYTES_MAX, PAGES_MAX
 from mcpgateway.client.sessions import Sessions
+from mcpgateway.client.translation import CATALOGUE_BYTES_MAX, TOOLS_MAX
 from parley.egress import Policy
 from support.host.ports import free_port
 from support.host.supervised import supervision

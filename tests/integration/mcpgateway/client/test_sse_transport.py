@@ -10,9 +10,9 @@ from mcp.client._transport import ReadStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from mcpgateway.client.call_exchange import CALL_EXCHANGE
 from mcpgateway.client.content import StructuredPart, TextPart, ToolAnswer
 from mcpgateway.client.error_answers import NoAnswer
+from mcpgateway.client.received import CALL_EXCHANGE
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.client.sse_transport import sse_transport
 from mcpgateway.servers.domain import Limits, Reason, Target, Transport

@@ -11,7 +11,7 @@ from mcpgateway.admin.notices import USERS_TOPIC
 from mcpgateway.oauth.store.grants import GrantStore
 from mcpgateway.servers.errors import GroupsUnavailable
 from mcpgateway.servers.groups import GatewayGroups
-from mcpgateway.servers.stored_users import StoredUsers
+from mcpgateway.servers.user_values import StoredUsers
 from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
 from parley.bus import Notice, PostgresBus

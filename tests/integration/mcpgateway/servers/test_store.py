@@ -6,7 +6,6 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from mcpgateway.servers.credential_origins import check_origins
 from mcpgateway.servers.domain import (
     AuthKind,
     Availability,
@@ -25,6 +24,7 @@ from mcpgateway.servers.errors import (
     SlugTaken,
 )
 from mcpgateway.servers.store import STORED_KEYS, RequestRecord, ServerFilter, Servers
+from mcpgateway.servers.validation import check_origins
 from parley.postgres import Database
 from parley.secrets import Keyring, SecretBox
 from support.mcpgateway.values import SERVER_ID, new_id

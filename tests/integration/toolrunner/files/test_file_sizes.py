@@ -17,8 +17,7 @@ from support.toolrunner.file_rooms import FileWorkerProcess, delete, program, wr
 from support.toolrunner.git_repositories import Bench
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker import protocol
-from toolrunner.fileworker.git.protocol import Repositories, Unchanged, WatchGit
-from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.git.protocol import Repositories, Repository, Unchanged, WatchGit
 from toolrunner.fileworker.jobs import pieces
 from toolrunner.fileworker.values import FileEdit, ProblemKind, TextEdit
 

@@ -11,8 +11,14 @@ from toolrunner.fileworker.git import command as running
 from toolrunner.fileworker.git import diff as differences
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.handlers import GitHandlers
-from toolrunner.fileworker.git.protocol import GitStatus, Repositories
-from toolrunner.fileworker.git.values import FILES_MAX, FileState, GitFile, Repository
+from toolrunner.fileworker.git.protocol import (
+    FILES_MAX,
+    FileState,
+    GitFile,
+    GitStatus,
+    Repositories,
+    Repository,
+)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.toolrunner.git_repositories import Bench
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.git.checkpoints import CHECKPOINTS_MAX
-from toolrunner.fileworker.git.protocol import RestoreCheckpoint, Restored
-from toolrunner.fileworker.git.values import FileState
+from toolrunner.fileworker.git.protocol import FileState, RestoreCheckpoint, Restored
 from toolrunner.fileworker.jobs import pieces
 
 ATTRIBUTES = "*.crlf text eol=crlf\n*.id ident\n*.wide working-tree-encoding=UTF-16LE\n"

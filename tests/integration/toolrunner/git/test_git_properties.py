@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.toolrunner.git_repositories import Bench
-from toolrunner.fileworker.git.values import FileState, Repository
+from toolrunner.fileworker.git.protocol import FileState, Repository
 
 NAMES = ("a", "b c", "dir/d", "dir/e", 'quo"te', "new\nline", "ü", "-x", "a b/a b")
 TEXTS = (*(f"{word}\n" * lines for word in ("x", "yy", "") for lines in (1, 3, 40)), "end")

@@ -11,8 +11,14 @@ import pytest
 from support.toolrunner.git_repositories import GIT, Bench
 from toolrunner.fileworker.git import inotify
 from toolrunner.fileworker.git import watch as watching
-from toolrunner.fileworker.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
-from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.git.protocol import (
+    GitAnswer,
+    Removed,
+    Repositories,
+    Repository,
+    Unchanged,
+    WatchGit,
+)
 from toolrunner.fileworker.jobs import pieces
 
 A = TypeVar("A")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpgateway.client.intent import without_intent
+from mcpgateway.client.tool_names import without_intent
 
 PLAIN = b'{"type":"object","properties":{"text":{"type":"string"}}}'
 WITH_INTENT = b'{"type":"object","properties":{"model_intent":{"type":"string"}}}'

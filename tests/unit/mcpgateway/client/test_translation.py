@@ -15,8 +15,7 @@ from mcpgateway.client.content import (
     ToolAnswer,
     UnknownPart,
 )
-from mcpgateway.client.kept_tools import TOOLS_MAX, KeptTools
-from mcpgateway.client.translation import tool_answer
+from mcpgateway.client.translation import TOOLS_MAX, KeptTools, tool_answer
 from mcpgateway.servers.domain import Tool
 
 PNG = b"\x89PNG\r\n\x1a\n...."

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from mcpgateway.servers.access import Selection, select
 from mcpgateway.servers.domain import ChatContext, Reason, Server
-from mcpgateway.servers.selection import Selection, select
 from support.mcpgateway.values import a_server
 
 CHAT = ChatContext("chat", "chat")

@@ -3,8 +3,7 @@ from pathlib import Path
 
 from parley.cli.commands.logs import matching_logs, new_lines
 from parley.cli.home.layout import Home, write_private
-from parley.cli.home.log_files import open_log, tail
-from parley.cli.home.log_rotation import LOOK_EVERY_S, bound_logs
+from parley.cli.home.log_files import LOOK_EVERY_S, bound_logs, open_log, tail
 from parley.cli.stack.plan import Readiness, Sign
 from parley.cli.supervision.process_table import (
     ProcessIdentity,

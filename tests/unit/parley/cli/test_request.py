@@ -7,8 +7,7 @@ from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.credentials import prepare_secrets
 from parley.cli.home.layout import Home
 from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
-from parley.cli.stack.request import UpRequest, check_request, choose_ports
-from parley.cli.stack.restart_pause import restart_pause_max_s
+from parley.cli.stack.request import UpRequest, check_request, choose_ports, restart_pause_max_s
 from parley.cli.stack.spec import Sizes
 from parley.cli.supervision.startup import prepare
 

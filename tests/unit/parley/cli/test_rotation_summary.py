@@ -1,8 +1,7 @@
 from datetime import UTC, datetime
 
 from parley.cli.keys.plan import Rotation, Stage
-from parley.cli.keys.rotation import Overlap
-from parley.cli.keys.summary import summary_of
+from parley.cli.keys.rotation import Overlap, summary_of
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 ISSUE = "parley token issue"

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
-from parley.cli.stack.restart_pause import DEFAULT_S
+from parley.cli.stack.request import PAUSE_S_DEFAULT
 from parley.cli.supervision.process_table import ProcessRecord
 from parley.cli.supervision.restart_queue import HELD_S_MAX
 from parley.cli.supervision.stop_deadline import StopDeadline
@@ -86,7 +86,7 @@ class Bench:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     starting_max: int = 1
     restarting_max: int = 2
-    restart_pause_max_s: float = DEFAULT_S
+    restart_pause_max_s: float = PAUSE_S_DEFAULT
     reports: RecordedReports = field(default_factory=RecordedReports)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from parley.postgres.scram import scram_verifier
+from parley.postgres.provisioning import scram_verifier
 
 SALT = bytes(range(16))
 

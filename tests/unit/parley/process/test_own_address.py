@@ -7,7 +7,7 @@ import pytest
 
 from parley.clock import FakeClock
 from parley.process import ServiceSettings
-from parley.process.advertised_address import PATIENCE_S, RETRY_S, with_own_address
+from parley.process.service_settings import PATIENCE_S, RETRY_S, with_own_address
 from parley.rpc import Address
 from parley.settings import ConfigurationError, read
 

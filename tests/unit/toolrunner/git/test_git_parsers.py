@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from toolrunner.fileworker.git import configuration
 from toolrunner.fileworker.git.diff_output import DiffReader, path_of_piece, unquoted
+from toolrunner.fileworker.git.protocol import FileState, GitFile
 from toolrunner.fileworker.git.status import without_credentials
 from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
-from toolrunner.fileworker.git.values import FileState, GitFile
 
 ZERO = "0" * 40
 names = st.binary(min_size=1, max_size=12).filter(

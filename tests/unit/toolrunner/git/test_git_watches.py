@@ -7,8 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from parley.clock import FakeClock
 from parley.tasks import BackgroundTasks, Starter
 from support.host.supervised import supervision
-from toolrunner.fileworker.git.protocol import Removed, Repositories, Unchanged
-from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.git.protocol import Removed, Repositories, Repository, Unchanged
 from toolrunner.fileworker.protocol import Answer, Request
 from toolrunner.git.watches import (
     TRIES_MAX,
