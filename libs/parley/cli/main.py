@@ -15,7 +15,7 @@ import click
 from parley.cli.errors import CliError
 from parley.cli.invocation import Invocation, program_called
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 #: Command -> (module with a click command of the same name, "_" for "-", one line of help).
 COMMANDS: Mapping[str, tuple[str, str]] = {

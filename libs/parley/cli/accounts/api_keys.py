@@ -13,7 +13,7 @@ from parley.cli.accounts.new_credentials import (
     show_credentials,
 )
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.api.sign_in import KEYS
 from parley.cli.invocation import current

@@ -11,12 +11,12 @@ import click
 
 from parley.cli.accounts.people import list_users
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 NDJSON = "application/x-ndjson"
 PATH = "/api/v1/audit-log"

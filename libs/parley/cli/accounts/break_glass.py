@@ -7,11 +7,11 @@ import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed, new_key
+from parley.cli.api.requests import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 PATH = "/api/v1/break-glass"
 COLUMNS = ("id", "administrator", "user", "opened_at", "expires_at", "state", "reason")

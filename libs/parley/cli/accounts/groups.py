@@ -7,12 +7,12 @@ import click
 
 from parley.cli.accounts.people import list_users, user_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed, new_key
+from parley.cli.api.requests import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 PATH = "/api/v1/groups"
 OWN = "/api/v1/me/groups"

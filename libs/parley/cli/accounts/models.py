@@ -6,13 +6,13 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.default_model import list_models
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 OVERRIDES = "/api/v1/me/model-overrides"
 SETTINGS = "/api/v1/me/settings"

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.errors import CliError
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 from parley.files import write_atomically
 
 SECONDS_PER_DAY: Final = 24 * 60 * 60

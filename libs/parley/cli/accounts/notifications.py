@@ -7,12 +7,12 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import IdParameter
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 PATH = "/api/v1/me/push-subscriptions"
 COLUMNS = ("id", "name", "host", "created_at", "last_sent_at", "last_error")

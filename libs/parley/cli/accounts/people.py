@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 

@@ -7,11 +7,11 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 PATH = "/api/v1/me/sessions"
 COLUMNS = ("id", "method", "address", "last_seen_at", "expires_at", "user_agent")

@@ -8,7 +8,7 @@ import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.invocation import current

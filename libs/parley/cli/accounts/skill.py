@@ -17,13 +17,12 @@ from parley.cli.accounts.skill_archive import (
     write_archive,
 )
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import sanitized, text_table
 
 PATH = "/api/v1/me/skills"
 COLUMNS = ("name", "bytes", "description")

@@ -10,12 +10,12 @@ from parley.cli.accounts.account import save_export
 from parley.cli.accounts.people import USERS as PATH
 from parley.cli.accounts.people import find_user, list_users, user_with_login
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup, check_terminal
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 COLUMNS = ("login", "role", "state", "kind", "display_name", "id")
 ROLES = ("member", "admin", "auditor", "owner")

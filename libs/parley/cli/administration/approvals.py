@@ -8,13 +8,13 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.pages import listed, new_key
+from parley.cli.api.requests import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 NAME = "approval-rules"
 COLUMNS = ("id", "effect", "tool", "command", "arguments", "server_id", "modes", "reason")

@@ -3,7 +3,7 @@
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path

@@ -11,11 +11,11 @@ from parley.cli.accounts.groups import PATH as GROUPS
 from parley.cli.accounts.groups import group_with_name
 from parley.cli.accounts.people import list_users, user_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed, new_key
+from parley.cli.api.requests import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 PATH = "/api/v1/spend-limits"
 OWN = "/api/v1/me/spend"

@@ -22,7 +22,7 @@ from parley.cli.chats.actions import (
 )
 from parley.cli.chats.turn_output import Patience, read_chat
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 ENDED = "ACTION_ENDED"
 #: What a running call asks.

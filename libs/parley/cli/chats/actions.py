@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.chats.listing import chat_path, one_line
 
 ACTIONS = "/api/v1/actions"

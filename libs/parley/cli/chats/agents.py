@@ -14,8 +14,7 @@ from parley.cli.chats.listing import chat_path, children_of, status_word
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import sanitized, text_table
 
 COLUMNS = ("id", "status", "type", "cost", "name")
 TYPE_COLUMNS = ("name", "model", "tools", "description")

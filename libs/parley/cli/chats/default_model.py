@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.api.server import local_server
 from parley.cli.errors import CliError
 from parley.cli.home.layout import Home
 from parley.cli.stack.model_providers import HOW_TO_GET_ONE
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 MODELS = "/api/v1/models"
 PROVIDERS = "/api/v1/providers"

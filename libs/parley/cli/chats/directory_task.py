@@ -16,7 +16,7 @@ from parley.cli.chats.listing import CHATS, chat_path, one_line
 from parley.cli.chats.turn_output import Patience, Waiting, show_turn
 from parley.cli.chats.workspace import ChatWorkspace, Ended, OutputChunk
 from parley.cli.errors import CliError
-from parley.cli.terminal_text import echo_foreign, sanitized
+from parley.cli.text import echo_foreign, sanitized
 
 #: A chat begins with a message. The demo model answers this one, at no cost and without tools, so
 #: that the files are copied before the model that does the work begins.

@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.api.server import find_server
 from parley.cli.chats.listing import CHATS, chat_path, children_of, one_line
 from parley.cli.errors import CliError, ConfigurationProblem

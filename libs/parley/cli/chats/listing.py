@@ -6,9 +6,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import PAGE_MAX, listed
+from parley.cli.api.requests import PAGE_MAX, listed
 from parley.cli.chats.answer import cut_words, notice_lines
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 CHATS = "/api/v1/chats"
 TITLE_CHARACTERS_MAX = 60

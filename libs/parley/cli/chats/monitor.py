@@ -7,13 +7,12 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import sanitized, text_table
 
 COLUMNS = ("id", "state", "wakes on", "command", "what happened")
 

@@ -27,8 +27,7 @@ from parley.cli.chats.id_prefixes import RACES as PATH
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import sanitized, text_table
 
 COLUMNS: Final = ("#", "model", "status", "check", "files", "lines", "time", "cost", "answer")
 LIST_COLUMNS: Final = ("id", "created", "title")

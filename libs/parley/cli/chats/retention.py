@@ -10,7 +10,7 @@ from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 DAYS = ("day", "noticed", "withdrawn", "archived", "purged")
 ITEMS = ("chat_id", "owner_id", "step", "at")

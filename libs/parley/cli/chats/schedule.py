@@ -8,14 +8,13 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHOSEN_CHAT_ID, SCHEDULE_ID, WORKSPACE_ID
 from parley.cli.chats.id_prefixes import SCHEDULES as PATH
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import sanitized, text_table
 
 COLUMNS = ("id", "state", "when", "next_run_at", "last_run", "name")
 RUNS = ("planned_at", "outcome", "chat_id", "error")

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import one_line
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 SEARCH = "/api/v1/search"
 PAGE_MAX = 50

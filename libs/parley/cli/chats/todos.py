@@ -12,7 +12,7 @@ from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 COLUMNS = ("id", "status", "to do")
 

@@ -14,7 +14,7 @@ from parley.cli.chats.actions import open_actions
 from parley.cli.chats.answer import Answer, Ending, Note, Text
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, NeedsAction, TimedOut
-from parley.cli.terminal_text import echo_foreign, sanitized
+from parley.cli.text import echo_foreign, sanitized
 
 STOP_S_MAX: Final = 10.0
 #: Answers what a chat waits for; returns False if only a program can.

@@ -26,7 +26,7 @@ from parley.cli.chats.turn_output import Patience
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 COLUMNS = ("chat", "action", "title", "kind", "asked", "reason", "since", "until")
 

@@ -15,7 +15,7 @@ from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 WAIT_S = 30.0
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
@@ -18,8 +18,7 @@ from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.terminal_text import sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import sanitized, text_table
 
 LOOK_S = 0.2
 WAIT_S = 300.0

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed, new_key
+from parley.cli.api.requests import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import WORKSPACES, item_named
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 PATH = "/api/v1/secrets"
 COLUMNS = ("name", "delivery", "hosts", "hint", "owner_id", "last_used_at")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import PAGE_MAX, model_hint
+from parley.cli.api.requests import PAGE_MAX, model_hint
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
 from parley.cli.chats.action_answers import Person

@@ -10,7 +10,7 @@ import click
 from parley.cli.accounts.people import person_with_login
 from parley.cli.api.client import Api
 from parley.cli.api.events import ServerEvent, follow
-from parley.cli.api.pages import hint_on
+from parley.cli.api.requests import hint_on
 from parley.cli.api.server import find_server
 from parley.cli.chats.actions import summary_of
 from parley.cli.chats.answer import Answer
@@ -29,8 +29,7 @@ from parley.cli.chats.turn_output import show as show_event
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.terminal_text import sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import sanitized, text_table
 
 
 @click.command(cls=HomeCommand)

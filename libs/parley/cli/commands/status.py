@@ -15,7 +15,7 @@ from parley.cli.options import HomeCommand
 from parley.cli.supervision.process_table import ProcessRecord, ProcessTable, load
 from parley.cli.supervision.readiness import NetworkProbe
 from parley.cli.supervision.stale_processes import running
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 MIB = 1024 * 1024
 COLUMNS = ("service", "pid", "healthy", "restarts", "memory", "address")

@@ -15,7 +15,7 @@ from parley.cli.accounts.new_credentials import (
 )
 from parley.cli.accounts.people import user_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.pages import new_key
+from parley.cli.api.requests import new_key
 from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup

@@ -11,7 +11,7 @@ import click
 
 from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.events import follow
-from parley.cli.api.pages import listed
+from parley.cli.api.requests import listed
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID, item_named
 from parley.cli.chats.id_prefixes import WORKSPACES as PATH
@@ -19,7 +19,7 @@ from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 from parley.cli.workspaces.terminal import Detached, Exited, RemoteShell
 
 TEMPLATES = "/api/v1/templates"

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.errors import CliError
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 CONTEXT_LINES: Final = 2
 INDENT: Final = "    "

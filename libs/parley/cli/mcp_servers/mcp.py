@@ -20,8 +20,7 @@ from parley.cli.mcp_servers.logins import log_in, log_out, own_login, own_logins
 from parley.cli.mcp_servers.references import print_prompts, print_resources
 from parley.cli.mcp_servers.workspace_servers import workspace
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import echo_foreign, sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import echo_foreign, sanitized, text_table
 
 SERVERS = "/api/v1/mcp/servers"
 CALLS = "/api/v1/mcp/calls"

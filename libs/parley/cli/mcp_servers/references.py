@@ -7,8 +7,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.terminal_text import echo_foreign
-from parley.cli.text_table import text_table
+from parley.cli.text import echo_foreign, text_table
 
 RESOURCE_COLUMNS: Final = ("uri", "name", "type", "description")
 PROMPT_COLUMNS: Final = ("prompt", "arguments", "description")

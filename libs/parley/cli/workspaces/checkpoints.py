@@ -14,8 +14,7 @@ from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.terminal_text import echo_foreign, sanitized
-from parley.cli.text_table import text_table
+from parley.cli.text import echo_foreign, sanitized, text_table
 
 COLUMNS = ("path", "change", "lines")
 

@@ -17,7 +17,7 @@ from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 TYPES: Final = "process_output,process_ended"
 _ESCAPE: Final = re.compile(

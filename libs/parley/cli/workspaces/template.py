@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.pages import listed, new_key
+from parley.cli.api.requests import listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import item_named
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 PATH = "/api/v1/templates"
 COLUMNS = ("id", "name", "kind", "lifetime", "description")

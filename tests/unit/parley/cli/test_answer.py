@@ -5,7 +5,7 @@ import pytest
 from parley.cli.api.events import ServerEvent
 from parley.cli.chats.answer import Answer, Ending, Note, Shown, Text
 from parley.cli.chats.listing import message_lines
-from parley.cli.terminal_text import sanitized
+from parley.cli.text import sanitized
 
 TEXT = {"type": "text", "text": "half"}
 

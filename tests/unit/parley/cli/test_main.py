@@ -8,7 +8,7 @@ import pytest
 from parley.cli.invocation import Invocation, program_called
 from parley.cli.main import COMMANDS, cli, run
 from parley.cli.supervision.database import url_for
-from parley.cli.text_table import text_table
+from parley.cli.text import text_table
 
 HEAVY = ("asyncio", "grpc", "psutil", "cryptography", "asyncpg", "sqlalchemy", "msgspec", "http")
 

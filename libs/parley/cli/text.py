@@ -1,6 +1,7 @@
 """Text of other people and of models, made safe for a terminal."""
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -21,3 +22,21 @@ def sanitized(text: str) -> str:
 def echo_foreign(text: str, *, nl: bool = True) -> None:
     """Print text of somebody else: as it is into a file or a pipe, made safe on a terminal."""
     click.echo(sanitized(text) if sys.stdout.isatty() else text, nl=nl)
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return `rows` under their column names, each column as wide as necessary.
+
+    Cells may be texts of other people: each is one line that cannot control a terminal.
+    """
+    lines = [tuple(columns), *(tuple(map(_cell, row)) for row in rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        + "\n"
+        for line in lines
+    )
+
+
+def _cell(text: str) -> str:
+    return sanitized(" ".join(text.splitlines()))
