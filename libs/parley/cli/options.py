@@ -1,4 +1,4 @@
-"""Commands and groups that all accept --home, and options in place of an answer on a terminal."""
+"""Commands and groups that all accept --home, and options that several of them have."""
 
 import sys
 from dataclasses import replace
@@ -8,6 +8,8 @@ import click
 
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.invocation import Invocation
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def _use_home(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:

@@ -1,7 +1,8 @@
-"""Text of other people and of models, made safe for a terminal."""
+"""What commands print: foreign text made safe for a terminal, tables, and JSON."""
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -36,6 +37,31 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         + "\n"
         for line in lines
     )
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print `rows` under their column names."""
+    click.echo(text_table(columns, tuple(rows)), nl=False)
+
+
+def print_json(document: object, *, as_ascii: bool = False) -> None:
+    """Print a document as JSON; with `as_ascii` other letters than ASCII are escaped."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=as_ascii))
+
+
+def print_list(
+    document: object,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    as_json: bool,
+    as_ascii: bool = False,
+) -> None:
+    """Print a list as a table, or the document that it comes from as JSON."""
+    if as_json:
+        print_json(document, as_ascii=as_ascii)
+    else:
+        print_table(columns, rows)
 
 
 def _cell(text: str) -> str:

@@ -2,16 +2,14 @@
 
 import os
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.errors import CliError
-from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 
 
@@ -24,7 +22,7 @@ def account() -> None:
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
 def export(path: Path) -> None:
     """Write profile, settings, chats, files and spend of one's own to the ZIP file PATH."""
-    save_export(Api(find_server(current())), "/api/v1/me/exports", path)
+    save_export(current_api(), "/api/v1/me/exports", path)
 
 
 LOOK_EVERY_S = 1.0
@@ -39,8 +37,7 @@ def save_export(api: Api, path: str, target: Path) -> None:
     """
     if target.exists():
         raise CliError(f"{target} exists; choose another name")
-    key = {"Idempotency-Key": f'"{uuid.uuid4()}"'}  # noqa: TID251 (a command's composition root)
-    export = api.call("POST", path, None, key, needs="id")
+    export = api.call("POST", path, None, new_key(), needs="id")
     export_id, entries = export["id"], -1
     while export["state"] != "complete":
         if export["entries"] != entries:

@@ -12,12 +12,10 @@ from parley.cli.accounts.new_credentials import (
     output_option,
     show_credentials,
 )
-from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.api.sign_in import KEYS
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
+from parley.cli.options import HomeGroup, json_option
 
 COLUMNS = ("id", "name", "scopes", "expires_at", "last_used_at", "revoked_at")
 DAYS_DEFAULT = 90
@@ -41,7 +39,7 @@ def api_keys() -> None:
 )  # fmt: skip
 @output_option
 @force_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def create(
     name: str, scopes: tuple[str, ...], days: int, output: Path | None, force: bool, as_json: bool
 ) -> None:
@@ -49,26 +47,22 @@ def create(
     new = NewCredential("key", output, force, as_json)
     new.check()
     body = {"name": name, "scopes": list(scopes), "lifetime_s": days * SECONDS_PER_DAY}
-    made = _api().call("POST", KEYS, body, new_key(), needs="key")
+    made = current_api().call("POST", KEYS, body, new_key(), needs="key")
     new.tell(made, current().hint(f"api-keys revoke {made['id']}"))
 
 
 @api_keys.command()
 @click.option("--all", "include_ended", is_flag=True, help="Also those that ended.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(include_ended: bool, as_json: bool) -> None:
     """List your API keys, without their values."""
     path = f"{KEYS}?include_ended=true" if include_ended else KEYS
-    show_credentials(_api().call("GET", path, needs="items"), COLUMNS, as_json=as_json)
+    show_credentials(current_api().call("GET", path, needs="items"), COLUMNS, as_json=as_json)
 
 
 @api_keys.command()
 @click.argument("key_id", metavar="ID")
 def revoke(key_id: str) -> None:
     """Revoke the API key with this ID for good."""
-    _api().call("DELETE", f"{KEYS}/{quote(key_id, safe='')}", None, new_key())
+    current_api().call("DELETE", f"{KEYS}/{quote(key_id, safe='')}", None, new_key())
     click.echo(f"Revoked {key_id}.")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

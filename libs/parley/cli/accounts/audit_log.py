@@ -1,6 +1,5 @@
 """`parley audit log`: reads, exports and verifies the audit log."""
 
-import json
 import re
 from contextlib import suppress
 from datetime import date, datetime
@@ -11,12 +10,11 @@ import click
 
 from parley.cli.accounts.people import list_users
 from parley.cli.api.client import Api
-from parley.cli.api.requests import listed
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.text import text_table
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json, print_table
 
 NDJSON = "application/x-ndjson"
 PATH = "/api/v1/audit-log"
@@ -60,7 +58,7 @@ def _moment(_: click.Context, option: click.Parameter, text: str) -> str:
     "--until", default="", metavar="TIME", callback=_moment, help="Only before this time."
 )
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option("--export", "export_to", type=click.Path(path_type=Path), metavar="FILE",
               help="Write all of it to FILE, as JSON lines.")  # fmt: skip
 @click.option(
@@ -101,7 +99,7 @@ def log(
         if heads_file is None:
             _warn(UNSIGNED)
         return _print_verification(_verify_file(exported, heads_file, key_text), as_json)
-    api = Api(find_server(current()))
+    api = current_api()
     if is_verified:
         found = api.call("GET", f"{PATH}/verification", needs="problems", within_s=VERIFY_S_MAX)
         return _print_verification(found, as_json)
@@ -116,9 +114,9 @@ def log(
     if not entries:
         _check_action(action)
     if as_json:
-        click.echo(json.dumps({"items": entries}, indent=2))
+        print_json({"items": entries}, as_ascii=True)
         return INTACT
-    click.echo(text_table(COLUMNS, [_row(each, logins) for each in entries]), nl=False)
+    print_table(COLUMNS, [_row(each, logins) for each in entries])
     return INTACT
 
 
@@ -249,7 +247,7 @@ def _warn(text: str) -> None:
 
 def _print_verification(found: Any, as_json: bool) -> int:
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        print_json(found, as_ascii=True)
         return INTACT if found["is_intact"] else FOUND
     for problem in found["problems"]:
         click.echo(f"line {problem['seq']}: {problem['kind']}: {problem['description']}")

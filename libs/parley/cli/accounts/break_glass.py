@@ -1,17 +1,14 @@
 """`parley break-glass`: timed accesses of administrators to chats of others."""
 
-import json
 from typing import Any
 
 import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
-from parley.cli.api.client import Api
-from parley.cli.api.requests import listed, new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed, new_key
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_table
 
 PATH = "/api/v1/break-glass"
 COLUMNS = ("id", "administrator", "user", "opened_at", "expires_at", "state", "reason")
@@ -26,15 +23,15 @@ def break_glass() -> None:
 @click.argument("login")
 @click.option("--reason", required=True, help="Why; the user and the audit log see it.")
 @click.option("--minutes", type=click.IntRange(1, 480), default=60, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def open_access(login: str, reason: str, minutes: int, as_json: bool) -> None:
     """Open an access to the chats of LOGIN; for administrators."""
-    api = _api()
+    api = current_api()
     user = person_with_login(api, login)
     body = {"user_id": user["id"], "reason": reason, "duration_s": minutes * 60}
     access = api.call("POST", PATH, body, new_key(), needs="id")
     if as_json:
-        click.echo(json.dumps(access, indent=2))
+        print_json(access, as_ascii=True)
         return
     click.echo(access["id"])
     click.echo(
@@ -47,24 +44,24 @@ def open_access(login: str, reason: str, minutes: int, as_json: bool) -> None:
 
 @break_glass.command()
 @click.option("--all", "include_ended", is_flag=True, help="Also those that are over.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(include_ended: bool, as_json: bool) -> None:
     """List accesses: administrators see all, others those to their own chats."""
-    api = _api()
+    api = current_api()
     found = list(listed(api, PATH, {"include_ended": str(include_ended).lower()}))
     if as_json:
-        click.echo(json.dumps({"items": found}, indent=2))
+        print_json({"items": found}, as_ascii=True)
         return
     people = {each[role] for each in found for role in ("administrator_id", "user_id")}
     logins = logins_of(api, people)
-    click.echo(text_table(COLUMNS, [_row(each, logins) for each in found]), nl=False)
+    print_table(COLUMNS, [_row(each, logins) for each in found])
 
 
 @break_glass.command()
 @click.argument("access_id")
 def end(access_id: str) -> None:
     """End an access before its time."""
-    _api().call("DELETE", f"{PATH}/{access_id}", None, new_key())
+    current_api().call("DELETE", f"{PATH}/{access_id}", None, new_key())
     click.echo(f"The access {access_id} is over.")
 
 
@@ -78,7 +75,3 @@ def _row(access: Any, logins: dict[str, str]) -> list[str]:
         "open" if access["is_open"] else "over",
         access["reason"],
     ]
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

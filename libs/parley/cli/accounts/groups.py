@@ -7,12 +7,11 @@ import click
 
 from parley.cli.accounts.people import list_users, user_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.requests import listed, new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed, new_key
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list
 
 PATH = "/api/v1/groups"
 OWN = "/api/v1/me/groups"
@@ -33,47 +32,41 @@ def groups() -> None:
 
 @groups.command()
 @group_argument
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def create(name: str, as_json: bool) -> None:
     """Make the group GROUP, without members, and print its id."""
-    made = _api().call("POST", PATH, {"name": name}, new_key(), needs="id")
+    made = current_api().call("POST", PATH, {"name": name}, new_key(), needs="id")
     click.echo(json.dumps(made, indent=2) if as_json else made["id"])
 
 
 @groups.command()
 @click.option("--mine", is_flag=True, help="Those to which you belong; for every user.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(mine: bool, as_json: bool) -> None:
     """List groups."""
-    api = _api()
+    api = current_api()
     found = api.call("GET", OWN, needs="items")["items"] if mine else list(listed(api, PATH))
-    if as_json:
-        click.echo(json.dumps({"items": found}, indent=2))
-        return
-    rows = [[str(each[column]) for column in COLUMNS] for each in found]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    rows = ([str(each[column]) for column in COLUMNS] for each in found)
+    print_list({"items": found}, COLUMNS, rows, as_json=as_json, as_ascii=True)
 
 
 @groups.command()
 @group_argument
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(name: str, as_json: bool) -> None:
     """List the members of GROUP."""
-    api = _api()
+    api = current_api()
     group = group_with_name(api, name)
     members = list_users(api, path=f"{PATH}/{group['id']}/members")
-    if as_json:
-        click.echo(json.dumps({**group, "members": members}, indent=2))
-        return
-    rows = [[str(each[column]) for column in MEMBER_COLUMNS] for each in members]
-    click.echo(text_table(MEMBER_COLUMNS, rows), nl=False)
+    rows = ([str(each[column]) for column in MEMBER_COLUMNS] for each in members)
+    print_list({**group, "members": members}, MEMBER_COLUMNS, rows, as_json=as_json, as_ascii=True)
 
 
 @groups.command()
 @group_argument
 def rm(name: str) -> None:
     """Delete GROUP with the shares and limits that name it; its members stay users."""
-    api = _api()
+    api = current_api()
     group = group_with_name(api, name)
     api.call("DELETE", f"{PATH}/{group['id']}", None, new_key())
     click.echo(f"Deleted {group['name']}.")
@@ -99,7 +92,7 @@ def remove_member(name: str, login: str) -> None:
 
 def _change_member(method: str, name: str, login: str) -> str:
     """Add a user to a group or remove one; return the name of the group as it is written there."""
-    api = _api()
+    api = current_api()
     group, user = group_with_name(api, name), user_with_login(api, login)
     api.call(method, f"{PATH}/{group['id']}/members/{user['id']}", None, new_key())
     return str(group["name"])
@@ -115,7 +108,3 @@ def group_with_name(api: Api, name: str) -> Any:
         if each["name"].casefold() == name.casefold():
             return each
     raise CliError(f"there is no group {name}: see `{current().hint('groups ls')}`")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

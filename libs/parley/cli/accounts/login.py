@@ -1,6 +1,5 @@
 """`parley login`, `logout` and `whoami`: the API key of the command line."""
 
-import json
 import socket
 import sys
 
@@ -12,7 +11,8 @@ from parley.cli.api.sign_in import KEYS, SignIn, one_time_link
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.stored_login import StoredLogin, login_file, store_login, stored_login
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand, check_terminal
+from parley.cli.options import HomeCommand, check_terminal, json_option
+from parley.cli.text import print_json
 
 DAYS_DEFAULT = 90
 NAME_CHARACTERS_MAX = 64
@@ -92,13 +92,13 @@ def logout() -> None:
 
 
 @click.command(cls=HomeCommand)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def whoami(as_json: bool) -> None:
     """Print who commands act as, and on which server."""
     server = find_server(current())
     me = Api(server).call("GET", "/api/v1/me", needs="login")
     if as_json:
-        click.echo(json.dumps({**me, "url": server.url}, indent=2))
+        print_json({**me, "url": server.url}, as_ascii=True)
         return
     click.echo(f"{me['login']} ({me['role']}) at {server.url}")
 

@@ -1,18 +1,16 @@
 """`parley models`: the models that one can use, and one's own choices among them."""
 
-import json
 from typing import Any
 
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.default_model import list_models
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list
 
 OVERRIDES = "/api/v1/me/model-overrides"
 SETTINGS = "/api/v1/me/settings"
@@ -35,14 +33,11 @@ def models() -> None:
 
 
 @models.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List the models that you can use, your favourites first."""
-    found = list_models(_api())
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    rows = [
+    found = list_models(current_api())
+    rows = (
         (
             each["id"],
             each["display_name"],
@@ -51,14 +46,14 @@ def ls(as_json: bool) -> None:
             ", ".join(_marks(each)),
         )
         for each in found
-    ]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    )
+    print_list(found, COLUMNS, rows, as_json=as_json)
 
 
 @models.command()
 def own() -> None:
     """Print your own models by purpose."""
-    found = _api().call("GET", OVERRIDES, needs="items")
+    found = current_api().call("GET", OVERRIDES, needs="items")
     for each in found["items"]:
         click.echo(_line(each))
     if not found["allowed"]:
@@ -76,14 +71,16 @@ def set_model(purpose: str, model: str, effort: str | None) -> None:
         body = {"mode": f"{model}_default"}
     if effort:
         body["reasoning_effort"] = effort
-    click.echo(_line(_api().call("PUT", f"{OVERRIDES}/{purpose}", body, new_key(), needs="mode")))
+    click.echo(
+        _line(current_api().call("PUT", f"{OVERRIDES}/{purpose}", body, new_key(), needs="mode"))
+    )
 
 
 @models.command()
 @purpose_argument
 def clear(purpose: str) -> None:
     """Forget your own model for PURPOSE."""
-    _api().call("DELETE", f"{OVERRIDES}/{purpose}", None, new_key())
+    current_api().call("DELETE", f"{OVERRIDES}/{purpose}", None, new_key())
     click.echo(f"{purpose}: as configured for all")
 
 
@@ -94,7 +91,7 @@ def threshold(model: str, percent: str) -> None:
     """Summarize your chats when the window of MODEL is PERCENT full; 100 never does."""
     if percent != "default" and not (percent.isdecimal() and int(percent) <= 100):
         raise click.UsageError("PERCENT is a number from 0 to 100, or `default`.")
-    api = _api()
+    api = current_api()
     model_id = _id_of(api, model)
     percents = api.call("GET", SETTINGS, needs=THRESHOLDS)[THRESHOLDS]
     percents.pop(model_id, None)
@@ -121,7 +118,7 @@ def hide(model: str, off: bool) -> None:
 
 
 def _relist(field: str, model: str, *, is_off: bool) -> None:
-    api = _api()
+    api = current_api()
     model_id = _id_of(api, model)
     kept = [each for each in api.call("GET", SETTINGS, needs=field)[field] if each != model_id]
     listed = kept if is_off else [*kept, model_id]
@@ -152,7 +149,3 @@ def _line(override: dict[str, Any]) -> str:
     chosen = override["model_id"] or str(override["mode"]).replace("_", " ")
     effort = override.get("reasoning_effort")
     return f"{override['purpose']}: {chosen}" + (f", {effort}" if effort else "")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

@@ -1,6 +1,5 @@
 """Lists API keys and service tokens, and prints a new one or saves it in a private file."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.errors import CliError
-from parley.cli.text import text_table
+from parley.cli.text import print_json, print_list
 from parley.files import write_atomically
 
 SECONDS_PER_DAY: Final = 24 * 60 * 60
@@ -77,7 +76,7 @@ class NewCredential:
                     f"revoke it with `{revoke}`, and make another"
                 ) from error
         if self.as_json:
-            click.echo(json.dumps(known, indent=2))
+            print_json(known, as_ascii=True)
             return
         click.echo(value if self.file is None else f"Wrote {self.file}, which only you can read.")
         click.echo(f"id {made['id']}, expires {made['expires_at']}", err=True)
@@ -85,11 +84,8 @@ class NewCredential:
 
 def show_credentials(listed: dict[str, Any], columns: tuple[str, ...], *, as_json: bool) -> None:
     """Print a list of keys or tokens, as a table or as JSON."""
-    if as_json:
-        click.echo(json.dumps(listed, indent=2))
-        return
-    rows = [[_cell(item.get(column)) for column in columns] for item in listed["items"]]
-    click.echo(text_table(columns, rows), nl=False)
+    rows = ([_cell(item.get(column)) for column in columns] for item in listed["items"])
+    print_list(listed, columns, rows, as_json=as_json, as_ascii=True)
 
 
 def _cell(value: Any) -> str:

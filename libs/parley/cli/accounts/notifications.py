@@ -7,16 +7,13 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import IdParameter
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_table
 
 PATH = "/api/v1/me/push-subscriptions"
 COLUMNS = ("id", "name", "host", "created_at", "last_sent_at", "last_error")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def _devices(api: Api) -> list[Any]:
@@ -36,20 +33,20 @@ def notifications() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """List your devices."""
-    devices = _devices(_api())
+    devices = _devices(current_api())
     if as_json:
         shown = json.dumps({"push_subscriptions": devices}, indent=2, ensure_ascii=False)
         click.echo(shown)
         return
     rows = [[str(each.get(column) or "-") for column in COLUMNS] for each in devices]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    print_table(COLUMNS, rows)
 
 
 @notifications.command()
 @click.argument("device", metavar="ID", type=DEVICE)
 def test(device: str) -> None:
     """Send a test notification to the device ID, which may be its name."""
-    _api().call("POST", f"{_path(device)}/test", None, new_key())
+    current_api().call("POST", f"{_path(device)}/test", None, new_key())
     click.echo("The push service accepted it.")
 
 
@@ -57,12 +54,8 @@ def test(device: str) -> None:
 @click.argument("device", metavar="ID", type=DEVICE)
 def rm(device: str) -> None:
     """Do not notify the device ID any more, which may be its name."""
-    _api().call("DELETE", _path(device), None, new_key())
+    current_api().call("DELETE", _path(device), None, new_key())
     click.echo("Deleted.")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
 
 
 def _path(device: str) -> str:

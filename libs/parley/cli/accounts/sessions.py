@@ -1,17 +1,14 @@
 """`parley sessions`: the browsers that are signed in as oneself."""
 
-import json
 from typing import Any
 from urllib.parse import quote
 
 import click
 
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.api.requests import current_api, new_key
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list
 
 PATH = "/api/v1/me/sessions"
 COLUMNS = ("id", "method", "address", "last_seen_at", "expires_at", "user_agent")
@@ -27,15 +24,12 @@ def sessions() -> None:
 
 
 @sessions.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List your sessions, the last used first."""
-    listed = _listed(_api())
-    if as_json:
-        click.echo(json.dumps({"items": listed}, indent=2))
-        return
-    rows = [[str(each.get(column) or "-") for column in COLUMNS] for each in listed]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    listed = _listed(current_api())
+    rows = ([str(each.get(column) or "-") for column in COLUMNS] for each in listed)
+    print_list({"items": listed}, COLUMNS, rows, as_json=as_json, as_ascii=True)
 
 
 @sessions.command()
@@ -48,7 +42,7 @@ def revoke(session_id: str | None, others: bool) -> None:
     """
     if (session_id is None) is not others:
         raise click.UsageError("Name either a session or --others.")
-    api = _api()
+    api = current_api()
     if session_id is not None:
         _end(api, session_id)
         click.echo(f"Ended {session_id}.")
@@ -71,7 +65,3 @@ def _listed(api: Api) -> list[Any]:
 
 def _end(api: Api, session_id: str) -> None:
     api.call("DELETE", f"{PATH}/{quote(session_id, safe='')}", None, new_key())
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

@@ -1,31 +1,28 @@
 """`parley share`: lets others read a chat."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from parley.cli.accounts.people import logins_of, person_with_login
-from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import CHAT_ID
-from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json
 
 
 @click.command(cls=HomeCommand)
 @click.argument("chat_id", type=CHAT_ID)
 @click.argument("logins", nargs=-1, metavar="[LOGIN]...")
 @click.option("--remove", "removed", multiple=True, metavar="LOGIN", help="No longer with them.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def share(chat_id: str, logins: tuple[str, ...], removed: tuple[str, ...], as_json: bool) -> None:
     """Let the users LOGIN read a chat; without any, print who may read it.
 
     After a change it tells what was changed, and who may read the chat now.
     """
-    api = Api(find_server(current()))
+    api = current_api()
     path = f"/api/v1/chats/{chat_id}/shares"
     shares = api.call("GET", path, needs="shares")["shares"]
     if logins or removed:
@@ -38,7 +35,7 @@ def share(chat_id: str, logins: tuple[str, ...], removed: tuple[str, ...], as_js
         wanted += [{"group_id": each["group_id"]} for each in shares if each["group_id"]]
         shares = api.call("PUT", path, {"shares": wanted}, new_key(), needs="shares")["shares"]
     if as_json:
-        click.echo(json.dumps({"shares": shares}, indent=2))
+        print_json({"shares": shares}, as_ascii=True)
         return
     known = logins_of(api, (each["user_id"] for each in shares if each["user_id"]))
     readers = [_name(each, known) for each in shares]

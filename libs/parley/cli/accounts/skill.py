@@ -17,12 +17,10 @@ from parley.cli.accounts.skill_archive import (
     write_archive,
 )
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.errors import CliError
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import sanitized, text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list, sanitized
 
 PATH = "/api/v1/me/skills"
 COLUMNS = ("name", "bytes", "description")
@@ -34,15 +32,12 @@ def skill() -> None:
 
 
 @skill.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List your skills."""
-    found = _api().call("GET", PATH, needs="items")
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    rows = [(each["name"], str(each["size_bytes"]), each["description"]) for each in found["items"]]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    found = current_api().call("GET", PATH, needs="items")
+    rows = ((each["name"], str(each["size_bytes"]), each["description"]) for each in found["items"])
+    print_list(found, COLUMNS, rows, as_json=as_json)
 
 
 @skill.command()
@@ -57,7 +52,7 @@ def add(file: Path) -> None:
     name = name_in(content)
     if name is None:
         raise click.UsageError("The file has no line with name: in its first lines.")
-    _store(_api(), SkillFile(name, content))
+    _store(current_api(), SkillFile(name, content))
 
 
 @skill.command("import")
@@ -70,7 +65,7 @@ def import_(file: Path) -> None:
     archive = read_archive(file)
     if archive.skipped:
         click.echo(f"Left out: {sanitized(', '.join(archive.skipped))}", err=True)
-    api, refused = _api(), 0
+    api, refused = current_api(), 0
     for each in archive.skills:
         try:
             _store(api, each)
@@ -85,7 +80,7 @@ def import_(file: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def export(file: Path) -> None:
     """Write all your skills into the new ZIP archive FILE, each as NAME/SKILL.md."""
-    api = _api()
+    api = current_api()
     names = [each["name"] for each in api.call("GET", PATH, needs="items")["items"]]
     found = [api.call("GET", _path(name), needs="name") for name in names]
     texts = [skill_content(each["name"], each["description"], each["body"]) for each in found]
@@ -95,10 +90,10 @@ def export(file: Path) -> None:
 
 @skill.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(name: str, as_json: bool) -> None:
     """Print the skill NAME."""
-    found = _api().call("GET", _path(name), needs="name")
+    found = current_api().call("GET", _path(name), needs="name")
     click.echo(json.dumps(found, indent=2, ensure_ascii=False) if as_json else _shown(found))
 
 
@@ -106,7 +101,7 @@ def show(name: str, as_json: bool) -> None:
 @click.argument("name")
 def rm(name: str) -> None:
     """Delete the skill NAME."""
-    _api().call("DELETE", _path(name), None, new_key())
+    current_api().call("DELETE", _path(name), None, new_key())
     click.echo(f"Deleted {sanitized(name)}.")
 
 
@@ -131,7 +126,3 @@ def _content_of(file: Path) -> str:
 
 def _path(name: str) -> str:
     return f"{PATH}/{quote(name, safe='')}"
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

@@ -1,6 +1,5 @@
 """`parley users`: lets people in, over the API of a running stack."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ from parley.cli.accounts.account import save_export
 from parley.cli.accounts.people import USERS as PATH
 from parley.cli.accounts.people import find_user, list_users, user_with_login
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup, check_terminal
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, check_terminal, json_option
+from parley.cli.text import print_json, print_list
 
 COLUMNS = ("login", "role", "state", "kind", "display_name", "id")
 ROLES = ("member", "admin", "auditor", "owner")
@@ -30,15 +28,12 @@ def users() -> None:
 
 
 @users.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List users."""
-    found = list_users(_api())
-    if as_json:
-        click.echo(json.dumps({"items": found}, indent=2))
-        return
-    rows = [[str(each[column]) for column in COLUMNS] for each in found]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    found = list_users(current_api())
+    rows = ([str(each[column]) for column in COLUMNS] for each in found)
+    print_list({"items": found}, COLUMNS, rows, as_json=as_json, as_ascii=True)
 
 
 @users.command()
@@ -46,7 +41,7 @@ def ls(as_json: bool) -> None:
 @click.option("--role", type=click.Choice(ROLES), help=f"The role (default: {ROLES[0]}).")
 @click.option("--display-name", default="", help="The name to show (default: NAME).")
 @click.option("--email", default="", help="The address for notices.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def invite(name: str, role: str | None, display_name: str, email: str, as_json: bool) -> None:
     """Make the user NAME, if there is none, and print a link for their first sign-in.
 
@@ -54,7 +49,7 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
     """
     if not name.strip():
         raise click.UsageError("NAME is empty: give the login of the person.")
-    api = _api()
+    api = current_api()
     user = find_user(api, name)
     if user is not None and (role not in (None, user["role"]) or display_name or email):
         raise CliError(
@@ -79,10 +74,10 @@ def invite(name: str, role: str | None, display_name: str, email: str, as_json: 
 
 @users.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def reset(name: str, as_json: bool) -> None:
     """Print a link by which the user NAME sets a new password."""
-    api = _api()
+    api = current_api()
     _print_link(_new_link(api, user_with_login(api, name), "password_reset"), as_json)
 
 
@@ -91,7 +86,7 @@ def reset(name: str, as_json: bool) -> None:
 @click.argument("role", type=click.Choice(ROLES))
 def role(name: str, role: str) -> None:
     """Give the user NAME another ROLE."""
-    api = _api()
+    api = current_api()
     path = f"{PATH}/{user_with_login(api, name)['id']}"
     changed = api.call("PATCH", path, {"role": role}, new_key(), needs="role")
     click.echo(f"{name} has the role {changed['role']}.")
@@ -101,7 +96,7 @@ def role(name: str, role: str) -> None:
 @click.argument("name")
 def deactivate(name: str) -> None:
     """Lock the user NAME out and end their turns; their chats and files stay."""
-    api = _api()
+    api = current_api()
     api.call("POST", f"{PATH}/{user_with_login(api, name)['id']}/deactivate", None, new_key())
     back = current().hint(f"users reactivate {name}")
     click.echo(f"Deactivated {name}; `{back}` lets them in again.")
@@ -111,7 +106,7 @@ def deactivate(name: str) -> None:
 @click.argument("name")
 def reactivate(name: str) -> None:
     """Let the deactivated user NAME in again; revoked API keys stay revoked."""
-    api = _api()
+    api = current_api()
     api.call("POST", f"{PATH}/{user_with_login(api, name)['id']}/reactivate", None, new_key())
     click.echo(f"Reactivated {name}.")
 
@@ -121,7 +116,7 @@ def reactivate(name: str) -> None:
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
 def export(name: str, path: Path) -> None:
     """Write all that belongs to the deactivated user NAME to the ZIP file PATH."""
-    api = _api()
+    api = current_api()
     try:
         save_export(api, f"{PATH}/{user_with_login(api, name)['id']}/exports", path)
     except ApiRefused as error:
@@ -136,7 +131,7 @@ def export(name: str, path: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(name: str, yes: bool) -> None:
     """Deactivate the user NAME and delete all that is theirs, for good."""
-    api = _api()
+    api = current_api()
     user = user_with_login(api, name)
     if not yes:
         check_terminal("--yes")
@@ -184,11 +179,7 @@ def _new_link(api: Api, user: Any, purpose: str) -> Any:
 
 def _print_link(made: Any, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(made, indent=2))
+        print_json(made, as_ascii=True)
         return
     click.echo(made["url"])
     click.echo(f"The link works once, until {made['expires_at']}; send it to them alone.", err=True)
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

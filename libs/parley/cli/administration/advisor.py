@@ -1,14 +1,10 @@
 """`parley advisor`: whether and how agents may ask the advisor."""
 
-import json
-
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
-from parley.cli.invocation import current
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.options import HomeGroup
+from parley.cli.text import print_json
 
 PATH = "/api/v1/settings/advisor"
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -22,7 +18,7 @@ def advisor() -> None:
 @advisor.command()
 def show() -> None:
     """Print the settings of the advisor as JSON."""
-    _print(_api().call("GET", PATH))
+    _print(current_api().call("GET", PATH))
 
 
 @advisor.command()
@@ -53,19 +49,15 @@ def enable(
     }
     if effort:
         body["reasoning_effort"] = effort
-    _print(_api().call("PUT", PATH, body, new_key()))
+    _print(current_api().call("PUT", PATH, body, new_key()))
 
 
 @advisor.command()
 def disable() -> None:
     """Take it away; the other settings stay."""
-    api = _api()
+    api = current_api()
     _print(api.call("PUT", PATH, {**api.call("GET", PATH), "enabled": False}, new_key()))
 
 
-def _api() -> Api:
-    return Api(find_server(current()))
-
-
 def _print(settings: object) -> None:
-    click.echo(json.dumps(settings, indent=2, ensure_ascii=False))
+    print_json(settings)

@@ -1,6 +1,5 @@
 """`parley approvals`: rules that let tool calls run, ask a person first, or refuse them."""
 
-import json
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
@@ -8,13 +7,12 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.requests import listed, new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed, new_key
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list
 
 NAME = "approval-rules"
 COLUMNS = ("id", "effect", "tool", "command", "arguments", "server_id", "modes", "reason")
@@ -35,15 +33,12 @@ def approvals() -> None:
 @approvals.command()
 @everyone_option
 @chat_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(everyone: bool, chat: str | None, as_json: bool) -> None:
     """List rules: one's own, or those of the installation or a chat."""
-    items = list(listed(_api(), _path(everyone, chat)))
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [[_cell(item, column) for column in COLUMNS] for item in items]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    items = list(listed(current_api(), _path(everyone, chat)))
+    rows = ([_cell(item, column) for column in COLUMNS] for item in items)
+    print_list({"items": items}, COLUMNS, rows, as_json=as_json)
 
 
 @approvals.command()
@@ -99,7 +94,7 @@ def add(
         "rememberable": rememberable,
         "after_outside_content": after_outside_content,
     }
-    made = _api().call("POST", _path(everyone, chat), body, new_key(), needs="id")
+    made = current_api().call("POST", _path(everyone, chat), body, new_key(), needs="id")
     click.echo(made["id"])
 
 
@@ -109,7 +104,7 @@ def add(
 @chat_option
 def rm(rule_id: str, everyone: bool, chat: str | None) -> None:
     """Delete the rule RULE_ID."""
-    api, path = _api(), _path(everyone, chat)
+    api, path = current_api(), _path(everyone, chat)
     try:
         api.call("DELETE", f"{path}/{quote(rule_id, safe='')}", None, new_key())
     except ApiRefused as error:
@@ -120,10 +115,6 @@ def rm(rule_id: str, everyone: bool, chat: str | None) -> None:
             f"{rule_id} is a rule of the installation: delete it with `{hint}`"
         ) from error
     click.echo(f"Deleted {rule_id}.")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
 
 
 def _path(everyone: bool, chat: str | None) -> str:

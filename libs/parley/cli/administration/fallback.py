@@ -2,9 +2,7 @@
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
@@ -29,7 +27,7 @@ def fallback() -> None:
 @of_chat
 def show(chat_id: str | None) -> None:
     """Print the id of the model; `default` for a chat with the one of the installation."""
-    found = Api(find_server(current())).call("GET", _path(chat_id))
+    found = current_api().call("GET", _path(chat_id))
     _print(found, chat_id)
 
 
@@ -52,7 +50,7 @@ def clear(chat_id: str | None) -> None:
 
 
 def _change(model_id: str | None, chat_id: str | None) -> None:
-    api = Api(find_server(current()))
+    api = current_api()
     _print(api.call("PATCH", _path(chat_id), {FIELD: model_id}, new_key()), chat_id)
 
 

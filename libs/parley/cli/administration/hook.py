@@ -1,18 +1,15 @@
 """`parley hook`: HTTP consumers that get events of chats and decide on some of them."""
 
-import json
 from typing import Any
 from urllib.parse import quote
 
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.errors import CliError
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_list
 
 PATH = "/api/v1/hooks"
 COLUMNS = ("id", "name", "url", "events", "tools", "timeout_ms", "fail_policy", "disabled")
@@ -38,7 +35,6 @@ EVENTS = (
     "stop",
 )
 FAIL_OPEN = "Go on when it fails, instead of failing too."
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 class NoSuchHook(CliError):
@@ -58,7 +54,7 @@ def hook() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """List hooks."""
-    _show(COLUMNS, _api().call("GET", PATH, needs="items"), as_json)
+    _show(COLUMNS, current_api().call("GET", PATH, needs="items"), as_json)
 
 
 @hook.command()
@@ -93,9 +89,9 @@ def add(
         "timeout_ms": timeout_ms,
         "fail_policy": "open" if fail_open else "closed",
     }
-    made = _api().call("POST", PATH, body, new_key(), needs="secret")
+    made = current_api().call("POST", PATH, body, new_key(), needs="secret")
     if as_json:
-        click.echo(json.dumps(made, indent=2, ensure_ascii=False))
+        print_json(made)
         return
     click.echo(f"Created {made['hook']['id']}. Its secret, which is not shown again:")
     click.echo(made["secret"])
@@ -130,7 +126,7 @@ def change(
         raise click.UsageError(
             "Give --enabled, --disabled, --fail-open, --fail-closed, --url or --name."
         )
-    api = _api()
+    api = current_api()
     found = _found(api, name)
     api.call("PATCH", _path(found), body, new_key())
     click.echo(f"Changed {found['name']}.")
@@ -145,11 +141,11 @@ def change(
 @json_option
 def rotate(name: str, overlap_s: int, as_json: bool) -> None:
     """Replace the secret of the hook NAME, and print the new one; it is not shown again."""
-    api = _api()
+    api = current_api()
     path = f"{_path(_found(api, name))}/rotate-secret"
     made = api.call("POST", path, {"overlap_s": overlap_s}, new_key(), needs="secret")
     if as_json:
-        click.echo(json.dumps(made, indent=2, ensure_ascii=False))
+        print_json(made)
         return
     until = made["hook"].get("previous_secret_until")
     click.echo(f"The previous secret signs as well until {until}." if until else "Replaced.")
@@ -161,7 +157,7 @@ def rotate(name: str, overlap_s: int, as_json: bool) -> None:
 @click.argument("name")
 def rm(name: str) -> None:
     """Delete the hook NAME, which may be its id, with its log."""
-    api = _api()
+    api = current_api()
     found = _found(api, name)
     api.call("DELETE", _path(found), None, new_key())
     click.echo(f"Deleted {found['name']}.")
@@ -172,7 +168,7 @@ def rm(name: str) -> None:
 @json_option
 def test(name: str, as_json: bool) -> int:
     """Send an event with invented data to the hook NAME, and print how it answered."""
-    api = _api()
+    api = current_api()
     path = f"{_path(_found(api, name))}/test"
     delivery = api.call("POST", path, {}, new_key(), needs="outcome")
     _show(LOG_COLUMNS, {"items": [delivery]}, as_json)
@@ -185,13 +181,9 @@ def test(name: str, as_json: bool) -> int:
 @json_option
 def log(name: str, count: int, as_json: bool) -> None:
     """Show the newest deliveries to the hook NAME; the last 200 are kept."""
-    api = _api()
+    api = current_api()
     path = f"{_path(_found(api, name))}/deliveries?limit={count}"
     _show(LOG_COLUMNS, api.call("GET", path, needs="items"), as_json)
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
 
 
 def _found(api: Api, name: str) -> Any:
@@ -209,11 +201,8 @@ def _path(found: Any) -> str:
 
 
 def _show(columns: tuple[str, ...], listed: Any, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
-        return
-    rows = [[_cell(item.get(column)) for column in columns] for item in listed["items"]]
-    click.echo(text_table(columns, rows), nl=False)
+    rows = ([_cell(item.get(column)) for column in columns] for item in listed["items"])
+    print_list(listed, columns, rows, as_json=as_json)
 
 
 def _cell(value: Any) -> str:

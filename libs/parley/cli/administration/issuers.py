@@ -1,17 +1,13 @@
 """`parley issuers`: identity providers that people sign in with."""
 
-import json
 import sys
 from typing import Any
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.api.requests import current_api, new_key
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list
 
 PATH = "/api/v1/oidc-issuers"
 COLUMNS = ("name", "issuer", "client_id", "creates_users", "links_by_email", "source")
@@ -23,14 +19,11 @@ def issuers() -> None:
 
 
 @issuers.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List identity providers."""
-    found = _api().call("GET", PATH, needs="items")
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
-        return
-    click.echo(text_table(COLUMNS, [_row(each) for each in found["items"]]), nl=False)
+    found = current_api().call("GET", PATH, needs="items")
+    print_list(found, COLUMNS, map(_row, found["items"]), as_json=as_json, as_ascii=True)
 
 
 @issuers.command()
@@ -69,7 +62,7 @@ def put(
     }
     if secret_stdin:
         body["client_secret"] = sys.stdin.readline().rstrip("\n")
-    stored = _api().call("PUT", f"{PATH}/{name}", body, new_key(), needs="redirect_uri")
+    stored = current_api().call("PUT", f"{PATH}/{name}", body, new_key(), needs="redirect_uri")
     click.echo(f"Register this redirect URI there: {stored['redirect_uri']}")
 
 
@@ -77,7 +70,7 @@ def put(
 @click.argument("name")
 def rm(name: str) -> None:
     """Remove the identity provider NAME; users and their links stay."""
-    _api().call("DELETE", f"{PATH}/{name}", None, new_key())
+    current_api().call("DELETE", f"{PATH}/{name}", None, new_key())
 
 
 def _row(issuer: Any) -> list[str]:
@@ -87,7 +80,3 @@ def _row(issuer: Any) -> list[str]:
         "yes" if issuer["links_by_email"] else "no",
         "file" if issuer["is_read_only"] else "stored",
     ]
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

@@ -1,6 +1,5 @@
 """`parley spend-limits`: how much a user, a group or everyone may spend in a period."""
 
-import json
 import re
 from decimal import Decimal
 from typing import Any
@@ -11,11 +10,9 @@ from parley.cli.accounts.groups import PATH as GROUPS
 from parley.cli.accounts.groups import group_with_name
 from parley.cli.accounts.people import list_users, user_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.requests import listed, new_key
-from parley.cli.api.server import find_server
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.api.requests import current_api, listed, new_key
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_table
 
 PATH = "/api/v1/spend-limits"
 OWN = "/api/v1/me/spend"
@@ -25,7 +22,6 @@ MICROS = 1_000_000
 AMOUNT = re.compile(r"[0-9]{1,8}(\.[0-9]{1,6})?")
 EVERYONE = "everyone"
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 user_option = click.option("--user", "login", metavar="LOGIN", help="For this user.")
 group_option = click.option("--group", metavar="GROUP", help="For each member of this group.")
 everyone_option = click.option(
@@ -55,16 +51,16 @@ def spend_limits() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """List the limits."""
-    api = _api()
+    api = current_api()
     found = list(listed(api, PATH))
     if as_json:
-        click.echo(json.dumps({"items": found}, indent=2))
+        print_json({"items": found}, as_ascii=True)
         return
     names = _names(api) if any(not each["everyone"] for each in found) else {}
     rows = [
         (_subject(each, names), _dollars(each["limit_micros"]), each["period"]) for each in found
     ]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    print_table(COLUMNS, rows)
 
 
 @spend_limits.command("set")
@@ -77,7 +73,7 @@ def set_limit(
     micros: int, login: str | None, group: str | None, everyone: bool, period: str
 ) -> None:
     """Let a user, each member of a group, or everyone spend DOLLARS in a period, in UTC."""
-    api = _api()
+    api = current_api()
     path, name = _limited(api, login, group, everyone)
     body = {"limit_micros": micros, "period": period}
     made = api.call("PUT", path, body, new_key(), needs="limit_micros")
@@ -90,7 +86,7 @@ def set_limit(
 @everyone_option
 def rm(login: str | None, group: str | None, everyone: bool) -> None:
     """Remove a limit."""
-    api = _api()
+    api = current_api()
     path, name = _limited(api, login, group, everyone)
     api.call("DELETE", path, None, new_key())
     click.echo(f"Removed the limit of {name}.")
@@ -100,9 +96,9 @@ def rm(login: str | None, group: str | None, everyone: bool) -> None:
 @json_option
 def mine(as_json: bool) -> None:
     """Print what you spent in the period, and your limit; for every user."""
-    found = _api().call("GET", OWN, needs="spent_micros")
+    found = current_api().call("GET", OWN, needs="spent_micros")
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        print_json(found, as_ascii=True)
         return
     limit = found.get("limit")
     allowed = f" of {_dollars(limit['limit_micros'])}" if limit else ", without a limit"
@@ -143,7 +139,3 @@ def _dollars(micros: int) -> str:
     whole, rest = divmod(micros, MICROS)
     digits = f"{rest:06}".rstrip("0").ljust(2, "0")
     return f"{whole}.{digits}"
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

@@ -1,4 +1,4 @@
-"""Requests of commands: keys that make them repeatable, lists by pages, hints after a refusal."""
+"""Requests of commands: their server, repeatable ones, lists by pages, hints after refusals."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from parley.cli.api.client import REQUEST_S_MAX, Api, ApiRefused
+from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 
@@ -43,6 +44,11 @@ def listed(
         if not cursor:
             return
         asked["cursor"] = cursor
+
+
+def current_api() -> Api:
+    """Return the server of the click command that is running."""
+    return Api(find_server(current()))
 
 
 def new_key() -> dict[str, str]:

@@ -1,20 +1,18 @@
 """`parley agents`: shows the agents of a chat as a tree, and applies what they changed."""
 
-import json
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import AGENT_ID, CHAT_ID
 from parley.cli.chats.listing import chat_path, children_of, status_word
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import sanitized, text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_list, print_table, sanitized
 
 COLUMNS = ("id", "status", "type", "cost", "name")
 TYPE_COLUMNS = ("name", "model", "tools", "description")
@@ -39,10 +37,10 @@ def agents() -> None:
 
 @agents.command()
 @click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(chat_id: str, as_json: bool) -> None:
     """Show the agents that the chat CHAT and those below it have started."""
-    api = Api(find_server(current()))
+    api = current_api()
     asked = api.call("GET", chat_path(chat_id), needs="id")
     root = asked
     if asked.get("parent_chat_id"):
@@ -53,20 +51,20 @@ def show(chat_id: str, as_json: bool) -> None:
     ]
     if as_json:
         items = [chat for _, chat in rows]
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        print_json({"items": items})
         return
     table = [row_of(depth, chat) for depth, chat in rows]
-    click.echo(text_table(COLUMNS, table), nl=False)
+    print_table(COLUMNS, table)
 
 
 @agents.command()
 @click.argument("agent_id", metavar="AGENT", type=AGENT_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def diff(agent_id: str, as_json: bool) -> None:
     """Show what the agent AGENT, which works in a fork, changed, and what of it was applied."""
-    report = merge(Api(find_server(current())), agent_id, dry_run=True)
+    report = merge(current_api(), agent_id, dry_run=True)
     if as_json:
-        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        print_json(report)
         return
     _show_patches(report["merged_paths"], report["patches"])
     for each in report["conflicts"]:
@@ -104,7 +102,7 @@ def _show_patches(paths: Sequence[str], patches: Sequence[Mapping[str, Any]]) ->
 @click.option("--keep-parent", is_flag=True, help="Keep the version of the chat in conflicts.")
 @click.option("--take-fork", is_flag=True, help="Take the version of the agent in conflicts.")
 @click.option("--path", "paths", multiple=True, metavar="PATH", help="Apply only this path.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def apply(
     agent_id: str, keep_parent: bool, take_fork: bool, paths: tuple[str, ...], as_json: bool
 ) -> None:
@@ -112,11 +110,11 @@ def apply(
     if keep_parent and take_fork:
         raise click.UsageError("Give --keep-parent or --take-fork, not both.")
     strategy = "keep_parent" if keep_parent else "take_fork" if take_fork else "report"
-    api = Api(find_server(current()))
+    api = current_api()
     report = merge(api, agent_id, strategy=strategy, paths=list(paths))
     unknown = _unknown_paths(api, agent_id, paths, report)
     if as_json:
-        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        print_json(report)
     elif not unknown or report["merged_paths"] or report["conflicts"]:
         show_merged(report, strategy)
     hint = current().hint(f"agents diff {agent_id}")
@@ -155,15 +153,12 @@ def _has_changes(report: Mapping[str, Any], path: str) -> bool:
 
 @agents.command()
 @click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def types(chat_id: str, as_json: bool) -> None:
     """Show the types of agents that the workspace of the chat CHAT describes."""
-    found = Api(find_server(current())).call("GET", f"{chat_path(chat_id)}/context", needs="parts")
+    found = current_api().call("GET", f"{chat_path(chat_id)}/context", needs="parts")
     items = found["agent_types"]
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    click.echo(text_table(TYPE_COLUMNS, list(map(_type_row, items))), nl=False)
+    print_list({"items": items}, TYPE_COLUMNS, map(_type_row, items), as_json=as_json)
 
 
 def _type_row(each: Mapping[str, Any]) -> tuple[str, ...]:
@@ -174,12 +169,11 @@ def _type_row(each: Mapping[str, Any]) -> tuple[str, ...]:
 
 def merge(api: Api, agent_id: str, **body: object) -> dict[str, Any]:
     """Merge the changes of an agent, or show them; return the report."""
-    key = f'"{uuid.uuid4()}"'  # noqa: TID251 (a command's own composition root)
     report: dict[str, Any] = api.call(
         "POST",
         f"{chat_path(agent_id)}/merge",
         body,
-        {"Idempotency-Key": key},
+        new_key(),
         needs="applied",
         within_s=MERGE_S,
     )

@@ -1,18 +1,14 @@
 """`parley goal`: chats that go on until a check passes or a judge agrees, within a budget."""
 
-import json
 from typing import Any
 from urllib.parse import quote
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import CHAT_ID
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import sanitized
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, sanitized
 
 MICROS = 1_000_000
 
@@ -30,7 +26,7 @@ def goal() -> None:
 @click.option("--turns", type=click.IntRange(1, 1000), default=20, help="Turns at most; 20.")
 @click.option("--minutes", type=click.IntRange(1, 43_200), default=60, help="Minutes at most; 60.")
 @click.option("--dollars", type=click.FloatRange(min=0), default=0.0, help="US dollars at most.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def set_goal(
     chat_id: str,
     text: str,
@@ -52,15 +48,15 @@ def set_goal(
         "cost_max_micros": round(dollars * MICROS),
         **({"judge_model_id": judge} if judge else {}),
     }
-    _tell(_api().call("PUT", _path(chat_id), body, new_key(), needs="state"), as_json)
+    _tell(current_api().call("PUT", _path(chat_id), body, new_key(), needs="state"), as_json)
 
 
 @goal.command()
 @click.argument("chat_id", type=CHAT_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(chat_id: str, as_json: bool) -> None:
     """Print the goal of CHAT_ID and how far it is."""
-    _tell(_api().call("GET", _path(chat_id), needs="state"), as_json)
+    _tell(current_api().call("GET", _path(chat_id), needs="state"), as_json)
 
 
 @goal.command()
@@ -81,13 +77,13 @@ def resume(chat_id: str) -> int:
 @click.argument("chat_id", type=CHAT_ID)
 def end(chat_id: str) -> None:
     """Remove the goal of CHAT_ID; a turn that runs goes on."""
-    _api().call("DELETE", _path(chat_id), None, new_key())
+    current_api().call("DELETE", _path(chat_id), None, new_key())
     click.echo("The goal is ended.")
 
 
 def _changed(chat_id: str, verb: str, wanted: str) -> int:
     """Pause or resume a goal, and print it; return 1 if it is over and stays as it is."""
-    found = _api().call("POST", f"{_path(chat_id)}/{verb}", {}, new_key(), needs="state")
+    found = current_api().call("POST", f"{_path(chat_id)}/{verb}", {}, new_key(), needs="state")
     _tell(found)
     if found["state"] == wanted:
         return 0
@@ -112,7 +108,7 @@ def lines_of(found: dict[str, Any]) -> list[str]:
 
 def _tell(found: dict[str, Any], as_json: bool = False) -> None:
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return
     for line in lines_of(found):
         click.echo(sanitized(line))
@@ -120,7 +116,3 @@ def _tell(found: dict[str, Any], as_json: bool = False) -> None:
 
 def _path(chat_id: str) -> str:
     return f"/api/v1/chats/{quote(chat_id, safe='')}/goal"
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

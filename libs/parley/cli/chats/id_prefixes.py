@@ -12,8 +12,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import listed
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed
 from parley.cli.chats.listing import CHATS, chat_path, children_of, one_line
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
@@ -94,7 +93,7 @@ class IdParameter(click.ParamType[str]):
         if not text or is_whole_id(text) or is_passed_on:
             return text
         for listing in self._listings if may_be_found else ():
-            found = self._found(list(listing(Api(find_server(current())))), text)
+            found = self._found(list(listing(current_api())), text)
             if found is not None:
                 return str(found["id"])
         raise NoSuchItem(self._what, one_line(text), self._command)

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.api.requests import current_api
 from parley.cli.api.retries import get, post
-from parley.cli.api.server import find_server
 from parley.cli.chats.agents import (
     applied_line,
     dollars,
@@ -25,9 +25,8 @@ from parley.cli.chats.default_model import list_models
 from parley.cli.chats.id_prefixes import RACE_ID, WORKSPACE_ID, is_whole_id
 from parley.cli.chats.id_prefixes import RACES as PATH
 from parley.cli.errors import CliError
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import sanitized, text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_list, print_table, sanitized
 
 COLUMNS: Final = ("#", "model", "status", "check", "files", "lines", "time", "cost", "answer")
 LIST_COLUMNS: Final = ("id", "created", "title")
@@ -61,7 +60,7 @@ def race() -> None:
 )
 @click.option("--timeout", "timeout_s", default=3600.0, help="Seconds to wait at most.")
 @click.option("--no-wait", is_flag=True, help="Print the id and do not wait.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def start(
     task: str,
     models: tuple[str, ...],
@@ -72,7 +71,7 @@ def start(
     as_json: bool,
 ) -> None:
     """Give TASK to several models, each in a copy of the workspace, and compare them."""
-    api = Api(find_server(current()))
+    api = current_api()
     body = {"prompt": task, "models": list(models), "check_command": check}
     body |= {"workspace_id": workspace} if workspace else {}
     made = _post(api, PATH, body)
@@ -85,30 +84,27 @@ def start(
 
 @race.command()
 @click.argument("race_id", metavar="RACE", type=RACE_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(race_id: str, as_json: bool) -> None:
     """Compare the candidates of RACE: answers, changes, checks, times and costs."""
-    api = Api(find_server(current()))
+    api = current_api()
     _show(api, _checked(api, api.call("GET", _path(race_id), needs="id")), as_json=as_json)
 
 
 @race.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List races, the newest first."""
-    items = Api(find_server(current())).call("GET", PATH, needs="items")["items"]
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [(each["id"], each["created_at"], each["title"]) for each in items]
-    click.echo(text_table(LIST_COLUMNS, rows), nl=False)
+    items = current_api().call("GET", PATH, needs="items")["items"]
+    rows = ((each["id"], each["created_at"], each["title"]) for each in items)
+    print_list({"items": items}, LIST_COLUMNS, rows, as_json=as_json)
 
 
 @race.command()
 @click.argument("race_id", metavar="RACE", type=RACE_ID)
 def cancel(race_id: str) -> None:
     """Stop all candidates of RACE."""
-    api = Api(find_server(current()))
+    api = current_api()
     before = api.call("GET", _path(race_id), needs="candidates")["candidates"]
     _post(api, f"{_path(race_id)}/cancel", {})
     has_ended = all(each["status"] in ENDED for each in before)
@@ -120,19 +116,19 @@ def cancel(race_id: str) -> None:
 @click.argument("candidate", metavar="CANDIDATE")
 @click.option("--keep-parent", is_flag=True, help="Keep the version of the workspace in conflicts.")
 @click.option("--take-fork", is_flag=True, help="Take the version of the candidate in conflicts.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def apply(race_id: str, candidate: str, keep_parent: bool, take_fork: bool, as_json: bool) -> None:
     """Apply the changes of CANDIDATE, a number or model of RACE, to the workspace."""
     if keep_parent and take_fork:
         raise click.UsageError("Give --keep-parent or --take-fork, not both.")
-    api = Api(find_server(current()))
+    api = current_api()
     found = api.call("GET", _path(race_id), needs="candidates")
     strategy = "keep_parent" if keep_parent else "take_fork" if take_fork else "report"
     named = _named(api, found["candidates"])
     body = {"position": position_of(named, candidate), "strategy": strategy}
     report = _post(api, f"{_path(race_id)}/apply", body, needs="report")["report"]
     if as_json:
-        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        print_json(report)
     else:
         show_merged(report, strategy)
     require_merged(report, strategy, "give --keep-parent or --take-fork")
@@ -184,7 +180,7 @@ def _lines(report: Mapping[str, Any]) -> str:
 
 def _show(api: Api, found: Json, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return
     candidates = [_priced(api, each) for each in _named(api, found["candidates"])]
     reports = [
@@ -192,7 +188,7 @@ def _show(api: Api, found: Json, *, as_json: bool) -> None:
         for each in candidates
     ]
     compared = list(zip(candidates, reports, strict=True))
-    click.echo(text_table(COLUMNS, [row_of(*each) for each in compared]), nl=False)
+    print_table(COLUMNS, [row_of(*each) for each in compared])
     for line in applied_lines(compared):
         click.echo(line)
 

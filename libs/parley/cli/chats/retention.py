@@ -1,16 +1,13 @@
 """`parley retention`: shows what happens to chats by age."""
 
-import json
 from typing import Any
 from urllib.parse import urlencode
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.server import find_server
-from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.text import text_table
+from parley.cli.api.requests import current_api
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json, text_table
 
 DAYS = ("day", "noticed", "withdrawn", "archived", "purged")
 ITEMS = ("chat_id", "owner_id", "step", "at")
@@ -30,7 +27,7 @@ days_type = click.IntRange(min=0, max=3650)
     "--purge-days", type=days_type, help="With --dry-run: as if archived ones were deleted then."
 )
 @click.option("--notice-days", type=click.IntRange(min=0, max=365), help="With --dry-run: as if.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def retention(
     dry_run: bool,
     archive_days: int | None,
@@ -44,9 +41,9 @@ def retention(
     if given and not dry_run:
         raise click.UsageError("These days are for --dry-run; PATCH /api/v1/settings changes them.")
     path = "/api/v1/retention" + (f"?{urlencode(given)}" if given else "")
-    shown = Api(find_server(current())).call("GET", path)
+    shown = current_api().call("GET", path)
     if as_json:
-        click.echo(json.dumps(shown, indent=2))
+        print_json(shown, as_ascii=True)
         return
     click.echo(", ".join(f"{name} {shown[name]}" for name in POLICY))
     if not dry_run:

@@ -1,20 +1,16 @@
 """`parley schedule`: messages that are sent at a time or repeatedly."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import CHOSEN_CHAT_ID, SCHEDULE_ID, WORKSPACE_ID
 from parley.cli.chats.id_prefixes import SCHEDULES as PATH
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import sanitized, text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_list, print_table, sanitized
 
 COLUMNS = ("id", "state", "when", "next_run_at", "last_run", "name")
 RUNS = ("planned_at", "outcome", "chat_id", "error")
@@ -60,7 +56,7 @@ def schedule() -> None:
 )
 @click.option("--until", "ends_at", help="No runs after this time.")
 @click.option("--runs", "runs_max", type=click.IntRange(min=1), help="So many runs at most.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def add(
     text: str, at: str | None, ends_at: str | None, plan: bool, as_json: bool, **given: Any
 ) -> None:
@@ -72,22 +68,19 @@ def add(
     for name, value in (("at", at), ("ends_at", ends_at)):
         if value is not None:
             body[name] = time_of(value)
-    made = _api().call("POST", PATH, body, new_key(), needs="id")
+    made = current_api().call("POST", PATH, body, new_key(), needs="id")
     if as_json:
-        click.echo(json.dumps(made, indent=2, ensure_ascii=False))
+        print_json(made)
     else:
         click.echo(f"Made {made['id']}; it runs next at {made['next_run_at']}.")
 
 
 @schedule.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List your schedules."""
-    found = _api().call("GET", f"{PATH}?limit=200", needs="items")
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    rows = [
+    found = current_api().call("GET", f"{PATH}?limit=200", needs="items")
+    rows = (
         (
             each["id"],
             each["state"],
@@ -97,20 +90,20 @@ def ls(as_json: bool) -> None:
             sanitized(each["name"] or each["text"][:40]),
         )
         for each in found["items"]
-    ]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    )
+    print_list(found, COLUMNS, rows, as_json=as_json)
 
 
 @schedule.command()
 @click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(schedule_id: str, as_json: bool) -> None:
     """Print the schedule SCHEDULE with its newest runs."""
-    api, path = _api(), _path(schedule_id)
+    api, path = current_api(), _path(schedule_id)
     found = api.call("GET", path, needs="id")
     runs = api.call("GET", f"{path}/runs", needs="items")["items"]
     if as_json:
-        click.echo(json.dumps({**found, "runs": runs}, indent=2, ensure_ascii=False))
+        print_json({**found, "runs": runs})
         return
     click.echo(f"{found['id']}: {when_of(found)}")
     for name in SHOWN:
@@ -118,7 +111,7 @@ def show(schedule_id: str, as_json: bool) -> None:
             click.echo(f"{name}: {sanitized(str(found[name]))}")
     click.echo(f"runs: {found['runs_count']}\n\n{sanitized(found['text'])}\n")
     rows = [[sanitized(str(run[name] or "-")) for name in RUNS] for run in runs]
-    click.echo(text_table(RUNS, rows), nl=False)
+    print_table(RUNS, rows)
 
 
 @schedule.command()
@@ -140,18 +133,18 @@ def show(schedule_id: str, as_json: bool) -> None:
 @click.option("--missed", "missed_runs", type=click.Choice(["skip", "run_once"]))
 @click.option("--until", "ends_at", help="No runs after this time; empty for no such time.")
 @click.option("--runs", "runs_max", type=click.IntRange(min=0), help="Runs at most; 0 for any.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def edit(schedule_id: str, as_json: bool, **given: Any) -> None:
     """Change SCHEDULE; what is not given stays, unless somebody changed it meanwhile."""
     body = edit_of(given)
     if not body:
         raise click.UsageError("Give at least one option to change.")
-    api, path = _api(), _path(schedule_id)
+    api, path = current_api(), _path(schedule_id)
     _, headers = api.exchange("GET", path, needs="id")
     versioned = {**new_key(), "If-Match": headers["ETag"]}
     found = api.call("PATCH", path, body, versioned, needs="id")
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
     else:
         click.echo(f"Changed; it is {found['state']}, next at {found['next_run_at'] or '-'}.")
 
@@ -160,7 +153,7 @@ def edit(schedule_id: str, as_json: bool, **given: Any) -> None:
 @click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 def pause(schedule_id: str) -> None:
     """Let SCHEDULE not run until it is resumed."""
-    found = _api().call("POST", f"{_path(schedule_id)}/pause", {}, new_key(), needs="state")
+    found = current_api().call("POST", f"{_path(schedule_id)}/pause", {}, new_key(), needs="state")
     click.echo(f"It is {found['state']}.")
 
 
@@ -168,7 +161,7 @@ def pause(schedule_id: str) -> None:
 @click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 def resume(schedule_id: str) -> None:
     """Let SCHEDULE run again, from its next time on."""
-    found = _api().call("POST", f"{_path(schedule_id)}/resume", {}, new_key(), needs="state")
+    found = current_api().call("POST", f"{_path(schedule_id)}/resume", {}, new_key(), needs="state")
     click.echo(f"It runs next at {found['next_run_at']}.")
 
 
@@ -176,7 +169,7 @@ def resume(schedule_id: str) -> None:
 @click.argument("schedule_id", metavar="SCHEDULE", type=SCHEDULE_ID)
 def rm(schedule_id: str) -> None:
     """Delete SCHEDULE and its runs; their chats stay."""
-    _api().call("DELETE", _path(schedule_id), None, new_key())
+    current_api().call("DELETE", _path(schedule_id), None, new_key())
     click.echo(f"Deleted {sanitized(schedule_id)}.")
 
 
@@ -213,7 +206,3 @@ def when_of(found: dict[str, Any]) -> str:
 
 def _path(schedule_id: str) -> str:
     return f"{PATH}/{quote(schedule_id, safe='')}"
-
-
-def _api() -> Api:
-    return Api(find_server(current()))

@@ -1,19 +1,15 @@
 """`parley search`: finds words in chats."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.requests import listed
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import one_line
-from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.text import sanitized
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json, sanitized
 
 SEARCH = "/api/v1/search"
 PAGE_MAX = 50
@@ -26,7 +22,7 @@ PAGE_MAX = 50
     "-n", "--count", type=click.IntRange(min=1, max=1000), default=20, show_default=True,
     help="How many at most.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def search(words: tuple[str, ...], chat_id: str | None, count: int, as_json: bool) -> None:
     """Find WORDS in titles and messages, newest first.
 
@@ -34,10 +30,10 @@ def search(words: tuple[str, ...], chat_id: str | None, count: int, as_json: boo
     occur, and or between alternatives.
     """
     query = {"q": " ".join(words), "chat_id": chat_id or ""}
-    api = Api(find_server(current()))
+    api = current_api()
     found = list(listed(api, SEARCH, query, count=count, page_max=PAGE_MAX))
     if as_json:
-        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
+        print_json({"items": found})
         return
     if not found:
         click.echo("Nothing was found.", err=True)

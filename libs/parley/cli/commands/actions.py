@@ -1,6 +1,5 @@
 """`parley actions` lists what chats wait for, `parley answer` answers it."""
 
-import json
 import sys
 import threading
 import uuid
@@ -10,7 +9,7 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api
 from parley.cli.chats.action_answers import GivenOptions, ask, how_to_answer, send_answer
 from parley.cli.chats.actions import (
     CLIENT_TOOL,
@@ -25,21 +24,21 @@ from parley.cli.chats.listing import chat_path, one_line, status_word
 from parley.cli.chats.turn_output import Patience
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.text import text_table
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json, print_table
 
 COLUMNS = ("chat", "action", "title", "kind", "asked", "reason", "since", "until")
 
 
 @click.command(cls=HomeCommand)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def actions(as_json: bool) -> None:
     """List what my chats wait for, the longest first; `parley answer` answers it."""
-    found = list_actions(Api(find_server(current())))
+    found = list_actions(current_api())
     if as_json:
-        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
+        print_json({"items": found})
     elif found:
-        click.echo(text_table(COLUMNS, [row_of(action) for action in found]), nl=False)
+        print_table(COLUMNS, [row_of(action) for action in found])
     else:
         click.echo("No chat waits.", err=True)
 
@@ -95,7 +94,7 @@ def answer(
     decision = "accept" if accept else "refuse" if refuse else ""
     plan = "" if plan_file is None else _read(plan_file)
     given = GivenOptions(decision, remark, plan, options, text, remember, fields)
-    api = Api(find_server(current()))
+    api = current_api()
     action = _chosen(api, chat_id, action_id)
     if not given.is_empty:
         body = given.body(action)
@@ -107,7 +106,7 @@ def answer(
     key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
     answered = send_answer(api, action, body, patience, key=key)
     if as_json:
-        click.echo(json.dumps(answered, indent=2, ensure_ascii=False))
+        print_json(answered)
         return
     follow = current().hint(f"tail {action['chat_id']}")
     click.echo(f"Answered; the chat is {status_word(answered['chat'])}. `{follow}` follows it.")

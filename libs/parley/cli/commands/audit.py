@@ -7,12 +7,12 @@ import sys
 import click
 
 from parley.cli.accounts.audit_log import log
-from parley.cli.api.client import Api
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation, current
-from parley.cli.options import HomeCommand, HomeGroup
+from parley.cli.options import HomeCommand, HomeGroup, json_option
+from parley.cli.text import print_json
 from parley.secrets import Keyring, KeyringUnreadable
 
 RETENTION = "/api/v1/audit-log/retention"
@@ -22,16 +22,16 @@ RETENTION = "/api/v1/audit-log/retention"
 @click.option(
     "--days", type=click.IntRange(1, 36_500), help="Count what is older; nothing is pruned."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def retention(days: int | None, as_json: bool) -> None:
     """Show how long entries are kept, and what would be pruned; for administrators and auditors.
 
     The gateway prunes by GATEWAY_AUDIT_RETENTION_DAYS. This command changes nothing.
     """
     query = "" if days is None else f"?days={days}"
-    found = Api(find_server(current())).call("GET", f"{RETENTION}{query}", needs="retention_days")
+    found = current_api().call("GET", f"{RETENTION}{query}", needs="retention_days")
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        print_json(found, as_ascii=True)
         return
     kept = found["retention_days"]
     click.echo(f"Entries are kept for {kept} days." if kept else "All entries are kept.")
@@ -49,7 +49,7 @@ PROGRAM = ("-m", "chatd.audit")
 @click.group(cls=HomeGroup, invoke_without_command=True)
 @click.option("--database", "database_url", metavar="URL", help="Any database, also a copy.")
 @click.option("--live", "is_live", is_flag=True, help="Services run on it: check leases too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def audit(
     context: click.Context, database_url: str | None, is_live: bool, as_json: bool

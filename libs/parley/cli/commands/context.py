@@ -1,6 +1,5 @@
 """`parley context`: tells what the next prompt of a chat consists of."""
 
-import json
 import threading
 import uuid
 from time import monotonic
@@ -8,14 +7,12 @@ from typing import Any
 
 import click
 
-from parley.cli.api.client import Api
+from parley.cli.api.requests import current_api
 from parley.cli.api.retries import post
-from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
-from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.text import sanitized
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json, sanitized
 
 WAIT_S = 30.0
 
@@ -23,10 +20,10 @@ WAIT_S = 30.0
 @click.command(cls=HomeCommand)
 @click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 @click.option("--refresh", is_flag=True, help="Read the instruction files again first.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def context(chat_id: str, refresh: bool, as_json: bool) -> None:
     """Tell how much of its model's window each part of the chat CHAT takes."""
-    api = Api(find_server(current()))
+    api = current_api()
     path = f"{chat_path(chat_id)}/context"
     if refresh:
         found = post(
@@ -42,7 +39,7 @@ def context(chat_id: str, refresh: bool, as_json: bool) -> None:
     else:
         found = api.call("GET", path, needs="parts")
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
     else:
         click.echo("\n".join(lines_of(found)))
 

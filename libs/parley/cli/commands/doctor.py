@@ -1,6 +1,5 @@
 """`parley doctor`: what this machine provides, what it lacks, and the effect of that."""
 
-import json
 import resource
 from contextlib import suppress
 from dataclasses import asdict
@@ -13,10 +12,11 @@ from parley.cli.host import checks as machine
 from parley.cli.host.public_checks import Installation, check_public
 from parley.cli.host.sandbox_probe import SandboxCapabilities, probe_sandbox
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
+from parley.cli.options import HomeCommand, json_option
 from parley.cli.stack.service_settings import PUBLIC_URL
 from parley.cli.supervision.process_table import load
 from parley.cli.supervision.stale_processes import running
+from parley.cli.text import print_json
 from parley.clock import SystemClock
 
 
@@ -26,7 +26,7 @@ from parley.clock import SystemClock
     help="Check the public URL instead, through the proxy in front of it.",
 )  # fmt: skip
 @click.option("--url", metavar="URL", help="With --public: a URL other than that of the stack.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def doctor(is_public: bool, url: str | None, as_json: bool) -> None:
     """Show what this machine offers to Parley: PostgreSQL, Node, sandbox level, browser.
 
@@ -50,7 +50,7 @@ def doctor(is_public: bool, url: str | None, as_json: bool) -> None:
 def _show(findings: tuple[machine.Finding, ...], as_json: bool, **more: object) -> None:
     if as_json:
         document = {**more, "findings": [asdict(finding) for finding in findings]}
-        click.echo(json.dumps(document, indent=2))
+        print_json(document, as_ascii=True)
     else:
         for finding in findings:
             mark = "✓" if finding.is_there else "✗" if finding.is_required else "-"

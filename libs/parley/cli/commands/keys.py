@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ from parley.cli.keys.plan import Rotation, Stage
 from parley.cli.keys.processes import Processes, ProcessKeys, RpcProcesses, Target
 from parley.cli.keys.rotation import KeyKind, KeyRotator, Overlap, begin, summary_of
 from parley.cli.keys.signing import signing_key_ids
-from parley.cli.options import HomeGroup
+from parley.cli.options import HomeGroup, json_option
 from parley.cli.supervision.process_table import load
 from parley.cli.supervision.stale_processes import running
+from parley.cli.text import print_json
 from parley.clock import SystemClock
 from parley.identity import (
     CertificateError,
@@ -50,7 +50,7 @@ def keys() -> None:
 
 @keys.command()
 @PROCESS
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def status(named: tuple[str, ...], as_json: bool) -> None:
     """Show the ids of all keys, and what running processes need them for."""
     home = _home()
@@ -58,7 +58,7 @@ def status(named: tuple[str, ...], as_json: bool) -> None:
     found = () if processes is None else asyncio.run(processes.keys())
     rotation = Rotation.load(home.rotation_file)
     if as_json:
-        click.echo(json.dumps(_document(home, rotation, found), indent=2))
+        print_json(_document(home, rotation, found), as_ascii=True)
         return
     for number, key in enumerate(_keyring(home).keys):
         click.echo(f"master {key.id}: {'decrypts' if number else 'encrypts'}")

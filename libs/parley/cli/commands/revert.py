@@ -10,15 +10,14 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api, ApiRefused
-from parley.cli.api.requests import listed
+from parley.cli.api.requests import current_api, listed
 from parley.cli.api.retries import post
-from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.text import sanitized, text_table
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json, print_table, sanitized
 
 LOOK_S = 0.2
 WAIT_S = 300.0
@@ -48,7 +47,7 @@ class MessageNumber(click.IntRange):
 @click.option("--dry-run", is_flag=True, help="Only tell what would be deleted and restored.")
 @click.option("--undo", "undone_id", metavar="REVERT", help="Undo this revert or edit instead.")
 @click.option("--list", "is_list", is_flag=True, help="Only list the reverts of the chat.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def revert(
     chat_id: str,
     message_id: int | None,
@@ -64,7 +63,7 @@ def revert(
     """
     if [message_id is None, undone_id is None, not is_list].count(False) != 1:
         raise click.UsageError("Name either a message, or a revert with --undo, or give --list.")
-    api = Api(find_server(current()))
+    api = current_api()
     if is_list:
         _show_list(_listed(api, chat_id), as_json=as_json)
         return
@@ -86,7 +85,7 @@ def revert(
             raise
         raise CliError(f"{undone_id} was undone already; nothing is left to undo") from error
     if as_json:
-        click.echo(json.dumps(done, indent=2, ensure_ascii=False))
+        print_json(done)
     else:
         _show_done(chat_id, done)
 
@@ -124,7 +123,7 @@ def _listed(api: Api, chat_id: str) -> list[dict[str, Any]]:
 
 def _show_list(found: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
+        print_json({"items": found})
         return
     rows = [
         (
@@ -138,14 +137,14 @@ def _show_list(found: list[dict[str, Any]], *, as_json: bool) -> None:
         for each in found
     ]
     if rows:
-        click.echo(text_table(COLUMNS, rows), nl=False)
+        print_table(COLUMNS, rows)
     else:
         click.echo("The chat was never reverted.", err=True)
 
 
 def _show_preview(shown: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        print_json(shown)
         return
     click.echo(f"Messages to delete: {shown['deleted_messages']}.", err=True)
     if shown.get("dropped_messages"):
@@ -197,7 +196,7 @@ FORK_S_MAX = 60.0
     help="Work without its files, in the same ones, or in a copy of them as they are now.",
 )  # fmt: skip
 @click.option("--title", help="The title of the copy.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def fork(
     chat_id: str, message_id: int | None, workspace: str, title: str | None, as_json: bool
 ) -> None:
@@ -206,7 +205,7 @@ def fork(
     body |= {} if message_id is None else {"message_id": message_id}
     body |= {} if title is None else {"title": title}
     made = post(
-        Api(find_server(current())),
+        current_api(),
         f"{chat_path(chat_id)}/fork",
         body,
         key=str(uuid.uuid4()),  # noqa: TID251 (a command's own composition root)

@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import model_hint
+from parley.cli.api.requests import current_api, model_hint
 from parley.cli.api.retries import post
-from parley.cli.api.server import find_server
 from parley.cli.chats.action_answers import Person
 from parley.cli.chats.directory_task import DEMO_MODEL, Way, Work, work
 from parley.cli.chats.listing import CHATS, one_line
@@ -97,7 +96,7 @@ def run(
     title = prompt
     if script is not None:
         prompt = f"{prompt}\n\n{_read(script)}"
-    api = Api(find_server(current()))
+    api = current_api()
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
     patience = Patience(timeout_s, deadline, threading.Event().wait)
     is_terminal = sys.stdin.isatty()

@@ -1,19 +1,15 @@
 """`parley secret`: secrets that workspaces may use without reading them."""
 
-import json
 import sys
 from typing import Any
 from urllib.parse import urlencode
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.requests import listed, new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed, new_key
 from parley.cli.chats.id_prefixes import WORKSPACES, item_named
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list
 
 PATH = "/api/v1/secrets"
 COLUMNS = ("name", "delivery", "hosts", "hint", "owner_id", "last_used_at")
@@ -27,15 +23,12 @@ def secret() -> None:
 
 
 @secret.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List secrets; values are never shown."""
-    items = list(listed(_api(), PATH))
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [[_cell(item.get(column)) for column in COLUMNS] for item in items]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    items = list(listed(current_api(), PATH))
+    rows = ([_cell(item.get(column)) for column in COLUMNS] for item in items)
+    print_list({"items": items}, COLUMNS, rows, as_json=as_json)
 
 
 @secret.command()
@@ -72,7 +65,7 @@ def put(
         "description": description,
         "shared": shared,
     }
-    stored = _api().call("POST", PATH, body, new_key(), needs="name")
+    stored = current_api().call("POST", PATH, body, new_key(), needs="name")
     click.echo(f"Stored {stored['name']} for {', '.join(stored['hosts']) or 'its workspaces'}.")
 
 
@@ -80,7 +73,7 @@ def put(
 @click.argument("name")
 def rm(name: str) -> None:
     """Forget the secret NAME; no workspace can use it any more."""
-    api = _api()
+    api = current_api()
     found = item_named(api, PATH, "secret", name)
     api.call("DELETE", f"{PATH}/{found['id']}", None, new_key())
     click.echo(f"Forgot {name}.")
@@ -89,18 +82,15 @@ def rm(name: str) -> None:
 @secret.command()
 @click.argument("workspace", required=False)
 @click.option("-n", "count", default=20, type=click.IntRange(1, 200), help="How many.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def uses(workspace: str | None, count: int, as_json: bool) -> None:
     """Show when secrets were used last, by WORKSPACE or by all of yours, and what for."""
-    api = _api()
+    api = current_api()
     found = None if workspace is None else item_named(api, WORKSPACES, "workspace", workspace)
     wanted = {"limit": str(count), **({} if found is None else {"workspace_id": found["id"]})}
     items = api.call("GET", f"{PATH}/uses?{urlencode(wanted)}", needs="items")["items"]
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [[_cell(item.get(column)) for column in USE_COLUMNS] for item in items]
-    click.echo(text_table(USE_COLUMNS, rows), nl=False)
+    rows = ([_cell(item.get(column)) for column in USE_COLUMNS] for item in items)
+    print_list({"items": items}, USE_COLUMNS, rows, as_json=as_json)
 
 
 @secret.command()
@@ -108,16 +98,12 @@ def uses(workspace: str | None, count: int, as_json: bool) -> None:
 @click.argument("names", nargs=-1)
 def grant(workspace: str, names: tuple[str, ...]) -> None:
     """Let WORKSPACE, by its name or id, use the secrets NAMES and no others."""
-    api = _api()
+    api = current_api()
     found = item_named(api, WORKSPACES, "workspace", workspace)
     path = f"{WORKSPACES}/{found['id']}/grants"
     given = api.call("PUT", path, {"secret_names": list(names)}, new_key(), needs="items")
     granted = ", ".join(item["name"] for item in given["items"]) or "no secrets"
     click.echo(f"{found['name']} may use {granted}.")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
 
 
 def _cell(value: Any) -> str:

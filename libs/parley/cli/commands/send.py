@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import PAGE_MAX, model_hint
+from parley.cli.api.requests import PAGE_MAX, current_api, model_hint
 from parley.cli.api.retries import post
-from parley.cli.api.server import find_server
 from parley.cli.chats.action_answers import Person
 from parley.cli.chats.actions import action_path
 from parley.cli.chats.id_prefixes import CHAT_ID
@@ -20,6 +19,7 @@ from parley.cli.chats.listing import chat_path, last_messages, status_word
 from parley.cli.chats.turn_output import Patience, show_turn
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
+from parley.cli.text import print_json
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -57,7 +57,7 @@ def send(
     }
     body |= {"model_id": model_id} if model_id else {}
     body |= {"reasoning_effort": effort} if effort else {}
-    api = Api(find_server(current()))
+    api = current_api()
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
     patience = Patience(timeout_s, deadline, threading.Event().wait)
     sent = post(
@@ -98,7 +98,7 @@ def send(
 @click.option("--json", "as_json", is_flag=True, help="Print the chat as JSON.")
 def interrupt(chat_id: str, as_json: bool) -> None:
     """Stop the turn of the chat CHAT and keep what it said; one that is over is no error."""
-    api = Api(find_server(current()))
+    api = current_api()
     chat = api.call(
         "POST",
         f"{chat_path(chat_id)}/interrupt",
@@ -107,7 +107,7 @@ def interrupt(chat_id: str, as_json: bool) -> None:
         needs="status",
     )
     if as_json:
-        click.echo(json.dumps(chat, indent=2, ensure_ascii=False))
+        print_json(chat)
     else:
         click.echo(f"The chat is {status_word(chat)}.")
 

@@ -1,6 +1,5 @@
 """`parley ls`, `parley show` and `parley tail`: chats, and what was said in them."""
 
-import json
 import shlex
 import threading
 from time import monotonic
@@ -8,10 +7,8 @@ from time import monotonic
 import click
 
 from parley.cli.accounts.people import person_with_login
-from parley.cli.api.client import Api
 from parley.cli.api.events import ServerEvent, follow
-from parley.cli.api.requests import hint_on
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, hint_on
 from parley.cli.chats.actions import summary_of
 from parley.cli.chats.answer import Answer
 from parley.cli.chats.id_prefixes import CHAT_ID
@@ -27,9 +24,8 @@ from parley.cli.chats.listing import (
 )
 from parley.cli.chats.turn_output import show as show_event
 from parley.cli.errors import CliError, TimedOut
-from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.text import sanitized, text_table
+from parley.cli.options import HomeCommand, json_option
+from parley.cli.text import print_json, print_list, sanitized
 
 
 @click.command(cls=HomeCommand)
@@ -38,14 +34,14 @@ from parley.cli.text import sanitized, text_table
     "-n", "--count", type=click.IntRange(min=1, max=10_000), default=50, show_default=True,
     help="How many messages at most, counted from the end.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(chat_id: str, count: int, as_json: bool) -> None:
     """Print the chat CHAT: its state, its last messages, and those that wait."""
-    api = Api(find_server(current()))
+    api = current_api()
     chat = api.call("GET", chat_path(chat_id), needs="id")
     said = last_messages(api, chat_id, count=count)
     if as_json:
-        click.echo(json.dumps({"chat": chat, **said}, indent=2, ensure_ascii=False))
+        print_json({"chat": chat, **said})
         return
     click.echo(f"{one_line(str(chat.get('title') or ''))} ({status_word(chat)})")
     problem = chat.get("last_error")
@@ -82,12 +78,12 @@ COLUMNS = ("id", "status", "changed", "title")
     "-n", "--count", type=click.IntRange(min=1, max=10_000), default=20, show_default=True,
     help="How many at most.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(
     query: str | None, archived: bool, shared: bool, owner: str | None, count: int, as_json: bool
 ) -> None:
     """List chats: pinned ones (^) first, then the newest change first; * marks unread ones."""
-    api = Api(find_server(current()))
+    api = current_api()
     filters = {"q": query} if query else {}
     filters |= {"owner_id": person_with_login(api, owner)["id"]} if owner else {}
     filters |= {"archived": "true"} if archived else {}
@@ -95,10 +91,7 @@ def ls(
     opening = f"break-glass open {shlex.quote(owner or '')} --reason ..."
     with hint_on("BREAK_GLASS_NEEDED", "open one with {}", opening):
         found = list(list_chats(api, filters, count=count))
-    if as_json:
-        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
-        return
-    click.echo(text_table(COLUMNS, [row_of(chat) for chat in found]), nl=False)
+    print_list({"items": found}, COLUMNS, map(row_of, found), as_json=as_json)
 
 
 @click.command(cls=HomeCommand)
@@ -114,7 +107,7 @@ def tail(chat: str, cursor: str | None, as_json: bool, timeout_s: float | None) 
 
     The text goes to standard output, what tools do and where to go on to standard error.
     """
-    api = Api(find_server(current()))
+    api = current_api()
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
     answer = Answer(shows_users=True)
     last = cursor

@@ -1,7 +1,6 @@
 """`parley status`: the processes of the stack and their health."""
 
 import asyncio
-import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -11,11 +10,11 @@ import psutil
 from parley.cli.chats.default_model import default_model_line
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
+from parley.cli.options import HomeCommand, json_option
 from parley.cli.supervision.process_table import ProcessRecord, ProcessTable, load
 from parley.cli.supervision.readiness import NetworkProbe
 from parley.cli.supervision.stale_processes import running
-from parley.cli.text import text_table
+from parley.cli.text import print_json, text_table
 
 MIB = 1024 * 1024
 COLUMNS = ("service", "pid", "healthy", "restarts", "memory", "address")
@@ -36,7 +35,7 @@ class ProcessStatus:
 
 
 @click.command(cls=HomeCommand)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def status(as_json: bool) -> None:
     """Show the processes of the stack that runs in the home; exit code 1 when none does."""
     invocation = current()
@@ -52,7 +51,7 @@ def status(as_json: bool) -> None:
             "models": models,
             "processes": [asdict(process) for process in found],
         }
-        click.echo(json.dumps(document, indent=2))
+        print_json(document, as_ascii=True)
     if not is_up:
         raise CliError(
             f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`"

@@ -15,10 +15,9 @@ from parley.cli.accounts.new_credentials import (
 )
 from parley.cli.accounts.people import user_with_login
 from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
+from parley.cli.options import HomeGroup, json_option
 
 PATH = "/api/v1/service-tokens"
 COLUMNS = ("id", "name", "scopes", "expires_at", "revoked_at")
@@ -39,7 +38,7 @@ def token() -> None:
 )
 @output_option
 @force_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def issue(
     name: str,
     scopes: tuple[str, ...],
@@ -52,7 +51,7 @@ def issue(
     """Issue a token called NAME and print it; it cannot be shown again."""
     new = NewCredential("token", output, force, as_json)
     new.check()
-    api = _api()
+    api = current_api()
     body: dict[str, Any] = {
         "name": name,
         "scopes": list(scopes),
@@ -64,22 +63,18 @@ def issue(
 
 
 @token.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(as_json: bool) -> None:
     """List the tokens."""
-    show_credentials(_api().call("GET", PATH, needs="items"), COLUMNS, as_json=as_json)
+    show_credentials(current_api().call("GET", PATH, needs="items"), COLUMNS, as_json=as_json)
 
 
 @token.command()
 @click.argument("token_id")
 def revoke(token_id: str) -> None:
     """Revoke the token with this id."""
-    _api().call("DELETE", f"{PATH}/{token_id}")
+    current_api().call("DELETE", f"{PATH}/{token_id}")
     click.echo(f"Revoked {token_id}.")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
 
 
 def _user_id(api: Api, user: str) -> str:

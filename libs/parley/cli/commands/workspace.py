@@ -1,7 +1,5 @@
 """`parley workspace`: creates, stops and removes workspaces."""
 
-import json
-import uuid
 from collections.abc import Iterable, Iterator
 from math import inf
 from time import monotonic, sleep  # noqa: TID251 (a command waits in the time of its caller)
@@ -11,15 +9,15 @@ import click
 
 from parley.cli.api.client import Api, ApiRefused
 from parley.cli.api.events import follow
-from parley.cli.api.requests import listed
+from parley.cli.api.requests import current_api, listed, new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import CHAT_ID, item_named
 from parley.cli.chats.id_prefixes import WORKSPACES as PATH
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_list
 from parley.cli.workspaces.terminal import Detached, Exited, RemoteShell
 
 TEMPLATES = "/api/v1/templates"
@@ -49,17 +47,21 @@ def workspace() -> None:
 
 @workspace.command()
 @click.option("-a", "--all", "is_all", is_flag=True, help="Stopped and failed ones too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(is_all: bool, as_json: bool) -> None:
     """List workspaces: live ones first, then by their last use."""
-    _show(list(listed(_api(), PATH, {"state": () if is_all else LIVE})), COLUMNS, as_json=as_json)
+    _show(
+        list(listed(current_api(), PATH, {"state": () if is_all else LIVE})),
+        COLUMNS,
+        as_json=as_json,
+    )
 
 
 @workspace.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def templates(as_json: bool) -> None:
     """List what workspaces can be made from, best first."""
-    _show(list(listed(_api(), TEMPLATES)), TEMPLATE_COLUMNS, as_json=as_json)
+    _show(list(listed(current_api(), TEMPLATES)), TEMPLATE_COLUMNS, as_json=as_json)
 
 
 @workspace.command()
@@ -74,7 +76,7 @@ def templates(as_json: bool) -> None:
 )
 @click.option("--ttl", "ttl_minutes", type=click.IntRange(min=0), help="Minutes; 0 for no end.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def create(
     template: str,
     name: str,
@@ -85,7 +87,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a workspace of TEMPLATE, by its name or id, and wait until it is ready."""
-    api = _api()
+    api = current_api()
     body: dict[str, Any] = {
         "template_id": item_named(api, TEMPLATES, "template", template)["id"],
         "name": name,
@@ -94,27 +96,27 @@ def create(
     }
     if ttl_minutes is not None:
         body["ttl_ms"] = ttl_minutes * 60_000
-    made = api.call("POST", PATH, body, _key(), needs="state")
+    made = api.call("POST", PATH, body, new_key(), needs="state")
     _tell(made if no_wait else _settled(api, made), "ready", as_json=as_json, no_wait=no_wait)
 
 
 @workspace.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def start(name: str, as_json: bool) -> None:
     """Start the workspace NAME, or make it again if it failed, and wait until it is ready."""
-    api = _api()
-    begun = api.call("POST", f"{_path(api, name)}/start", {}, _key(), needs="state")
+    api = current_api()
+    begun = api.call("POST", f"{_path(api, name)}/start", {}, new_key(), needs="state")
     _tell(_settled(api, begun), "ready", as_json=as_json)
 
 
 @workspace.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def stop(name: str, as_json: bool) -> None:
     """Stop the workspace NAME, by its name or id, and keep its files."""
-    api = _api()
-    begun = api.call("POST", f"{_path(api, name)}/stop", {}, _key(), needs="state")
+    api = current_api()
+    begun = api.call("POST", f"{_path(api, name)}/stop", {}, new_key(), needs="state")
     _tell(_settled(api, begun), "stopped", as_json=as_json)
 
 
@@ -128,9 +130,9 @@ def use(name: str | None, chat: str, own_files: bool) -> None:
     """Let a chat work in the workspace NAME from its next turn on; no files are copied."""
     if (name is None) == (not own_files):
         raise click.UsageError("Give NAME or --own-files.")
-    api = _api()
+    api = current_api()
     workspace_id = None if name is None else item_named(api, PATH, "workspace", name)["id"]
-    api.call("PATCH", chat_path(chat), {"workspace_id": workspace_id}, _key(), needs="id")
+    api.call("PATCH", chat_path(chat), {"workspace_id": workspace_id}, new_key(), needs="id")
     click.echo(f"The chat works in {name or 'its own files'}.")
 
 
@@ -139,9 +141,9 @@ def use(name: str | None, chat: str, own_files: bool) -> None:
 @click.option("--force", is_flag=True, help="Even if its machine cannot be reached.")
 def rm(name: str, force: bool) -> None:
     """Remove the workspace NAME with its files, for good."""
-    api = _api()
+    api = current_api()
     query = "?force=true" if force else ""
-    begun = api.call("DELETE", f"{_path(api, name)}{query}", None, _key(), needs="state")
+    begun = api.call("DELETE", f"{_path(api, name)}{query}", None, new_key(), needs="state")
     settled = _settled(api, begun)
     if settled["state"] != "deleted":
         raise WorkspaceFailed(settled)
@@ -152,7 +154,7 @@ def rm(name: str, force: bool) -> None:
 @click.argument("name")
 def watch(name: str) -> None:
     """Follow the workspace NAME: what becomes of it, its setup log, and when it will stop."""
-    api = _api()
+    api = current_api()
     events = follow(api, f"{_path(api, name)}/events", deadline=inf, pause=sleep)
     for line in event_lines(event.data for event in events):
         click.echo(line)
@@ -175,7 +177,7 @@ def shell(name: str, workdir: str, attach: str) -> int:
     found = item_named(api, PATH, "workspace", name)
     if found["state"] == "stopped":
         click.echo(f"Starting {found['name']}.", err=True)
-        found = api.call("POST", f"{PATH}/{found['id']}/start", {}, _key(), needs="state")
+        found = api.call("POST", f"{PATH}/{found['id']}/start", {}, new_key(), needs="state")
     found = _settled(api, found)
     if found["state"] not in ("ready", "busy"):
         raise WorkspaceFailed(found)
@@ -187,15 +189,6 @@ def shell(name: str, workdir: str, attach: str) -> int:
             again = invocation.hint(f"workspace shell {name} --attach {process_id}")
             click.echo(f"\nThe shell goes on; come back with: {again}", err=True)
             return 0
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
-
-
-def _key() -> dict[str, str]:
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    return {"Idempotency-Key": f'"{key}"'}
 
 
 def _path(api: Api, name: str) -> str:
@@ -218,7 +211,7 @@ def _settled(api: Api, workspace: Any) -> Any:
 
 def _tell(workspace: Any, wanted: str, *, as_json: bool, no_wait: bool = False) -> None:
     if as_json:
-        click.echo(json.dumps(workspace, indent=2, ensure_ascii=False))
+        print_json(workspace)
     is_well = no_wait or workspace["state"] in (wanted, "busy" if wanted == "ready" else wanted)
     if not is_well:
         raise WorkspaceFailed(workspace)
@@ -227,11 +220,8 @@ def _tell(workspace: Any, wanted: str, *, as_json: bool, no_wait: bool = False) 
 
 
 def _show(items: list[Any], columns: tuple[str, ...], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [[_cell(item.get(column)) for column in columns] for item in items]
-    click.echo(text_table(columns, rows), nl=False)
+    rows = ([_cell(item.get(column)) for column in columns] for item in items)
+    print_list({"items": items}, columns, rows, as_json=as_json)
 
 
 def _pair(given: str) -> tuple[str, str]:

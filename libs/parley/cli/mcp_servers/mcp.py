@@ -2,7 +2,6 @@
 
 import json
 import sys
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +9,7 @@ from urllib.parse import urlencode
 import click
 
 from parley.cli.api.client import Api
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.api.server import find_server
 from parley.cli.chats.id_prefixes import GROUP_ID, USER_ID
 from parley.cli.errors import CliError
@@ -19,8 +19,8 @@ from parley.cli.mcp_servers.changing import change_options, changes_of, print_ch
 from parley.cli.mcp_servers.logins import log_in, log_out, own_login, own_logins
 from parley.cli.mcp_servers.references import print_prompts, print_resources
 from parley.cli.mcp_servers.workspace_servers import workspace
-from parley.cli.options import HomeGroup
-from parley.cli.text import echo_foreign, sanitized, text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import echo_foreign, print_json, print_list, print_table, sanitized
 
 SERVERS = "/api/v1/mcp/servers"
 CALLS = "/api/v1/mcp/calls"
@@ -32,7 +32,6 @@ TOOL_COLUMNS = ("tool", "approval", "state", "description")
 PROBE_S_MAX = 95.0
 CALL_S_MAX = 620.0
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 server_argument = click.argument("server")
 
 
@@ -85,7 +84,7 @@ mcp.add_command(workspace)
 def add(slug: str, url: str, **options: Any) -> None:
     """Add the server SLUG, and print its id."""
     body = {"slug": slug, "url": url, **_settings(options)}
-    made = _api().call("POST", SERVERS, body, _key(), needs="id")
+    made = current_api().call("POST", SERVERS, body, new_key(), needs="id")
     click.echo(made["id"])
 
 
@@ -93,11 +92,8 @@ def add(slug: str, url: str, **options: Any) -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """List the servers."""
-    items = list(_items(_api(), SERVERS))
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [
+    items = list(_items(current_api(), SERVERS))
+    rows = (
         [
             item["slug"],
             item["id"],
@@ -107,15 +103,15 @@ def ls(as_json: bool) -> None:
             item["authorization_status"] or "-",
         ]
         for item in items
-    ]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    )
+    print_list({"items": items}, COLUMNS, rows, as_json=as_json)
 
 
 @mcp.command()
 @server_argument
 def show(server: str) -> None:
     """Print everything about SERVER, a slug or an id."""
-    click.echo(json.dumps(_found(_api(), server), indent=2, ensure_ascii=False))
+    print_json(_found(current_api(), server))
 
 
 @mcp.command(name="set")
@@ -127,9 +123,9 @@ def change(server: str, **options: Any) -> None:
     Lists are replaced as a whole. A change that somebody else made at the same time is not
     overwritten: then repeat the command.
     """
-    api = _api()
+    api = current_api()
     found = _found(api, server)
-    headers = {**_key(), "If-Match": f'"{found["version"]}"'}
+    headers = {**new_key(), "If-Match": f'"{found["version"]}"'}
     path = f"{SERVERS}/{found['id']}"
     lines = sys.stdin.read().splitlines() if options["credentials_stdin"] else ()
     changed = api.call("PATCH", path, changes_of(options, found, lines), headers, needs="id")
@@ -140,9 +136,9 @@ def change(server: str, **options: Any) -> None:
 @server_argument
 def probe(server: str) -> None:
     """Contact SERVER, and print how far that went; exit code 1 if it does not work."""
-    api = _api()
+    api = current_api()
     path = f"{SERVERS}/{_found(api, server)['id']}/probe"
-    report = api.call("POST", path, {}, _key(), needs="phases", within_s=PROBE_S_MAX)
+    report = api.call("POST", path, {}, new_key(), needs="phases", within_s=PROBE_S_MAX)
     for phase in report["phases"]:
         failed = phase["reason"] is not None
         line = f"{'failed' if failed else 'ok':7} {phase['kind']:14} {phase['duration_ms']} ms"
@@ -158,13 +154,10 @@ def probe(server: str) -> None:
 @json_option
 def tools(server: str, as_json: bool) -> None:
     """List the tools of SERVER."""
-    api = _api()
+    api = current_api()
     pages = list(_pages(api, f"{SERVERS}/{_found(api, server)['id']}/tools"))
     items = [item for page in pages for item in page["items"]]
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [
+    rows = (
         [
             item["original_name"],
             "asks" if item["needs_approval"] else "-",
@@ -172,9 +165,9 @@ def tools(server: str, as_json: bool) -> None:
             " ".join(item["description"].split())[:60],
         ]
         for item in items
-    ]
-    click.echo(text_table(TOOL_COLUMNS, rows), nl=False)
-    if dropped := pages[-1].get("dropped_tool_count"):
+    )
+    print_list({"items": items}, TOOL_COLUMNS, rows, as_json=as_json)
+    if not as_json and (dropped := pages[-1].get("dropped_tool_count")):
         reason = "the definitions are invalid, too large or nested too deep"
         click.echo(f"{dropped} more cannot be used: {reason}.", err=True)
 
@@ -186,14 +179,14 @@ def tools(server: str, as_json: bool) -> None:
 @json_option
 def call(server: str, tool: str, arguments: str, as_json: bool) -> None:
     """Call TOOL of SERVER with ARGUMENTS, a JSON object, and print what it answers."""
-    api = _api()
+    api = current_api()
     try:
         given = json.loads(arguments)
     except ValueError as error:
         raise click.UsageError(f"ARGUMENTS is not JSON: {error}") from None
     path = f"{SERVERS}/{_found(api, server)['id']}/tools/call"
     body = {"original_name": tool, "arguments": given}
-    result = api.call("POST", path, body, _key(), needs="outcome", within_s=CALL_S_MAX)
+    result = api.call("POST", path, body, new_key(), needs="outcome", within_s=CALL_S_MAX)
     if as_json:
         echo_foreign(json.dumps(result, indent=2, ensure_ascii=False))
     else:
@@ -209,7 +202,7 @@ def call(server: str, tool: str, arguments: str, as_json: bool) -> None:
 @json_option
 def resources(server: str, uri: str | None, as_json: bool) -> None:
     """List the resources of SERVER, or print the one at URI."""
-    api = _api()
+    api = current_api()
     path = f"{SERVERS}/{_found(api, server)['id']}/resources"
     print_resources(api, path, uri, as_json=as_json)
 
@@ -221,7 +214,7 @@ def resources(server: str, uri: str | None, as_json: bool) -> None:
 @json_option
 def prompts(server: str, name: str | None, arguments: tuple[str, ...], as_json: bool) -> None:
     """List the prompts of SERVER, or print the prompt NAME with its arguments filled in."""
-    api = _api()
+    api = current_api()
     path = f"{SERVERS}/{_found(api, server)['id']}/prompts"
     wanted = None if name is None else {"name": name}
     print_prompts(api, path, wanted, arguments, as_json=as_json)
@@ -237,7 +230,7 @@ def approve(server: str, approves_all: bool, yes: bool, tool_names: tuple[str, .
 
     Without a TOOL and without --all, what changed is printed and nothing is approved.
     """
-    api = _api()
+    api = current_api()
     path = f"{SERVERS}/{_found(api, server)['id']}/tools"
     waiting = waiting_tools(_items(api, path), tool_names)
     for tool in waiting:
@@ -249,7 +242,7 @@ def approve(server: str, approves_all: bool, yes: bool, tool_names: tuple[str, .
     if not yes and sys.stdin.isatty():
         click.confirm(f"Approve {len(waiting)}?", abort=True, err=True)
     seen = [{"original_name": each["original_name"], "digest": each["digest"]} for each in waiting]
-    api.call("POST", f"{path}/approve", {"tools": seen}, _key())
+    api.call("POST", f"{path}/approve", {"tools": seen}, new_key())
     click.echo(f"Approved {len(seen)}.")
 
 
@@ -258,12 +251,12 @@ def approve(server: str, approves_all: bool, yes: bool, tool_names: tuple[str, .
 @click.argument("names", nargs=-1, required=True, metavar="HEADER...")
 def values(server: str, names: tuple[str, ...]) -> None:
     """Store one's own values of HEADERs, each a line of standard input."""
-    api = _api()
+    api = current_api()
     lines = sys.stdin.read().splitlines()
     if len(lines) != len(names):
         raise click.UsageError(f"Give {len(names)} lines, one for each header.")
     path = f"{SERVERS}/{_found(api, server)['id']}/me/values"
-    api.call("PUT", path, {"values": dict(zip(names, lines, strict=True))}, _key())
+    api.call("PUT", path, {"values": dict(zip(names, lines, strict=True))}, new_key())
     click.echo("Stored.")
 
 
@@ -276,16 +269,16 @@ def values(server: str, names: tuple[str, ...]) -> None:
 @json_option
 def calls(server: str | None, user_id: str, limit: int, as_json: bool) -> None:
     """List calls of tools, the newest first: one's own, and for administrators all."""
-    api = _api()
+    api = current_api()
     query = {"server_id": _found(api, server)["id"]} if server else {}
     query |= {"user_id": user_id} if user_id else {}
     found = [item for item, _ in zip(_items(api, CALLS, query), range(limit), strict=False)]
     if as_json:
-        click.echo(json.dumps({"items": found}, indent=2, ensure_ascii=False))
+        print_json({"items": found})
         return
     names = {"server": "slug", "tool": "original_name"}
     rows = [[str(item[names.get(each, each)] or "-") for each in CALL_COLUMNS] for item in found]
-    click.echo(text_table(CALL_COLUMNS, rows), nl=False)
+    print_table(CALL_COLUMNS, rows)
 
 
 @mcp.command()
@@ -297,7 +290,7 @@ def calls(server: str | None, user_id: str, limit: int, as_json: bool) -> None:
 )  # fmt: skip
 def login(server: str, browser: bool, wait_s: float) -> None:
     """Log in at SERVER with a browser, and wait until that is done."""
-    api, url = _api(), find_server(current()).url
+    api, url = current_api(), find_server(current()).url
     log_in(api, _found(api, server), url, opens_browser=browser, wait_s=wait_s)
 
 
@@ -305,31 +298,28 @@ def login(server: str, browser: bool, wait_s: float) -> None:
 @server_argument
 def logout(server: str) -> None:
     """Give up one's own login at SERVER, also if one may no longer use it."""
-    api = _api()
-    log_out(api, own_login(api, server) or _found(api, server), _key())
+    api = current_api()
+    log_out(api, own_login(api, server) or _found(api, server), new_key())
 
 
 @mcp.command()
 @json_option
 def logins(as_json: bool) -> None:
     """List one's own logins at servers, also at those that one may no longer use."""
-    items = own_logins(_api())
-    if as_json:
-        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        return
-    rows = [
+    items = own_logins(current_api())
+    rows = (
         [item["slug"], item["server_id"], item["status"], "yes" if item["is_usable"] else "no"]
         for item in items
-    ]
-    click.echo(text_table(LOGIN_COLUMNS, rows), nl=False)
+    )
+    print_list({"items": items}, LOGIN_COLUMNS, rows, as_json=as_json)
 
 
 @mcp.command()
 @server_argument
 def rm(server: str) -> None:
     """Delete SERVER."""
-    api = _api()
-    api.call("DELETE", f"{SERVERS}/{_found(api, server)['id']}", None, _key())
+    api = current_api()
+    api.call("DELETE", f"{SERVERS}/{_found(api, server)['id']}", None, new_key())
     click.echo(f"Deleted {server}.")
 
 
@@ -382,15 +372,6 @@ def _found(api: Api, server: str) -> Any:
         if server in (item["slug"], item["id"]):
             return item
     raise CliError(f"there is no MCP server {server}: `parley mcp ls` lists them")
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
-
-
-def _key() -> dict[str, str]:
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    return {"Idempotency-Key": f'"{key}"'}
 
 
 def _items(api: Api, path: str, query: Mapping[str, str] | None = None) -> Iterator[Any]:

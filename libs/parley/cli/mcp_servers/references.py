@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.text import echo_foreign, text_table
+from parley.cli.text import echo_foreign, print_table
 
 RESOURCE_COLUMNS: Final = ("uri", "name", "type", "description")
 PROMPT_COLUMNS: Final = ("prompt", "arguments", "description")
@@ -63,7 +63,7 @@ def _print_resource_list(api: Api, path: str, *, as_json: bool) -> None:
         ]
         for item in found["items"]
     ]
-    click.echo(text_table(RESOURCE_COLUMNS, rows), nl=False)
+    print_table(RESOURCE_COLUMNS, rows)
 
 
 def _print_resource(api: Api, path: str, uri: str, *, as_json: bool) -> None:
@@ -87,7 +87,7 @@ def _print_prompt_list(api: Api, path: str, *, as_json: bool) -> None:
         [item["name"], _arguments(item["arguments"]) or "-", _line(item["description"])]
         for item in found["items"]
     ]
-    click.echo(text_table(PROMPT_COLUMNS, rows), nl=False)
+    print_table(PROMPT_COLUMNS, rows)
 
 
 def _print_prompt(

@@ -1,6 +1,5 @@
 """`parley mcp workspace`: MCP servers that the workspace of a chat defines."""
 
-import json
 import shlex
 import sys
 from typing import Any
@@ -9,21 +8,19 @@ from urllib.parse import quote
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.mcp_servers.references import print_prompts, print_resources
-from parley.cli.options import HomeGroup
-from parley.cli.text import sanitized, text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_list, sanitized
 
 COLUMNS = ("name", "state", "command", "tools", "reason")
 
 chat_argument = click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
 name_argument = click.argument("name")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(cls=HomeGroup)
@@ -36,11 +33,8 @@ def workspace() -> None:
 @json_option
 def ls(chat_id: str, as_json: bool) -> None:
     """List the servers that the .mcp.json in the workspace of CHAT defines."""
-    found = _listed(Api(find_server(current())), chat_id)
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    rows = [
+    found = _listed(current_api(), chat_id)
+    rows = (
         [
             sanitized(each["name"]),
             each["state"],
@@ -49,9 +43,9 @@ def ls(chat_id: str, as_json: bool) -> None:
             sanitized(each["reason"] or ""),
         ]
         for each in found["servers"]
-    ]
-    click.echo(text_table(COLUMNS, rows), nl=False)
-    if found["problem"]:
+    )
+    print_list(found, COLUMNS, rows, as_json=as_json)
+    if found["problem"] and not as_json:
         click.echo(sanitized(found["problem"]), err=True)
 
 
@@ -65,7 +59,7 @@ def trust(chat_id: str, name: str, digest: str | None, yes: bool) -> None:
 
     It asks on the terminal; without one, --digest or --yes is needed.
     """
-    api = Api(find_server(current()))
+    api = current_api()
     if digest is None:
         server = _named(_listed(api, chat_id), name)
         digest = server["digest"] or ""
@@ -90,7 +84,7 @@ def trust(chat_id: str, name: str, digest: str | None, yes: bool) -> None:
 @name_argument
 def untrust(chat_id: str, name: str) -> None:
     """Stop the server NAME, and start it no more."""
-    api = Api(find_server(current()))
+    api = current_api()
     defined = [server["name"] for server in _listed(api, chat_id)["servers"]]
     # Also for one that is not defined any more: it must not start if it is defined again.
     api.call("DELETE", f"{_servers(chat_id)}/{quote(name, safe='')}/trust", None, new_key())
@@ -109,7 +103,7 @@ def untrust(chat_id: str, name: str) -> None:
 @json_option
 def resources(chat_id: str, name: str, uri: str | None, as_json: bool) -> None:
     """List the resources of the trusted server NAME, or print the one at URI."""
-    api = Api(find_server(current()))
+    api = current_api()
     path = f"{_servers(chat_id)}/{quote(name, safe='')}/resources"
     print_resources(api, path, uri, as_json=as_json)
 
@@ -124,7 +118,7 @@ def prompts(
     chat_id: str, name: str, prompt: str | None, arguments: tuple[str, ...], as_json: bool
 ) -> None:
     """List the prompts of the trusted server NAME, or print PROMPT with its arguments filled in."""
-    api = Api(find_server(current()))
+    api = current_api()
     path = f"{_servers(chat_id)}/{quote(name, safe='')}/prompts"
     wanted = None if prompt is None else {"prompt": prompt}
     print_prompts(api, path, wanted, arguments, as_json=as_json)

@@ -1,20 +1,17 @@
 """`parley checkpoints`: the files that turns of a chat changed, as each turn left them."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 import click
 
-from parley.cli.api.client import Api
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import echo_foreign, sanitized, text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import echo_foreign, print_list, sanitized
 
 COLUMNS = ("path", "change", "lines")
 
@@ -30,15 +27,12 @@ def checkpoints() -> None:
 @checkpoints.command()
 @chat_argument
 @message_argument
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def ls(chat_id: str, message_id: int, as_json: bool) -> None:
     """List the files that the turn which MESSAGE started in CHAT changed."""
     found = _files(chat_id, message_id)
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    click.echo(text_table(COLUMNS, list(map(_row, found["files"]))), nl=False)
-    if found["incomplete"] or found["omitted"]:
+    print_list(found, COLUMNS, map(_row, found["files"]), as_json=as_json)
+    if not as_json and (found["incomplete"] or found["omitted"]):
         click.echo("there are more changes, which are not known or not listed", err=True)
 
 
@@ -62,7 +56,7 @@ def cat(chat_id: str, message_id: int, path: str, before: bool) -> None:
     """Print the file PATH as the turn left it."""
     query = urlencode({"path": path, **({"before": "true"} if before else {})})
     address = f"{_path(chat_id, message_id)}/content?{query}"
-    found = Api(find_server(current())).call("GET", address, needs="content")
+    found = current_api().call("GET", address, needs="content")
     if found["binary"]:
         raise CliError(f"{path} is not text; it has {found['size_bytes']} bytes")
     echo_foreign(found["content"], nl=False)
@@ -71,7 +65,7 @@ def cat(chat_id: str, message_id: int, path: str, before: bool) -> None:
 
 
 def _files(chat_id: str, message_id: int) -> dict[str, Any]:
-    api = Api(find_server(current()))
+    api = current_api()
     found: dict[str, Any] = api.call("GET", _path(chat_id, message_id), needs="files")
     return found
 

@@ -9,13 +9,11 @@ from urllib.parse import quote
 
 import click
 
-from parley.cli.api.client import Api
 from parley.cli.api.events import follow
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, TimedOut
-from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.text import sanitized
 
@@ -44,7 +42,7 @@ def output(chat: str, process: str, cursor: int, timeout_s: float | None) -> int
     The exit code is that of the process. On a terminal, colours and other escape sequences are
     left out.
     """
-    api = Api(find_server(current()))
+    api = current_api()
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
     printer, at = _Printer(is_plain=sys.stdout.isatty()), cursor
 

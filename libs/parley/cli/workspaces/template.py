@@ -1,23 +1,19 @@
 """`parley template`: templates of workspaces, and how long these live."""
 
-import json
 from typing import Any
 
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import listed, new_key
-from parley.cli.api.server import find_server
+from parley.cli.api.requests import current_api, listed, new_key
 from parley.cli.chats.id_prefixes import item_named
-from parley.cli.invocation import current
-from parley.cli.options import HomeGroup
-from parley.cli.text import text_table
+from parley.cli.options import HomeGroup, json_option
+from parley.cli.text import print_json, print_list
 
 PATH = "/api/v1/templates"
 COLUMNS = ("id", "name", "kind", "lifetime", "description")
 MINUTE_MS = 60_000
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 minutes = click.IntRange(min=0)
 
 
@@ -30,24 +26,21 @@ def template() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """List templates with the lifetime of their workspaces."""
-    found = list(listed(_api(), PATH))
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    rows = [
+    found = list(listed(current_api(), PATH))
+    rows = (
         (each["id"], each["name"], each["kind"], _lifetime(each), each["description"])
         for each in found
-    ]
-    click.echo(text_table(COLUMNS, rows), nl=False)
+    )
+    print_list(found, COLUMNS, rows, as_json=as_json)
 
 
 @template.command()
 @click.argument("name")
 def show(name: str) -> None:
     """Print the template NAME, by its name or id, as JSON."""
-    api = _api()
+    api = current_api()
     found = api.call("GET", _path(api, name), needs="id")
-    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    print_json(found)
 
 
 @template.command()
@@ -69,7 +62,7 @@ def lifetime(name: str, ttl: int | None, most: int | None, is_fixed: bool | None
         body["is_ttl_fixed"] = is_fixed
     if not body:
         raise click.UsageError("Nothing to change: give --ttl, --most, --fixed or --not-fixed.")
-    api = _api()
+    api = current_api()
     changed = api.call("PATCH", _path(api, name), body, new_key(), needs="ttl_ms")
     click.echo(f"{changed['name']}: {_lifetime(changed)}")
 
@@ -87,7 +80,3 @@ def _lifetime(found: dict[str, Any]) -> str:
     if found["is_ttl_fixed"]:
         words.append("fixed")
     return ", ".join(words)
-
-
-def _api() -> Api:
-    return Api(find_server(current()))
