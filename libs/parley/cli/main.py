@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "logs": ("parley.cli.commands.logs", "Show what the processes wrote."),
     "run": ("parley.cli.commands.run", "Ask one thing in a new chat and print the answer."),
     "ls": ("parley.cli.commands.show", "List chats."),
-    "search": ("parley.cli.chats.search", "Find words in chats."),
+    "search": ("parley.cli.commands.show", "Find words in chats."),
     "show": ("parley.cli.commands.show", "Print a chat and what was said in it."),
     "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
     "interrupt": ("parley.cli.commands.send", "Stop what a chat does."),
@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Show the files that a turn changed, as it left them.",
     ),
     "context": ("parley.cli.commands.context", "Tell what the prompt of a chat consists of."),
-    "todos": ("parley.cli.chats.todos", "Show the to-do list of a chat."),
+    "todos": ("parley.cli.chats.monitor", "Show the to-do list of a chat."),
     "tail": ("parley.cli.commands.show", "Follow a chat, from its beginning or a cursor."),
     "output": (
         "parley.cli.workspaces.output",

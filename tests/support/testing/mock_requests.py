@@ -5,7 +5,7 @@ from typing import Any
 
 from parley.testing.llm_mock.errors import Refused
 from parley.testing.llm_mock.exchange.request import HttpRequest, ParsedRequest
-from parley.testing.llm_mock.http.routes import dialect_at
+from parley.testing.llm_mock.http.handler import dialect_at
 
 Json = dict[str, Any]
 

@@ -1,5 +1,6 @@
-"""`parley monitor`: what wakes a chat when a background process prints a line or ends."""
+"""`parley monitor` and `parley todos`: what wakes a chat, and what its model has to do."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -7,7 +8,8 @@ import click
 
 from parley.cli.api.requests import current_api, new_key
 from parley.cli.chats.id_prefixes import CHAT_ID
-from parley.cli.options import HomeGroup, json_option
+from parley.cli.chats.listing import chat_path
+from parley.cli.options import HomeCommand, HomeGroup, json_option
 from parley.cli.text import print_list, sanitized
 
 COLUMNS = ("id", "state", "wakes on", "command", "what happened")
@@ -51,3 +53,19 @@ def row_of(found: dict[str, Any]) -> tuple[str, ...]:
 
 def _path(chat_id: str) -> str:
     return f"/api/v1/chats/{quote(chat_id, safe='')}/monitors"
+
+
+TODO_COLUMNS = ("id", "status", "to do")
+
+
+@click.command(cls=HomeCommand)
+@click.argument("chat_id", metavar="CHAT", type=CHAT_ID)
+@json_option
+def todos(chat_id: str, as_json: bool) -> None:
+    """Show the to-do list that the model of the chat CHAT keeps."""
+    found = current_api().call("GET", f"{chat_path(chat_id)}/todos", needs="items")
+    print_list(found, TODO_COLUMNS, map(_todo_row, found["items"]), as_json=as_json)
+
+
+def _todo_row(item: Mapping[str, Any]) -> tuple[str, ...]:
+    return (str(item["id"]), str(item["status"]).replace("_", " "), str(item["text"]))

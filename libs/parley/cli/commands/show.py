@@ -1,14 +1,16 @@
-"""`parley ls`, `parley show` and `parley tail`: chats, and what was said in them."""
+"""`parley ls`, `search`, `show` and `tail`: finds chats, and prints what was said in them."""
 
 import shlex
 import threading
+from collections.abc import Mapping
 from time import monotonic
+from typing import Any
 
 import click
 
 from parley.cli.accounts.people import person_with_login
 from parley.cli.api.events import ServerEvent, follow
-from parley.cli.api.requests import current_api, hint_on
+from parley.cli.api.requests import current_api, hint_on, listed
 from parley.cli.chats.actions import summary_of
 from parley.cli.chats.answer import Answer
 from parley.cli.chats.id_prefixes import CHAT_ID
@@ -134,3 +136,44 @@ def _check_permission(event: ServerEvent, chat: str) -> None:
 
 def _going_on(chat: str, cursor: str | None) -> str:
     return f"; go on with: parley tail {chat} --from {cursor}" if cursor else ""
+
+
+SEARCH = "/api/v1/search"
+SEARCH_PAGE_MAX = 50
+
+
+@click.command(cls=HomeCommand)
+@click.argument("words", nargs=-1, required=True)
+@click.option("--chat", "chat_id", type=CHAT_ID, metavar="ID", help="Only in this chat.")
+@click.option(
+    "-n", "--count", type=click.IntRange(min=1, max=1000), default=20, show_default=True,
+    help="How many at most.",
+)  # fmt: skip
+@json_option
+def search(words: tuple[str, ...], chat_id: str | None, count: int, as_json: bool) -> None:
+    """Find WORDS in titles and messages, newest first.
+
+    All words must occur. Write '"two words"' for a phrase, -- -word for a word that must not
+    occur, and or between alternatives.
+    """
+    query = {"q": " ".join(words), "chat_id": chat_id or ""}
+    api = current_api()
+    found = list(listed(api, SEARCH, query, count=count, page_max=SEARCH_PAGE_MAX))
+    if as_json:
+        print_json({"items": found})
+        return
+    if not found:
+        click.echo("Nothing was found.", err=True)
+    for hit in found:
+        place = "title" if hit.get("message_id") is None else f"message {hit['message_id']}"
+        click.echo(f"{hit.get('chat_id')} {place}  {one_line(str(hit.get('title') or ''))}")
+        click.echo(f"    {_excerpt(hit)}")
+
+
+def _excerpt(hit: Mapping[str, Any]) -> str:
+    """Return the excerpt as one line, with the words in bold where the output is a terminal."""
+    pieces = [
+        (" ".join(f"|{sanitized(str(piece.get('text')))}|".split())[1:-1], piece.get("match"))
+        for piece in hit.get("excerpt", ())
+    ]
+    return "".join(click.style(text, bold=True) if match else text for text, match in pieces)

@@ -15,18 +15,16 @@ from enum import StrEnum
 
 from parley.cli.errors import CliError
 from parley.cli.home.layout import Home
-from parley.cli.keys.certificates import (
-    authority_of,
-    believe_both,
-    believe_new_authority,
-    use_new_authority,
-)
 from parley.cli.keys.plan import Rotation, Stage
 from parley.cli.keys.processes import Processes, ProcessKeys
 from parley.cli.keys.signing import (
+    authority_of,
+    believe_both,
+    believe_new_authority,
     retire_old_keys,
     signing_key_ids,
     trust_new_keys,
+    use_new_authority,
     use_new_keys,
 )
 from parley.clock import Clock

@@ -16,7 +16,19 @@ from typing import Final, assert_never
 
 from parley.clock import Clock
 from parley.testing.faultpoints.arming import Action, Arming
-from parley.testing.faultpoints.errors import FaultInjected
+
+
+class FaultInjected(Exception):
+    """A failure injected by a test.
+
+    Attributes:
+        point: The name of the fault point.
+    """
+
+    def __init__(self, point: str) -> None:
+        super().__init__(f"the fault at {point} was asked for; disarm it to go on without")
+        self.point = point
+
 
 REACHED: Final = "reached.jsonl"
 LOOK_EVERY_S: Final = 0.01

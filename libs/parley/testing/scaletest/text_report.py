@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from parley.testing.scaletest.costs import ServiceCost
-from parley.testing.scaletest.percentiles import Percentiles
-from parley.testing.scaletest.report import FOLLOW_UP, INITIAL, Report
+from parley.testing.scaletest.report import FOLLOW_UP, INITIAL, Percentiles, Report
 
 NOT_AVAILABLE = "not available"
 #: Text of the first column -> metric and phase.

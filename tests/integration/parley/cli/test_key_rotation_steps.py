@@ -14,11 +14,10 @@ from cryptography.x509 import load_pem_x509_certificate
 from parley.cli.errors import CliError
 from parley.cli.home.credentials import prepare_secrets
 from parley.cli.home.layout import Home
-from parley.cli.keys.certificates import authority_of
 from parley.cli.keys.plan import Rotation
 from parley.cli.keys.processes import MasterKeyUse, ProcessKeys
 from parley.cli.keys.rotation import KeyKind, KeyRotator, Overlap, begin
-from parley.cli.keys.signing import signing_key_ids
+from parley.cli.keys.signing import authority_of, signing_key_ids
 from parley.clock.fake import EPOCH
 from parley.identity import (
     CertificateAuthority,

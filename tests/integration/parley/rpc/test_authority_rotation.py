@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from parley.cli.home.layout import Home
-from parley.cli.keys.certificates import (
+from parley.cli.keys.signing import (
     authority_of,
     believe_both,
     believe_new_authority,

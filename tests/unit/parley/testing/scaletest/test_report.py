@@ -18,8 +18,8 @@ from parley.testing.scaletest import (
     shares_of,
 )
 from parley.testing.scaletest.costs import DatabaseCost, MachineCost, MachineTime, ServiceCost
-from parley.testing.scaletest.percentiles import Percentiles
 from parley.testing.scaletest.plan import Plan, Target
+from parley.testing.scaletest.report import Percentiles
 
 LOAD = Load(chats=2, turns=2, clients=1)
 

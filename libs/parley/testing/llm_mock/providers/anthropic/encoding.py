@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from parley.testing.llm_mock.behaviour.options import Stop
-from parley.testing.llm_mock.behaviour.sample_text import cut
 from parley.testing.llm_mock.exchange.dialect import Event
 from parley.testing.llm_mock.exchange.placeholders import IDENTITY, IDENTITY_LENGTH, INPUT
+from parley.testing.llm_mock.exchange.reply import cut
 from parley.testing.llm_mock.exchange.request import Call, Reply, Tokens
 
 DATA_PREFIX = "mockredacted"

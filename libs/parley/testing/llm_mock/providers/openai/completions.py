@@ -8,11 +8,11 @@ from urllib.parse import unquote
 import msgspec
 
 from parley.testing.llm_mock.behaviour.options import Stop
-from parley.testing.llm_mock.behaviour.sample_text import cut
 from parley.testing.llm_mock.errors import Refused
 from parley.testing.llm_mock.exchange.dialect import Event, server_sent
 from parley.testing.llm_mock.exchange.parsing import ParseError, read
 from parley.testing.llm_mock.exchange.placeholders import IDENTITY, PROMPT, TOTAL
+from parley.testing.llm_mock.exchange.reply import cut
 from parley.testing.llm_mock.exchange.request import Call, HttpRequest, ParsedRequest, Reply, Tokens
 from parley.testing.llm_mock.providers.openai import errors as openai_errors
 from parley.testing.llm_mock.providers.openai.completions_request import Body, parsed_request_of

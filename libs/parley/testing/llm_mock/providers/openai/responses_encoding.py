@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from parley.testing.llm_mock.behaviour.options import Stop
-from parley.testing.llm_mock.behaviour.sample_text import cut
 from parley.testing.llm_mock.exchange.dialect import Event
 from parley.testing.llm_mock.exchange.placeholders import IDENTITY, PROMPT, TOTAL
+from parley.testing.llm_mock.exchange.reply import cut
 from parley.testing.llm_mock.exchange.request import Call, Reply, Tokens
 
 CREATED = 1_767_225_600
