@@ -17,7 +17,6 @@ from parley.client.chats import (
     Role,
     SentMessage,
 )
-from parley.client.connection import Replicas
 from parley.client.conversion import (
     chat_of,
     client_tool_to_proto,
@@ -35,6 +34,7 @@ from parley.client.events import (
     StatusChanged,
 )
 from parley.client.management import Management
+from parley.client.replicas import Replicas
 from parley.client.retries import Calls, Patience
 from parley.clock import Clock
 

@@ -1,59 +1,22 @@
-"""The chatd replicas of a client and the connection to them."""
+"""Opens a client: addresses, a token and, between machines, certificates."""
 
 import random  # noqa: TID251 (this is a composition root)
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from opentelemetry.metrics import NoOpMeter
 from opentelemetry.trace import NoOpTracer
 from prometheus_client import CollectorRegistry
 
 from parley import rpc
-from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
-from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
-from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
-from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.client.client import Parley
+from parley.client.replicas import Replicas
 from parley.client.retries import Patience
 from parley.clock import Clock, SystemClock
 from parley.identity import ServiceName, User
 from parley.ids import TimeOrderedIds
-from parley.rpc import Address, Channels, NoAddress, TlsFiles, ranked
+from parley.rpc import Address, Channels, NoAddress, TlsFiles
 from parley.telemetry import Redactor, Telemetry
-
-
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """The stubs of one chatd process."""
-
-    chats: ChatServiceStub
-    actions: ActionServiceStub
-    reverts: RevertServiceStub
-    streams: StreamServiceStub
-
-
-class Replicas:
-    """Selects replicas as the gateways do, so that a reader reaches the owner of its chat."""
-
-    def __init__(self, channels: Channels) -> None:
-        self._channels = channels
-        self._replicas: dict[Address, Replica] = {}
-
-    def ranked(self, key: str) -> tuple[Replica, ...]:
-        """Return the replicas in the order of preference of `key`."""
-        return tuple(self._at(address) for address in ranked(key, self._channels.addresses))
-
-    def _at(self, address: Address) -> Replica:
-        if address not in self._replicas:
-            channel = self._channels.at(address)
-            self._replicas[address] = Replica(
-                ChatServiceStub(channel),
-                ActionServiceStub(channel),
-                RevertServiceStub(channel),
-                StreamServiceStub(channel),
-            )
-        return self._replicas[address]
 
 
 class ServiceToken:

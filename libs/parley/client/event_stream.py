@@ -12,10 +12,10 @@ from typing import Final
 import grpc
 
 from parley.api.chat.v1 import stream_service_pb2 as api
-from parley.client.connection import Replicas
 from parley.client.conversion import event_of
 from parley.client.errors import CallFailed, NotFound, Unavailable
 from parley.client.events import ChatEvent, Resync
+from parley.client.replicas import Replicas
 from parley.client.retries import Backoff, failure_of
 from parley.clock import Clock
 from parley.rpc import LIMITS, Problem

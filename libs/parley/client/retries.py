@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import grpc
 
-from parley.client.connection import Replica, Replicas
 from parley.client.errors import CallFailed, Unavailable, error_of
+from parley.client.replicas import Replica, Replicas
 from parley.clock import Clock, backoff_s
 from parley.rpc import LIMITS, problem_of
 

@@ -8,13 +8,8 @@ from urllib.parse import urlsplit
 
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.layout import Home
-from parley.cli.stack.ports import (
-    HostPort,
-    any_free_port,
-    choose_metrics,
-    free_ports_after,
-    refusal,
-)
+from parley.cli.stack.metrics import choose_metrics
+from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
 from parley.cli.stack.service_settings import SHARED
 from parley.cli.stack.spec import Ports, Sizes
 

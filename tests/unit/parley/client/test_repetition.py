@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from parley.client import Backoff, NotFound, Patience, Unavailable
-from parley.client.connection import Replica, Replicas
+from parley.client.replicas import Replica, Replicas
 from parley.client.retries import Calls
 from parley.clock import FakeClock
 from parley.rpc import Address, Channels
