@@ -6,7 +6,7 @@ Reads for users are in `reading` and `listing`, and include their authorisation.
 MESSAGE_COLUMNS = """
     id, revision, role, visibility, content::text AS content, content_version, is_compressed,
     is_deleted, created_by, created_at, use::text AS use, choice::text AS choice,
-    finish_reason
+    finish_reason, origin
 """
 
 # The live history, for prompts and streams. Changes after a revision include deleted messages, so
@@ -28,7 +28,7 @@ SELECT_EXECUTIONS = """
 # The queue in the order of execution.
 # May run: checked by Ownership, process.
 SELECT_QUEUE = """
-    SELECT id, content::text AS content, created_by, created_at, choice::text AS choice
+    SELECT id, content::text AS content, created_by, created_at, choice::text AS choice, origin
     FROM chat.chat_queue WHERE chat_id = $1 ORDER BY position, id
 """
 
