@@ -57,7 +57,7 @@ REVERT_COLUMNS = """
         EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
             AND later.revision > done.deleted_version AND later.is_deleted)
         OR EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
-            AND later.id > done.replacement_id AND later.role = 'user' AND later.created_by <> '')
+            AND later.id > done.replacement_id AND later.origin NOT IN ('hook', 'system'))
     ELSE EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
         AND later.revision >= done.version AND (later.revision > done.version
             OR done.kind = 'history' AND NOT later.is_deleted)) END AS is_superseded

@@ -56,7 +56,7 @@ from chatd.chats.domain.writes import (
     StoreResult,
     Write,
 )
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, MessageOrigin, Role
 from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
@@ -214,9 +214,9 @@ def supersedes(message: Message, done: DoneRevert) -> bool:
         is_history = revert.kind is RevertKind.HISTORY
         return message.revision > done.version or (is_history and is_delivered_with_it)
     is_later = message.id > revert.replacement_id
-    is_of_person = message.role is Role.USER and message.created_by != ""
+    is_sent = message.origin not in (None, MessageOrigin.HOOK, MessageOrigin.SYSTEM)
     is_deleted_since = message.is_deleted and message.revision > revert.deleted_version
-    return is_deleted_since or (is_later and is_of_person)
+    return is_deleted_since or (is_later and is_sent)
 
 
 class _Writer:
