@@ -47,6 +47,20 @@ class FinishReason(StrEnum):
     OTHER = "other"
 
 
+class MessageOrigin(StrEnum):
+    """Who sent a message with the role of the user."""
+
+    UNSPECIFIED = "unspecified"  # It has another role, or the value is newer than this client.
+    PERSON = "person"
+    PROGRAM = "program"
+    GOAL = "goal"
+    MONITOR = "monitor"
+    SCHEDULE = "schedule"
+    HOOK = "hook"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
 class ErrorKind(StrEnum):
     """The kind of error that ended a turn."""
 
@@ -126,6 +140,7 @@ class Message:
         usage: The usage of its model call; assistant messages only.
         is_compressed: Whether it belongs to a compaction rather than to the conversation.
         finish_reason: Why the answer ended; assistant messages only.
+        origin: Who sent it; user messages only.
     """
 
     id: int
@@ -139,6 +154,7 @@ class Message:
     usage: Usage | None = None
     is_compressed: bool = False
     finish_reason: FinishReason = FinishReason.UNSPECIFIED
+    origin: MessageOrigin = MessageOrigin.UNSPECIFIED
 
     @property
     def text(self) -> str:
@@ -154,6 +170,7 @@ class QueuedMessage:
     content: tuple[Part, ...]
     created_by: str = ""
     created_at: datetime | None = None
+    origin: MessageOrigin = MessageOrigin.UNSPECIFIED
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from parley.client.chats import (
     ErrorKind,
     FinishReason,
     Message,
+    MessageOrigin,
     MessagePage,
     QueuedMessage,
     RequiredAction,
@@ -41,6 +42,7 @@ _STATUS: Final = _by_number(ChatStatus, chat_pb2.ChatStatus, "CHAT_STATUS")
 _KIND: Final = _by_number(ErrorKind, chat_pb2.ErrorKind, "ERROR_KIND")
 _ROLE: Final = _by_number(Role, message_pb2.Role, "ROLE")
 _FINISH_REASON: Final = _by_number(FinishReason, message_pb2.FinishReason, "FINISH_REASON")
+_ORIGIN: Final = _by_number(MessageOrigin, message_pb2.MessageOrigin, "MESSAGE_ORIGIN")
 _OUTCOME: Final = _by_number(parts.ToolOutcome, message_pb2.ToolOutcome, "TOOL_OUTCOME")
 
 
@@ -123,6 +125,7 @@ def message_of(message: message_pb2.Message) -> Message:
         usage=_usage(message.usage) if message.HasField("usage") else None,
         is_compressed=message.compressed,
         finish_reason=_FINISH_REASON.get(message.finish_reason, FinishReason.UNSPECIFIED),
+        origin=_ORIGIN.get(message.origin, MessageOrigin.UNSPECIFIED),
     )
 
 
@@ -326,5 +329,9 @@ def _usage(usage: message_pb2.Usage) -> Usage:
 
 def _queued(entry: chat_pb2.QueuedMessage) -> QueuedMessage:
     return QueuedMessage(
-        entry.id, _content(entry.content), entry.created_by, time_of(entry, "created_at")
+        entry.id,
+        _content(entry.content),
+        entry.created_by,
+        time_of(entry, "created_at"),
+        _ORIGIN.get(entry.origin, MessageOrigin.UNSPECIFIED),
     )

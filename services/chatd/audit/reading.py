@@ -32,7 +32,8 @@ SELECT_MESSAGES = f"""
 """
 # May run: process.
 SELECT_QUEUES = """
-    SELECT chat_id, id, content::text AS content, created_by, created_at, choice::text AS choice
+    SELECT chat_id, id, content::text AS content, created_by, created_at, choice::text AS choice,
+        origin
     FROM chat.chat_queue
     WHERE chat_id = ANY ($1::uuid[]) ORDER BY chat_id, position
 """

@@ -119,7 +119,8 @@ class MarkdownWriter:
         blocks = "".join(_block(part) for part in shown["content"])
         cut = CUT.get(message.finish_reason)
         ending = f"\n*{cut}*\n" if cut else ""
-        return f"\n## {role} ({message.id})\n{blocks}{ending}".encode()
+        sender = "" if shown["origin"] in (None, "person") else f"\n*Origin: {shown['origin']}*\n"
+        return f"\n## {role} ({message.id})\n{sender}{blocks}{ending}".encode()
 
     def end(self, message_count: int) -> bytes:
         """Return the number of messages."""

@@ -184,6 +184,10 @@ def _of_request(request: Request, database: SimulatedDatabase) -> Iterator[str]:
         yield f"{request} was acknowledged and is lost"
     if request.is_refused and not request.was_unanswered and times:
         yield f"{request} was refused and happened"
+    for message in database.chat(request.chat_id).messages:
+        is_its_own = message.role is Role.USER and text_of(message.content) == request.text
+        if is_its_own and message.origin is not request.origin:
+            yield f"{request} is stored with another origin: {message.origin}"
 
 
 def _of_answer(request: Request, database: SimulatedDatabase) -> Iterator[str]:

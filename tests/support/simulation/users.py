@@ -29,7 +29,7 @@ from chatd.chats.domain.commands import (
     Supplied,
     UndoRevert,
 )
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, MessageOrigin, Role
 from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
 from chatd.content.domain.tools import (
     SUSPENDED,
@@ -75,6 +75,7 @@ class Request:
     chat_id: ChatId
     key: str
     text: str  # Empty unless it brings a message.
+    origin: MessageOrigin = MessageOrigin.PERSON
     answered: ExecutionId | None = None  # The action that it answers.
     answer_json: str = ""
     person: str = ""
@@ -156,7 +157,8 @@ class User:
     def _new_request(self, is_message: bool) -> Request:
         number = next(self._numbers)
         text = f"message {number}" if is_message else ""
-        request = Request(self.chat_id, f"request-{number}", text)
+        origin = MessageOrigin.GOAL if number % 5 == 0 else MessageOrigin.PERSON
+        request = Request(self.chat_id, f"request-{number}", text, origin)
         self.requests.append(request)
         return request
 
@@ -339,7 +341,8 @@ class User:
                 return
 
     def _message(self, request: Request) -> NewMessage:
-        return NewMessage(Role.USER, (Text(request.text),), self._owner.id)
+        said = (Text(request.text),)
+        return NewMessage(Role.USER, said, self._owner.id, origin=request.origin)
 
     def _queued_id(self, request: Request) -> QueuedMessageId:
         return QueuedMessageId(str(uuid.uuid5(uuid.UUID(self.chat_id), request.key)))

@@ -50,24 +50,31 @@ SELECT_PLAN = f"""
     ORDER BY a.created_at DESC LIMIT 1
 """
 
-# Calls of the last turns of a user's chats, and of the chats that they started since, of which it
-# is not known whether they ran. Only what changed since the last message of the user is read, and
-# only contents with such an outcome are split: the quotation marks within results are escaped.
+# Calls in a user's chats and the chats below them, since a person last sent a message to the root,
+# of which it is not known whether they ran. That message counts also if it was deleted since. Only
+# what changed after it is read, of each chat the newest $4 messages, and only contents with such an
+# outcome are split: the quotation marks within results are escaped.
 # May run: owner.
 SELECT_UNKNOWN = """
     WITH roots AS (
-        SELECT last.id, last.turn_id, said.created_at AS begun_at FROM (
-            SELECT c.id, e.turn_id FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+        SELECT last.id, coalesce(said.id, 0) AS said_id,
+            coalesce(said.created_at, last.created_at) AS begun_at
+        FROM (
+            SELECT c.id, c.created_at FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
             WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND NOT e.archived
             ORDER BY e.changed_at DESC LIMIT $2) last
-        JOIN chat.chat_messages said ON said.chat_id = last.id AND said.id = last.turn_id)
+        LEFT JOIN LATERAL (
+            SELECT m.id, m.created_at FROM chat.chat_messages m
+            WHERE m.chat_id = last.id AND m.origin = 'person'
+            ORDER BY m.id DESC LIMIT 1) said ON true)
     SELECT c.id AS chat_id, c.root_chat_id, c.title, called.message_id, called.arguments,
         told.created_at,
         result ->> 'tool_call_id' AS tool_call_id, result ->> 'tool_name' AS tool_name
     FROM roots JOIN chat.chats c ON c.root_chat_id = roots.id
     JOIN chat.chat_exec e ON e.chat_id = c.id AND e.changed_at >= roots.begun_at
     JOIN chat.chat_messages told ON told.chat_id = c.id AND told.created_at >= roots.begun_at
-        AND told.id > CASE WHEN c.id = roots.id THEN roots.turn_id ELSE 0 END
+        AND told.id > CASE WHEN c.id = roots.id THEN roots.said_id ELSE 0 END
+        AND told.id >= e.next_message_id - $4
         AND told.role = 'tool' AND NOT told.is_deleted AND told.content_version = 1
         AND told.content::text LIKE '%"outcome":"unknown"%'
     CROSS JOIN LATERAL json_array_elements(told.content) result
@@ -83,6 +90,7 @@ SELECT_UNKNOWN = """
 """
 ROOTS_MAX = 200
 UNKNOWN_MAX = 100
+MESSAGES_MAX = 1000
 
 
 class Actions:
@@ -100,7 +108,8 @@ class Actions:
 
     async def list_unknown(self, owner_id: OwnerId) -> tuple[UnknownCall, ...]:
         """Return the calls in chats of a user that may have run, the newest first."""
-        rows = await self._pool.fetch(SELECT_UNKNOWN, owner_id, ROOTS_MAX, UNKNOWN_MAX)
+        bounds = (ROOTS_MAX, UNKNOWN_MAX, MESSAGES_MAX)
+        rows = await self._pool.fetch(SELECT_UNKNOWN, owner_id, *bounds)
         return tuple(map(_unknown_of, rows))
 
     async def find(self, chat_id: ChatId, reader: Reader, action_id: str) -> StoredAction:

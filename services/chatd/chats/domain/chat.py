@@ -4,7 +4,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from chatd.content.domain.messages import FinishReason, Role, TurnError, Visibility
+from chatd.content.domain.messages import (
+    FinishReason,
+    MessageOrigin,
+    Role,
+    TurnError,
+    Visibility,
+)
 from chatd.content.domain.parts import Fallback, Part
 from chatd.content.domain.tools import SUSPENDED, InputAnswer, InputRequired, PendingKind
 from chatd.models.domain.price import ModelUse
@@ -209,6 +215,12 @@ class NewMessage:
     use: ModelUse | None = None
     choice: ModelChoice | None = None  # Of a user's message; completed by the store.
     finish_reason: FinishReason | None = None  # Of a model's answer.
+    origin: MessageOrigin = MessageOrigin.SYSTEM  # Of a user's message.
+
+    @property
+    def stored_origin(self) -> MessageOrigin | None:
+        """Return the origin of a user's message; other messages have none."""
+        return self.origin if self.role is Role.USER else None
 
     def stored(self, message_id: "MessageId", revision: int, at: datetime) -> "Message":
         """Return the message as it is stored in a history."""
@@ -224,6 +236,7 @@ class NewMessage:
             use=self.use,
             choice=self.choice,
             finish_reason=self.finish_reason,
+            origin=self.stored_origin,
         )
 
 
@@ -243,6 +256,7 @@ class Message:
     use: ModelUse | None = None
     choice: ModelChoice | None = None  # The model choice of a user message's turn.
     finish_reason: FinishReason | None = None  # Of a model's answer; older ones have none.
+    origin: MessageOrigin | None = None  # Of a user's message.
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +268,7 @@ class QueuedMessage:
     created_by: str
     created_at: datetime
     choice: ModelChoice | None = None
+    origin: MessageOrigin = MessageOrigin.PERSON
 
 
 @dataclass(frozen=True, slots=True)

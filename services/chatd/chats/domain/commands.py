@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chatd.chats.domain.chat import NewMessage, PendingCall, Retry
-from chatd.content.domain.messages import ChatMode, TurnError
+from chatd.content.domain.messages import ChatMode, MessageOrigin, TurnError
 from chatd.content.domain.parts import Part, ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, InputAction
 from chatd.models.domain.profile import ModelChoice
@@ -32,9 +32,9 @@ class BusyBehavior(StrEnum):
 class SendMessage:
     """Add a user message: start a turn, run by `claimed_by` if it has a slot, or queue it.
 
+    It is the answer of an open question or the refusal of a plan, if a caller of the API sent it.
+
     Attributes:
-        may_answer: Whether it may be the answer of an open question or the refusal of a plan; only
-            a message that a person wrote is.
         claim: The claim of the chat whose tool sends it: without it nothing is written.
     """
 
@@ -42,7 +42,6 @@ class SendMessage:
     queued_message_id: QueuedMessageId  # Its id in the queue, if it is queued.
     claimed_by: WorkerId | None
     busy_behavior: BusyBehavior = BusyBehavior.QUEUE
-    may_answer: bool = True
     claim: OwnerClaim | None = None
 
 
@@ -97,12 +96,14 @@ class ChangeQueuedMessage:
 
     Attributes:
         place: Its place in the queue, from 1; a place beyond the last is the last.
+        origin: The author of the new content.
     """
 
     queued_message_id: QueuedMessageId
     content: tuple[Part, ...] | None = None
     choice: ModelChoice | None = None
     place: int | None = None
+    origin: MessageOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)

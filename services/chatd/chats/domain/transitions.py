@@ -117,7 +117,7 @@ from chatd.chats.domain.writes import (
     entered_bills,
     revert_writes,
 )
-from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.content.domain.messages import SENT_BY_CALLERS, ErrorKind, TurnError
 from chatd.content.domain.parts import ToolResult
 from chatd.primitives.domain.ids import Fence, QueuedMessageId, WorkerId
 
@@ -216,9 +216,9 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
         case DeleteQueuedMessage(queued_message_id):
             _require_queued(moved, queued_message_id, facts)
             return Decision(queue_changed(moved, -1), (DropQueued(queued_message_id),))
-        case ChangeQueuedMessage(queued_message_id, content, choice, place):
+        case ChangeQueuedMessage(queued_message_id, content, choice, place, origin):
             _require_queued(moved, queued_message_id, facts)
-            change = ChangeQueued(queued_message_id, content, choice, place)
+            change = ChangeQueued(queued_message_id, content, choice, place, origin)
             return Decision(queue_changed(moved, 0), (change,))
         case PromoteQueuedMessage():
             return _promote(moved, command, facts)
@@ -310,7 +310,7 @@ def _send(moved: ChatState, command: SendMessage) -> Decision:
         answered, answers = with_calls_closed(moved, NEW_MESSAGE)
         writes = (*answers, AppendMessages((command.message,)))
         return Decision(_started(answered, command.claimed_by), writes)
-    if is_asking and not is_urgent and command.may_answer:
+    if is_asking and not is_urgent and command.message.origin in SENT_BY_CALLERS:
         call = free_text_answer(moved, command.message.content)
         if call is not None:
             return answered_by_message(moved, call, command.message, command.claimed_by)

@@ -11,7 +11,7 @@ from chatd.chats.domain.commands import (
     RememberedCall,
     WorkerCommand,
 )
-from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.messages import ChatMode, MessageOrigin
 from chatd.content.domain.parts import Part, ToolResult
 from chatd.content.domain.tools import Dispatch
 from chatd.models.domain.profile import ModelChoice
@@ -147,6 +147,7 @@ class ChangeQueued:
     content: tuple[Part, ...] | None
     choice: ModelChoice | None
     place: int | None
+    origin: MessageOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)

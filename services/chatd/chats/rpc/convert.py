@@ -14,7 +14,14 @@ from chatd.chats.domain.views import ChatView, EndedAction, OpenAction, Share
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounded
 from chatd.content.domain import parts
-from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.messages import (
+    ChatMode,
+    ErrorKind,
+    FinishReason,
+    MessageOrigin,
+    Role,
+    TurnError,
+)
 from chatd.content.domain.next_steps import WAIT, next_step_of
 from chatd.content.domain.tools import PendingKind
 from chatd.content.domain.truncation import without_large_bytes
@@ -29,6 +36,12 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 
 STATUS = {status: chat_pb2.ChatStatus.Value(f"CHAT_STATUS_{status.name}") for status in Status}
 ROLE = {role: message_pb2.Role.Value(f"ROLE_{role.name}") for role in Role}
+ORIGIN: Mapping[MessageOrigin | None, message_pb2.MessageOrigin.ValueType] = {
+    origin: message_pb2.MessageOrigin.Value(
+        "MESSAGE_ORIGIN_UNSPECIFIED" if origin is None else f"MESSAGE_ORIGIN_{origin.name}"
+    )
+    for origin in (None, *MessageOrigin)
+}
 FINISH_REASON: Mapping[FinishReason | None, message_pb2.FinishReason.ValueType] = {
     reason: message_pb2.FinishReason.Value(
         "FINISH_REASON_UNSPECIFIED" if reason is None else f"FINISH_REASON_{reason.name}"
@@ -260,6 +273,7 @@ def message_to_proto(
         model_runtime_ms=0 if use is None else use.model_runtime_ms,
         compressed=message.is_compressed,
         finish_reason=FINISH_REASON[reason],
+        origin=ORIGIN[message.origin],
     )
 
 
@@ -288,6 +302,7 @@ def queued_to_proto(queued: QueuedMessage) -> chat_pb2.QueuedMessage:
         reasoning_effort=EFFORT[choice.reasoning_effort],
         created_by=queued.created_by,
         created_at=time_to_proto(queued.created_at),
+        origin=ORIGIN[queued.origin],
     )
 
 

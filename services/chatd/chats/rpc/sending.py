@@ -27,6 +27,7 @@ from chatd.chats.rpc.convert import (
     state_to_proto,
 )
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
+from chatd.chats.rpc.origins import origin_of_caller
 from chatd.chats.rpc.reference_checks import REFUSALS, ReferenceChecks
 from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.applying import Applied
@@ -35,7 +36,7 @@ from chatd.chats.store.metadata import ChatChanges
 from chatd.chats.store.reading import Bounds
 from chatd.content.domain import parts
 from chatd.content.domain.errors import FileNotFound
-from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.messages import MessageOrigin, Role, Visibility
 from chatd.content.domain.parts import Part
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.models.rpc.convert import EFFORT_OF
@@ -43,7 +44,7 @@ from chatd.primitives.domain.errors import InvalidRequest, RequestIdReused, all_
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
-from chatd.users.rpc.callers import caller_as_owner, is_caller_a_person
+from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 BUSY = {
@@ -75,9 +76,15 @@ class SendMethods(ChatMethods):
         self, request: api.CreateChatRequest, context: Context
     ) -> api.CreateChatResponse:
         """Create a chat with its first message and start its turn."""
+        return await self.create(request, origin_of_caller())
+
+    async def create(
+        self, request: api.CreateChatRequest, origin: MessageOrigin
+    ) -> api.CreateChatResponse:
+        """Create a chat whose first message has this origin."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
-        new = _asked_chat(request, owner)
+        new = _asked_chat(request, owner, origin)
         group_ids = await self._admission.to_new_chat(new.id, owner, key)
         new = await self._checked_chat(replace(new, owner_group_ids=group_ids), key)
         new = await self._hooked_chat(new, key, request.system_prompt)
@@ -107,20 +114,24 @@ class SendMethods(ChatMethods):
         self, request: api.SendMessageRequest, context: Context
     ) -> api.SendMessageResponse:
         """Add a message: it starts a turn, is queued, or interrupts and runs next."""
-        busy, may_answer = BUSY[request.busy_behavior], is_caller_a_person()
+        return await self.send(request, origin_of_caller())
+
+    async def send(
+        self, request: api.SendMessageRequest, origin: MessageOrigin
+    ) -> api.SendMessageResponse:
+        """Add a message of this origin, which also tells whether it may answer a question."""
+        busy = BUSY[request.busy_behavior]
         is_brief = request.brief
         # The verbosity of the response is no part of the body: a repeated request may want more.
         request.ClearField("brief")
         server_ids = _chosen_servers(request)
-        asked = await self._asked(request, server_ids)
+        asked = await self._asked(request, origin, server_ids)
         await self._choose_servers(asked, server_ids)
         queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
 
         async def send() -> Applied | None:
             with reserved(self._claims, asked.owner) as reservation:
-                command = SendMessage(
-                    asked.message, queued_id, reservation.claimed_by, busy, may_answer
-                )
+                command = SendMessage(asked.message, queued_id, reservation.claimed_by, busy)
                 applied = await self._stores.keys.once(asked.chat_id, command, asked.key)
                 if applied is not None:
                     reservation.start(applied.state)
@@ -153,6 +164,7 @@ class SendMethods(ChatMethods):
                 asked.owner.id,
                 outcome.happened_at,
                 asked.message.choice,
+                asked.message.origin,
             )
             answer.queued_message.CopyFrom(queued_to_proto(queued))
         else:
@@ -167,7 +179,7 @@ class SendMethods(ChatMethods):
         if request.message_id < 1:
             raise InvalidRequest("message_id", "is less than 1")
         message_id = MessageId(request.message_id)
-        asked = await self._asked(request)
+        asked = await self._asked(request, origin_of_caller())
         chat_id, owner = asked.chat_id, asked.owner
         revert_id, restores_files = revert_id_of(chat_id, asked.key), request.restore_files
 
@@ -213,11 +225,12 @@ class SendMethods(ChatMethods):
         message = await self._checked_message(MessageRequest(chat_id, owner, key, message), None)
         if file_ids := file_ids_of(message.content):
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
-        content = None
+        content = origin = None
         if message.content:
             content = await self._hooked(chat_id, owner, key, message.content)
+            origin = origin_of_caller()
         choice = None if message.choice == NO_CHOICE else message.choice
-        command = ChangeQueuedMessage(queued_id, content, choice, request.place or None)
+        command = ChangeQueuedMessage(queued_id, content, choice, request.place or None, origin)
         await self._stores.keys.once(chat_id, command, key)
         page = await self._stores.reading.page(chat_id, Reader(owner.id), Bounds(0, 0, 1))
         return api.UpdateQueuedMessageResponse(
@@ -332,6 +345,7 @@ class SendMethods(ChatMethods):
     async def _asked(
         self,
         request: api.SendMessageRequest | api.EditMessageRequest,
+        origin: MessageOrigin,
         server_ids: tuple[str, ...] | None = None,
     ) -> MessageRequest:
         """Run the checks shared by send and edit, and check that the caller owns the chat."""
@@ -339,7 +353,8 @@ class SendMethods(ChatMethods):
         chat_id = fields.chat_id_of(request.chat_id)
         key = fields.client_key_of(request, request.request_id)
         content = content_from_proto(request.content)
-        message = NewMessage(Role.USER, content, owner.id, choice=_choice_of(request))
+        choice = _choice_of(request)
+        message = NewMessage(Role.USER, content, owner.id, choice=choice, origin=origin)
         await self._stores.ownership.require(chat_id, owner.id)
         asked = MessageRequest(chat_id, owner, key, message)
         message = await self._checked_message(asked, server_ids)
@@ -384,14 +399,14 @@ def _choice_of(
     return ModelChoice(request.model_id.strip(), EFFORT_OF[request.reasoning_effort])
 
 
-def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
+def _asked_chat(request: api.CreateChatRequest, owner: Owner, origin: MessageOrigin) -> NewChat:
     """Return the requested chat; its files are not looked up yet.
 
     Raises:
         InvalidRequest: With all problems of the request.
     """
     try:
-        return _new_chat(request, owner, content_from_proto(request.content))
+        return _new_chat(request, owner, origin, content_from_proto(request.content))
     except InvalidRequest:
         # The first problem ended it; now the others are collected as well.
         checks: tuple[Callable[[], object], ...] = (
@@ -403,10 +418,15 @@ def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
         raise
 
 
-def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part, ...]) -> NewChat:
+def _new_chat(
+    request: api.CreateChatRequest,
+    owner: Owner,
+    origin: MessageOrigin,
+    content: tuple[Part, ...],
+) -> NewChat:
     own_title = request.title.strip()
     choice = _choice_of(request)
-    message = NewMessage(Role.USER, content, owner.id, choice=choice)
+    message = NewMessage(Role.USER, content, owner.id, choice=choice, origin=origin)
     return NewChat(
         id=_new_chat_id(request, owner.id),
         owner=owner,

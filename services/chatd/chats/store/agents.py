@@ -20,7 +20,7 @@ from chatd.chats.domain.chat import ChatState, NewMessage, Status
 from chatd.chats.store.codec import error_from_json, parts_from_json
 from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.chats.store.owner_claims import claimed_status, interrupted_chat
-from chatd.content.domain.messages import FinishReason, Role
+from chatd.content.domain.messages import FinishReason, MessageOrigin, Role
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
@@ -33,18 +33,14 @@ LOCK_ROOT = """
     SELECT owner_group_ids FROM chat.chats WHERE id = $1 FOR NO KEY UPDATE
 """
 
-# When a person last sent a message to an agent, at once or into its queue. The key of a request is
-# stored at the time of the message that it began; keys of message_agent are those of its calls.
-SENT_BY_PERSON = """
-    SELECT max(k.created_at) FROM chat.client_keys k
-    WHERE k.chat_id = $3::uuid
-        AND ((k.outcome ->> 'is_queued')::boolean
-            OR EXISTS (SELECT 1 FROM chat.chat_exec e JOIN chat.chat_messages m
-                    ON m.chat_id = e.chat_id AND m.id = e.turn_id
-                WHERE e.chat_id = k.chat_id AND m.created_at = k.created_at))
-        AND NOT EXISTS (SELECT 1 FROM chat.tool_calls t
-            WHERE t.execution_id = CASE WHEN k.key ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
-                THEN k.key::uuid END)
+# When a caller of the API last sent a message to an agent, at once or into its queue.
+SENT_BY_CALLER = """
+    SELECT max(sent.created_at) FROM (
+        SELECT created_at FROM chat.chat_messages
+        WHERE chat_id = $3::uuid AND origin IN ('person', 'program')
+        UNION ALL
+        SELECT created_at FROM chat.chat_queue
+        WHERE chat_id = $3::uuid AND origin IN ('person', 'program')) AS sent
 """
 
 # What the limits of a tree depend on; for an agent the time since a person wrote to it, if that is
@@ -57,7 +53,7 @@ SELECT_TREE = f"""
             FROM chat.chat_exec e JOIN chat.chat_messages m
                 ON m.chat_id = e.chat_id AND m.id = e.turn_id
             WHERE e.chat_id = $1), 0),
-            extract(epoch FROM clock_timestamp() - ({SENT_BY_PERSON})))::float8 AS duration_s
+            extract(epoch FROM clock_timestamp() - ({SENT_BY_CALLER})))::float8 AS duration_s
     FROM (SELECT coalesce(sum(cost_micros), 0)::bigint AS cost_micros,
             coalesce(sum(input_tokens + cache_read_tokens + cache_write_tokens + output_tokens),
                 0)::bigint AS tokens
@@ -267,7 +263,11 @@ def _new_chat(
     request: SpawnRequest, parent_chat_id: ChatId, owner_group_ids: tuple[str, ...]
 ) -> NewChat:
     message = NewMessage(
-        Role.USER, (Text(request.prompt),), created_by=request.owner.id, choice=request.model
+        Role.USER,
+        (Text(request.prompt),),
+        created_by=request.owner.id,
+        choice=request.model,
+        origin=MessageOrigin.AGENT,
     )
     return NewChat(
         request.chat_id,

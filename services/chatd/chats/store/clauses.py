@@ -71,13 +71,14 @@ APPEND_MESSAGES = """
     appended AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
             content_version, is_compressed, is_deleted, created_by, created_at, use,
-            finish_reason)
+            finish_reason, origin)
         SELECT chat_id, new.id, snapshot_version, role, visibility, content::json,
             {content_version}, is_compressed, false, created_by, changed_at, use::json,
-            new.finish_reason
+            new.finish_reason, new.origin
         FROM guard, unnest({p1}::bigint[], {p2}::text[], {p3}::text[], {p4}::text[],
-            {p5}::boolean[], {p6}::text[], {p7}::text[], {p8}::text[])
-            AS new (id, role, visibility, content, is_compressed, created_by, use, finish_reason))
+            {p5}::boolean[], {p6}::text[], {p7}::text[], {p8}::text[], {p9}::text[])
+            AS new (id, role, visibility, content, is_compressed, created_by, use, finish_reason,
+                origin))
 """
 ANSWER_PENDING = """
     answered AS (
@@ -102,9 +103,9 @@ APPEND_TURN = f"""
         FROM guard JOIN chat.chats c ON c.id = guard.chat_id),
     appended AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
-            content_version, is_compressed, is_deleted, created_by, created_at, choice)
+            content_version, is_compressed, is_deleted, created_by, created_at, choice, origin)
         SELECT chat_id, {{p1}}::bigint, snapshot_version, 'user', {{p2}}::text, {{p3}}::text::json,
-            {{content_version}}, false, false, {{p4}}::text, changed_at, {CHOICE}
+            {{content_version}}, false, false, {{p4}}::text, changed_at, {CHOICE}, {{p7}}::text
         FROM guard, chosen)
 """
 RECORD_DISPATCHES = """
@@ -188,10 +189,11 @@ SET_MODE = """
 ENQUEUE_MESSAGE = """
     enqueued AS (
         INSERT INTO chat.chat_queue (chat_id, id, position, content, content_version, created_by,
-            created_at, choice)
+            created_at, choice, origin)
         SELECT chat_id, {p1}::uuid, 1 + coalesce((SELECT max(position) FROM chat.chat_queue behind
                 WHERE behind.chat_id = guard.chat_id), 0),
-            {p2}::text::json, {content_version}, {p3}::text, changed_at, {p4}::text::json
+            {p2}::text::json, {content_version}, {p3}::text, changed_at, {p4}::text::json,
+            {p5}::text
         FROM guard)
 """
 DROP_QUEUED = """
@@ -210,7 +212,9 @@ CHANGE_QUEUED = """
             content_version = CASE WHEN placed.is_meant AND {p2}::text IS NOT NULL
                 THEN {content_version} ELSE chat_queue.content_version END,
             choice = CASE WHEN placed.is_meant THEN coalesce({p3}::text::json, chat_queue.choice)
-                ELSE chat_queue.choice END
+                ELSE chat_queue.choice END,
+            origin = CASE WHEN placed.is_meant THEN coalesce({p5}::text, chat_queue.origin)
+                ELSE chat_queue.origin END
         FROM guard, LATERAL (
             SELECT each.id, each.id = {p1}::uuid AS is_meant,
                 CASE WHEN each.id = {p1}::uuid THEN 2 * {p4}::integer - 1
@@ -232,7 +236,7 @@ PROMOTE_HEAD = f"""
         WHERE chat_queue.chat_id = guard.chat_id
             AND id = coalesce({{p2}}::uuid, (SELECT first.id FROM chat.chat_queue first
                 WHERE first.chat_id = guard.chat_id ORDER BY position, id LIMIT 1))
-        RETURNING content, chat_queue.content_version, created_by, choice),
+        RETURNING content, chat_queue.content_version, created_by, choice, origin),
     chosen AS (
         SELECT coalesce(nullif(head.choice ->> 'model_id', ''), c.model_id) AS model_id,
             coalesce(nullif(head.choice ->> 'reasoning_effort', ''), c.reasoning_effort)
@@ -240,9 +244,9 @@ PROMOTE_HEAD = f"""
         FROM head, guard JOIN chat.chats c ON c.id = guard.chat_id),
     promoted AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
-            content_version, is_compressed, is_deleted, created_by, created_at, choice)
+            content_version, is_compressed, is_deleted, created_by, created_at, choice, origin)
         SELECT chat_id, {{p1}}::bigint, snapshot_version, 'user', 'both', head.content,
-            head.content_version, false, false, head.created_by, changed_at, {CHOICE}
+            head.content_version, false, false, head.created_by, changed_at, {CHOICE}, head.origin
         FROM guard, head, chosen)
 """
 CLEAR_QUEUE = """
@@ -380,12 +384,14 @@ def _queue_clause(
         case EnqueueMessage(queued_message_id, message):
             content = parts_to_json(message.content)
             wish = choice_to_json(message.choice)
-            return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, message.created_by, wish))
+            sender = (message.created_by, wish, message.origin)
+            return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, *sender))
         case DropQueued(queued_message_id):
             return Clause(DROP_QUEUED, (queued_message_id,))
-        case ChangeQueued(queued_message_id, new, wanted, place):
+        case ChangeQueued(queued_message_id, new, wanted, place, origin):
             text = None if new is None else parts_to_json(new)
-            return Clause(CHANGE_QUEUED, (queued_message_id, text, choice_to_json(wanted), place))
+            changed = (text, choice_to_json(wanted), place, origin)
+            return Clause(CHANGE_QUEUED, (queued_message_id, *changed))
         case MoveToHead(queued_message_id):
             return Clause(MOVE_TO_HEAD, (queued_message_id,))
         case ClearQueue():
@@ -468,6 +474,7 @@ def _append_turn(message: NewMessage, choice: ModelChoice, next_id: MessageId) -
         message.created_by,
         choice.model_id,
         choice.reasoning_effort,
+        message.origin,
     )
     return Clause(APPEND_TURN, arguments, 1, is_choosing=True)
 
@@ -484,6 +491,7 @@ def _append(messages: tuple[NewMessage, ...], next_id: MessageId) -> Clause:
             [message.created_by for message in messages],
             [use_to_json(message.use) for message in messages],
             [message.finish_reason for message in messages],
+            [message.stored_origin for message in messages],
         ),
         len(messages),
     )

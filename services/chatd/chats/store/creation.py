@@ -48,11 +48,12 @@ INSERT_CHAT = """
         FROM made),
     messages AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
-            content_version, is_compressed, is_deleted, created_by, created_at, choice)
+            content_version, is_compressed, is_deleted, created_by, created_at, choice, origin)
         SELECT made.id, first.id, 1, first.role, first.visibility, first.content::json, $18::int,
-            false, false, first.created_by, made.created_at, first.choice::json
-        FROM made, unnest($14::text[], $15::text[], $16::text[], $17::text[], $22::text[])
-            WITH ORDINALITY AS first (role, visibility, content, created_by, choice, id)),
+            false, false, first.created_by, made.created_at, first.choice::json, first.origin
+        FROM made, unnest($14::text[], $15::text[], $16::text[], $17::text[], $22::text[],
+                $29::text[])
+            WITH ORDINALITY AS first (role, visibility, content, created_by, choice, origin, id)),
     keyed AS (
         INSERT INTO chat.client_keys
             (chat_id, key, body_hash, snapshot_version, outcome, created_at)
@@ -135,6 +136,7 @@ async def insert_chat(
             new.root_chat_id,
             new.fallback_model_id,
             None if new.orders == NO_ORDERS else msgspec.json.encode(new.orders).decode(),
+            [message.stored_origin for message in new.messages],
         )
     return None if row is None else _state_of_new(new, row["worker_id"])
 

@@ -38,9 +38,9 @@ INSERT_FORK = """
     copied AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
             content_version, is_compressed, is_deleted, created_by, created_at, use, choice,
-            finish_reason)
+            finish_reason, origin)
         SELECT made.id, said.id, 1, role, visibility, content, content_version, is_compressed,
-            false, created_by, said.created_at, use, choice, finish_reason
+            false, created_by, said.created_at, use, choice, finish_reason, origin
         FROM made, chat.chat_messages said
         WHERE said.chat_id = $1 AND said.id <= $5::bigint AND NOT said.is_deleted),
     given_up AS (

@@ -41,7 +41,7 @@ SELECT_OUTCOME = f"""
         message.is_compressed AS message_is_compressed, message.is_deleted AS message_is_deleted,
         message.created_by AS message_created_by, message.created_at AS message_created_at,
         message.use::text AS message_use, message.choice::text AS message_choice,
-        message.finish_reason AS message_finish_reason
+        message.finish_reason AS message_finish_reason, message.origin AS message_origin
     FROM {CHATS} JOIN chat.client_keys used ON used.chat_id = c.id AND used.key = $3
     LEFT JOIN chat.chat_messages message
         ON message.chat_id = c.id AND message.id = (used.outcome ->> 'turn_id')::bigint

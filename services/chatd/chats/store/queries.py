@@ -6,7 +6,7 @@ Reads for users are in `reading` and `listing`, and include their authorisation.
 MESSAGE_COLUMNS = """
     id, revision, role, visibility, content::text AS content, content_version, is_compressed,
     is_deleted, created_by, created_at, use::text AS use, choice::text AS choice,
-    finish_reason
+    finish_reason, origin
 """
 
 # The live history, for prompts and streams. Changes after a revision include deleted messages, so
@@ -28,7 +28,7 @@ SELECT_EXECUTIONS = """
 # The queue in the order of execution.
 # May run: checked by Ownership, process.
 SELECT_QUEUE = """
-    SELECT id, content::text AS content, created_by, created_at, choice::text AS choice
+    SELECT id, content::text AS content, created_by, created_at, choice::text AS choice, origin
     FROM chat.chat_queue WHERE chat_id = $1 ORDER BY position, id
 """
 
@@ -57,7 +57,7 @@ REVERT_COLUMNS = """
         EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
             AND later.revision > done.deleted_version AND later.is_deleted)
         OR EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
-            AND later.id > done.replacement_id AND later.role = 'user' AND later.created_by <> '')
+            AND later.id > done.replacement_id AND later.origin NOT IN ('hook', 'system'))
     ELSE EXISTS (SELECT 1 FROM chat.chat_messages later WHERE later.chat_id = $1
         AND later.revision >= done.version AND (later.revision > done.version
             OR done.kind = 'history' AND NOT later.is_deleted)) END AS is_superseded

@@ -23,7 +23,13 @@ from chatd.chats.store.codec import (
     retry_from_json,
     revert_from_json,
 )
-from chatd.content.domain.messages import ChatMode, FinishReason, Role, Visibility
+from chatd.content.domain.messages import (
+    ChatMode,
+    FinishReason,
+    MessageOrigin,
+    Role,
+    Visibility,
+)
 from chatd.content.domain.tools import Executor, StoredExecution
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -36,7 +42,19 @@ from chatd.primitives.domain.ids import (
 from chatd.primitives.store.rows import Row
 from chatd.spend.store.use_codec import use_from_json
 
-_QUEUE_DECODER = msgspec.json.Decoder(tuple[tuple[str, str, str, datetime, str | None], ...])
+
+class _Queued(msgspec.Struct, array_like=True):
+    """A queued message as `queue_column` returns it; one that was kept with a key has no origin."""
+
+    id: str
+    content: str
+    created_by: str
+    created_at: datetime
+    choice: str | None
+    origin: MessageOrigin = MessageOrigin.PERSON
+
+
+_QUEUE_DECODER = msgspec.json.Decoder(tuple[_Queued, ...])
 
 
 def state_of(row: asyncpg.Record) -> ChatState:
@@ -69,7 +87,7 @@ def state_of(row: asyncpg.Record) -> ChatState:
 
 def message_of(row: Row) -> Message:
     """Return a committed message."""
-    role, reason = Role(row["role"]), row["finish_reason"]
+    role, reason, origin = Role(row["role"]), row["finish_reason"], row["origin"]
     return Message(
         id=MessageId(row["id"]),
         revision=row["revision"],
@@ -83,6 +101,7 @@ def message_of(row: Row) -> Message:
         use=use_from_json(row["use"]),
         choice=choice_from_json(row["choice"]),
         finish_reason=None if reason is None else FinishReason(reason),
+        origin=None if origin is None else MessageOrigin(origin),
     )
 
 
@@ -94,6 +113,7 @@ def queued_message_of(row: asyncpg.Record) -> QueuedMessage:
         created_by=row["created_by"],
         created_at=row["created_at"],
         choice=choice_from_json(row["choice"]),
+        origin=MessageOrigin(row["origin"]),
     )
 
 
@@ -142,7 +162,7 @@ def queue_column(chat_id: str) -> str:
     return f"""(
         SELECT json_agg(json_build_array(
             waiting.id, waiting.content::text, waiting.created_by, waiting.created_at,
-            waiting.choice::text) ORDER BY waiting.position, waiting.id)
+            waiting.choice::text, waiting.origin) ORDER BY waiting.position, waiting.id)
         FROM chat.chat_queue waiting WHERE waiting.chat_id = {chat_id})::text"""
 
 
@@ -152,11 +172,12 @@ def queue_of(text: str | None) -> tuple[QueuedMessage, ...]:
         return ()
     return tuple(
         QueuedMessage(
-            QueuedMessageId(id_),
-            parts_from_json(content),
-            created_by,
-            created_at,
-            choice_from_json(choice),
+            QueuedMessageId(each.id),
+            parts_from_json(each.content),
+            each.created_by,
+            each.created_at,
+            choice_from_json(each.choice),
+            each.origin,
         )
-        for id_, content, created_by, created_at, choice in _QUEUE_DECODER.decode(text)
+        for each in _QUEUE_DECODER.decode(text)
     )

@@ -30,6 +30,10 @@ from chatd.primitives.store.columns import (
 )
 from chatd.primitives.store.constraints import Constraint
 
+_ORIGIN_KNOWN = (
+    "origin IN ('person', 'program', 'goal', 'monitor', 'schedule', 'hook', 'agent', 'system')"
+)
+
 chats = Table(
     "chats",
     metadata,
@@ -186,6 +190,7 @@ chat_messages = Table(
     json_column("use", nullable=True),
     json_column("choice", nullable=True),
     Column("finish_reason", Text),
+    Column("origin", Text),
     PrimaryKeyConstraint("chat_id", "id", name=Constraint.CHAT_MESSAGES_PKEY),
     of_chat(Constraint.CHAT_MESSAGES_CHAT_FKEY),
     CheckConstraint(
@@ -212,6 +217,10 @@ chat_messages = Table(
         "finish_reason IS NULL OR role = 'assistant'",
         name=Constraint.CHAT_MESSAGES_ONLY_ANSWERS_FINISH,
     ),
+    CheckConstraint(_ORIGIN_KNOWN, name=Constraint.CHAT_MESSAGES_ORIGIN_KNOWN),
+    CheckConstraint(
+        "(role = 'user') = (origin IS NOT NULL)", name=Constraint.CHAT_MESSAGES_USERS_HAVE_ORIGINS
+    ),
     Index("chat_messages_by_revision", "chat_id", "revision"),
     Index(
         "chat_messages_boundary",
@@ -232,8 +241,10 @@ chat_queue = Table(
     text_column("created_by"),
     time_column("created_at"),
     json_column("choice", nullable=True),
+    text_column("origin"),
     PrimaryKeyConstraint("chat_id", "id", name=Constraint.CHAT_QUEUE_PKEY),
     of_chat(Constraint.CHAT_QUEUE_CHAT_FKEY),
+    CheckConstraint(_ORIGIN_KNOWN, name=Constraint.CHAT_QUEUE_ORIGIN_KNOWN),
 )
 
 tool_calls = Table(

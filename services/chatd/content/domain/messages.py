@@ -1,7 +1,8 @@
-"""Roles, visibility, finish reasons and errors of messages."""
+"""Roles, origins, visibility, finish reasons and errors of messages."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Role(StrEnum):
@@ -11,6 +12,23 @@ class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
+
+
+class MessageOrigin(StrEnum):
+    """The sender of a message with the role of the user."""
+
+    PERSON = "person"  # With a session or an API key.
+    PROGRAM = "program"  # With a service token.
+    GOAL = "goal"
+    MONITOR = "monitor"
+    SCHEDULE = "schedule"
+    HOOK = "hook"  # It lets a turn go on, or adds to it.
+    AGENT = "agent"  # The model of the parent chat, to its agent.
+    SYSTEM = "system"  # The installation itself, such as a summary.
+
+
+#: Origins of the messages that callers of the API send; the others are sent by this service.
+SENT_BY_CALLERS: Final = frozenset({MessageOrigin.PERSON, MessageOrigin.PROGRAM})
 
 
 class Visibility(StrEnum):

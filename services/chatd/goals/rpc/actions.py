@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 
 from chatd.chats.domain.owner_calls import CallRefused
 from chatd.chats.rpc.owner_calls import OwnerCalls
+from chatd.content.domain.messages import MessageOrigin
 from chatd.goals.domain.goal import OUTPUT_CHARACTERS_MAX, CheckResult, Goal
 from chatd.primitives.domain.errors import RequestIdReused
 from parley.api.chat.v1 import chat_service_pb2, message_pb2
@@ -18,9 +19,9 @@ WAIT_MS: Final = 10_000
 
 
 class Messages(Protocol):
-    """The method of ChatService that goals call."""
+    """Sending of ChatService, as goals call it."""
 
-    async def SendMessage(self, request: Any, context: Any) -> Any:
+    async def send(self, request: Any, origin: MessageOrigin) -> Any:
         """Send a message to a chat."""
         ...
 
@@ -68,7 +69,7 @@ class OwnerActions:
         async def ask() -> None:
             # It may have been sent before, with the output of another check.
             with suppress(RequestIdReused):
-                await self._messages.SendMessage(request, None)
+                await self._messages.send(request, MessageOrigin.GOAL)
 
         await self._calls.call(goal.owner, f"{CHATS}/SendMessage", ask)
 

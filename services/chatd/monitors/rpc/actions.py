@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 from chatd.chats.domain.owner_calls import CallPostponed
 from chatd.chats.rpc.owner_calls import OwnerCalls
+from chatd.content.domain.messages import MessageOrigin
 from chatd.monitors.domain.monitor import Look, Monitor, MonitorCause
 from chatd.primitives.domain.errors import RequestIdReused
 from parley.api.chat.v1 import chat_service_pb2, message_pb2
@@ -21,9 +22,9 @@ LOOK_S: Final = WAIT_MS / 1000 + 3.0
 
 
 class Messages(Protocol):
-    """The method of ChatService that monitors call."""
+    """Sending of ChatService, as monitors call it."""
 
-    async def SendMessage(self, request: Any, context: Any) -> Any:
+    async def send(self, request: Any, origin: MessageOrigin) -> Any:
         """Send a message to a chat."""
         ...
 
@@ -102,7 +103,7 @@ class OwnerActions:
 
         async def ask() -> None:
             with suppress(RequestIdReused):
-                await self._messages.SendMessage(request, None)
+                await self._messages.send(request, MessageOrigin.MONITOR)
 
         await self._calls.call(monitor.owner, f"{CHATS}/SendMessage", ask)
 

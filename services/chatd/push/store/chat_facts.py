@@ -8,7 +8,7 @@ from chatd.push.domain.notification import ChatFacts
 from parley.postgres import Pool
 
 # Without authorisation: a chat that changed in this process, for its owner, unless that user is
-# suspended. A schedule records the beginning of a run before it sends the message.
+# suspended.
 # May run: process.
 SELECT_FACTS = """
     SELECT c.owner_id, c.title, c.parent_chat_id IS NULL AS is_root, e.archived AS is_archived,
@@ -16,11 +16,9 @@ SELECT_FACTS = """
         EXISTS (SELECT 1 FROM chat.goals g
             WHERE g.chat_id = c.id AND g.state = 'active') AS has_goal,
         EXISTS (SELECT 1 FROM chat.schedules s
-            JOIN chat.schedule_runs r ON r.schedule_id = s.id
-            JOIN chat.chat_messages m ON m.chat_id = c.id AND m.id = e.turn_id
+            JOIN chat.chat_messages m ON m.chat_id = s.chat_id AND m.id = e.turn_id
             WHERE s.chat_id = c.id AND s.state = 'active' AND s.cron <> ''
-                AND m.created_at BETWEEN r.begun_at AND r.begun_at + interval '10 seconds'
-            ) AS is_scheduled
+                AND m.origin = 'schedule') AS is_scheduled
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE c.id = $1
         AND NOT EXISTS (SELECT 1 FROM chat.suspended_users b WHERE b.user_id = c.owner_id)

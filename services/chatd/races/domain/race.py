@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from chatd.content.domain.messages import CUT, FinishReason
+from chatd.content.domain.messages import CUT, FinishReason, MessageOrigin
 from chatd.content.domain.parts import HookAddition
 from chatd.primitives.domain.ids import ChatId, Owner
 
@@ -131,3 +131,4 @@ class NewRace:
     workspace_id: str = ""
     owner_group_ids: tuple[str, ...] = ()
     added: tuple[HookAddition, ...] = ()
+    origin: MessageOrigin = MessageOrigin.PERSON  # Of the prompt.

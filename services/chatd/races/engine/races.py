@@ -276,6 +276,7 @@ def _chat_of(new: NewRace, candidate: Candidate) -> NewChat:
         (Text(new.prompt), *new.added),
         created_by=new.owner.id,
         choice=ModelChoice(candidate.model_id),
+        origin=new.origin,
     )
     return NewChat(
         candidate.chat_id,

@@ -11,6 +11,7 @@ from chatd.chats.rpc.admission import Admission
 from chatd.chats.rpc.content import title_of
 from chatd.chats.rpc.convert import FINISH_REASON
 from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.origins import origin_of_caller
 from chatd.chats.rpc.references import References
 from chatd.chats.store.access.ownership import Ownership
 from chatd.content.domain.parts import HookContext, Notice, Text
@@ -74,7 +75,8 @@ class RaceServicer(RaceServiceServicer):
         key = fields.client_key_of(request, request.request_id)
         race_id = ChatId(str(uuid.uuid5(uuid.UUID(owner.id), f"race-{key.key}")))
         group_ids = await self._ports.admission.to_new_chat(race_id, owner, key)
-        new = await self._requests.race_of(request, race_id, owner, group_ids)
+        asked = await self._requests.race_of(request, race_id, owner, group_ids)
+        new = replace(asked, origin=origin_of_caller())
         task = (Text(new.prompt),)
         content = await self._ports.hooks.submitted(race_id, owner, key.key, task)
         if content != task:

@@ -169,7 +169,12 @@ def _chat_of(new: NewRace) -> NewChat:
         new.title,
         has_own_title=True,
         messages=(
-            NewMessage(Role.USER, (Text(new.prompt), *new.added), created_by=new.owner.id),
+            NewMessage(
+                Role.USER,
+                (Text(new.prompt), *new.added),
+                created_by=new.owner.id,
+                origin=new.origin,
+            ),
             NewMessage(Role.ASSISTANT, (Text(told),)),
         ),
         workspace_id=new.workspace_id,

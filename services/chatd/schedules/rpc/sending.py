@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from chatd.chats.rpc.convert import MODE
 from chatd.chats.rpc.owner_calls import OwnerCalls
+from chatd.content.domain.messages import MessageOrigin
 from chatd.models.rpc.convert import EFFORT
 from chatd.primitives.domain.ids import ChatId
 from chatd.schedules.domain.schedule import Schedule
@@ -19,13 +20,13 @@ SERVICE: Final = "parley.api.chat.v1.ChatService"
 
 
 class ChatMethods(Protocol):
-    """The methods of ChatService that runs call."""
+    """Sending of ChatService, as runs call it."""
 
-    async def CreateChat(self, request: api.CreateChatRequest, context: Any) -> Any:
+    async def create(self, request: api.CreateChatRequest, origin: MessageOrigin) -> Any:
         """Create a chat with its first message."""
         ...
 
-    async def SendMessage(self, request: api.SendMessageRequest, context: Any) -> Any:
+    async def send(self, request: api.SendMessageRequest, origin: MessageOrigin) -> Any:
         """Send a message to a chat."""
         ...
 
@@ -66,7 +67,7 @@ class ChatSender:
                 reasoning_effort=EFFORT[task.reasoning_effort],
                 brief=True,
             )
-            await self._chats.SendMessage(sending, None)
+            await self._chats.send(sending, MessageOrigin.SCHEDULE)
             return ChatId(task.chat_id)
         creating = api.CreateChatRequest(
             request_id=request_id,
@@ -79,5 +80,5 @@ class ChatSender:
             unattended=task.is_unattended,
             labels={LABEL: schedule.id},
         )
-        created = await self._chats.CreateChat(creating, None)
+        created = await self._chats.create(creating, MessageOrigin.SCHEDULE)
         return ChatId(created.chat.id)

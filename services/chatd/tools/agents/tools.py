@@ -25,7 +25,7 @@ from chatd.chats.domain.agents import (
 from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.domain.commands import BusyBehavior, Command, SendMessage
 from chatd.chats.domain.errors import FenceLost
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, MessageOrigin, Role
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import (
     AGENT_PROCESSES,
@@ -374,6 +374,7 @@ class AgentTools:
                 Role.USER,
                 (Text(given.message),),
                 created_by=context.owner.id,
+                origin=MessageOrigin.AGENT,
             ),
             QueuedMessageId(str(uuid.uuid5(uuid.UUID(execution_id), "queued"))),
             None,

@@ -7,7 +7,7 @@ calls and their results.
 from collections.abc import Iterable, Mapping, Sequence
 
 from chatd.chats.domain.chat import Message, NewMessage
-from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.messages import MessageOrigin, Role, Visibility
 from chatd.content.domain.parts import HookAddition, HookContext, Notice, ToolCall
 from chatd.hooks.domain.answers import Verdict, bounded_additions
 from chatd.hooks.domain.hooks import HookEvent
@@ -17,8 +17,14 @@ def addition_messages(added: Iterable[HookAddition]) -> tuple[NewMessage, ...]:
     """Return the messages with what hooks add; none if they add nothing."""
     kept = bounded_additions(added)
     contexts = contexts_of(kept)
-    for_model = (NewMessage(Role.USER, contexts, visibility=Visibility.MODEL),) if contexts else ()
-    return (*for_model, *notice_messages(kept))
+    notices = notice_messages(kept)
+    if not contexts:
+        return notices
+    origin = MessageOrigin.HOOK
+    return (
+        NewMessage(Role.USER, contexts, visibility=Visibility.MODEL, origin=origin),
+        *notices,
+    )
 
 
 def notice_messages(added: Iterable[HookAddition]) -> tuple[NewMessage, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from chatd.chats.domain.chat import Message, NewMessage
-from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.messages import MessageOrigin, Role, Visibility
 from chatd.content.domain.parts import Part, Text
 from chatd.content.domain.sanitizing import sanitized
 from chatd.hooks.domain.answers import Denied
@@ -25,7 +25,7 @@ def continuation(denied: Denied) -> NewMessage:
         f"{sanitized(denied.reason)}\nGo on with it, or say what is in the way.\n{END}"
     )
     content: tuple[Part, ...] = (Text(text), *contexts_of(denied.added))
-    return NewMessage(Role.USER, content, visibility=Visibility.MODEL)
+    return NewMessage(Role.USER, content, visibility=Visibility.MODEL, origin=MessageOrigin.HOOK)
 
 
 def went_on(history: Sequence[Message], turn_id: MessageId) -> bool:

@@ -10,7 +10,6 @@ from chatd.primitives.domain.requests import ADMINISTRATORS, Reader
 from chatd.primitives.rpc.fields import uuid_of
 from chatd.users.domain.grantees import Grantee, Grantees
 from chatd.users.domain.groups import Groups, GroupsUnavailable
-from parley.identity import ServiceName
 from parley.rpc import current_caller
 
 ADMINISTRATOR_ROLES: Final = frozenset({"owner", "admin"})
@@ -22,11 +21,6 @@ def caller_as_owner() -> Owner:
     if user is None:
         raise InvalidRequest("authorization", "the token names no user")
     return Owner(OwnerId(uuid_of(user.id, "authorization")), user.role)
-
-
-def is_caller_a_person() -> bool:
-    """Return whether a person makes this call, and not this service for a user."""
-    return current_caller().service is not ServiceName.CHATD
 
 
 async def caller_as_reader(groups: Groups) -> Reader:

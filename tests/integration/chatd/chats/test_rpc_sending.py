@@ -67,6 +67,7 @@ async def test_a_created_chat_runs_here_with_everything_it_was_given(served: Ser
         created_by=ANN_ID,
         model_id="m1",
         created_at=chat.created_at,
+        origin=message_pb2.MESSAGE_ORIGIN_PERSON,
     )
     state = await served.state(chat_id)
     assert served.claims.started == [Claimed(state, ANN)]
@@ -224,7 +225,11 @@ async def test_a_message_to_a_busy_chat_waits_and_starts_nothing(served: ServedC
     answer = await served.ann.send(chat.id, "later")
     queued = answer.queued_message
     assert queued == chat_pb2.QueuedMessage(
-        id=queued.id, content=[text("later")], created_by=ANN_ID, created_at=queued.created_at
+        id=queued.id,
+        content=[text("later")],
+        created_by=ANN_ID,
+        created_at=queued.created_at,
+        origin=message_pb2.MESSAGE_ORIGIN_PERSON,
     )
     assert not answer.HasField("message")
     assert answer.chat.queue_length == 1

@@ -45,8 +45,9 @@ END = """
 ADD_MESSAGE = """
     INSERT INTO chat.chat_messages
         (chat_id, id, revision, role, visibility, content, content_version, is_compressed,
-        is_deleted, created_by, created_at, finish_reason)
-    VALUES ($1, $2, 1, $3, 'both', '[]', 1, false, false, '', now(), $4)
+        is_deleted, created_by, created_at, finish_reason, origin)
+    VALUES ($1, $2, 1, $3::text, 'both', '[]', 1, false, false, '', now(), $4,
+        CASE WHEN $3::text = 'user' THEN 'person' END)
 """
 SPEC = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
 

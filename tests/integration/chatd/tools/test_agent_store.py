@@ -15,7 +15,14 @@ from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.codec import error_to_json
 from chatd.chats.store.idempotency_keys import Keys
 from chatd.chats.store.metadata import ChatChanges, Metadata
-from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.messages import (
+    ChatMode,
+    ErrorKind,
+    FinishReason,
+    MessageOrigin,
+    Role,
+    TurnError,
+)
 from chatd.content.domain.orders import NO_ORDERS, AgentOrders
 from chatd.content.domain.parts import Text
 from chatd.models.domain.catalogue import Catalogue
@@ -56,15 +63,15 @@ REQUEST = SpawnRequest(
     fallback_model_id="other",
 )
 OTHER = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000b"))
-MESSAGE_CALL = "00000000-0000-0000-0000-0000000000e1"
 QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000e2")
 DEEP = replace(REQUEST, chat_id=ChatId("00000000-0000-0000-0000-00000000000c"), depth=2)
 
 ADD_MESSAGE = """
     INSERT INTO chat.chat_messages
         (chat_id, id, revision, role, visibility, content, content_version, is_compressed,
-        is_deleted, created_by, created_at, finish_reason)
-    VALUES ($1, $2, 1, $3, 'both', '[]', 1, false, false, '', now(), $4)
+        is_deleted, created_by, created_at, finish_reason, origin)
+    VALUES ($1, $2, 1, $3::text, 'both', '[]', 1, false, false, '', now(), $4,
+        CASE WHEN $3::text = 'user' THEN 'person' END)
 """
 FAIL = "UPDATE chat.chat_exec SET status = 'error', last_error = $2 WHERE chat_id = $1"
 CHANGE = "UPDATE chat.chat_exec SET changed_at = changed_at + interval '1 h' WHERE chat_id = $1"
@@ -79,8 +86,8 @@ ADD_CALL = """
         executor, owner_epoch, journal_generation, mode, dispatched_at)
     VALUES ($1, $2, $3, $4, $5, 'chatd', 3, '', 'ordinary', now())
 """
-AGE_KEYS = """
-    UPDATE chat.client_keys SET created_at = created_at - interval '61 s' WHERE chat_id = $1
+AGE_QUEUE = """
+    UPDATE chat.chat_queue SET created_at = created_at - interval '61 s' WHERE chat_id = $1
 """
 AGE_MESSAGES = """
     UPDATE chat.chat_messages SET created_at = created_at - interval '61 s' WHERE chat_id = $1
@@ -288,15 +295,14 @@ async def test_the_time_of_a_tree_begins_with_the_message_that_began_the_turn_of
 
 @pytest.mark.parametrize("is_at_rest", [True, False])
 @pytest.mark.parametrize(
-    ("key", "is_person"),
-    [("from the page", True), (QUEUED, True), (MESSAGE_CALL, False)],
+    ("origin", "is_of_caller"),
+    [(MessageOrigin.PERSON, True), (MessageOrigin.PROGRAM, True), (MessageOrigin.AGENT, False)],
 )
 async def test_a_message_of_a_person_begins_the_time_of_one_agent_anew(
-    agents: Agents, pool: Pool, is_at_rest: bool, key: str, is_person: bool
+    agents: Agents, pool: Pool, is_at_rest: bool, origin: MessageOrigin, is_of_caller: bool
 ) -> None:
     limits = AgentLimits(duration_s_max=60)
     await pool.execute(ADD_MESSAGE, ROOT, TURN, "user", None)
-    await pool.execute(ADD_CALL, MESSAGE_CALL, ROOT, TURN, "call", "message_agent")
     for request in (REQUEST, OTHER):
         await agents.spawn(CLAIM, request, limits)
     for each in (ROOT, REQUEST.chat_id, OTHER.chat_id):
@@ -311,16 +317,16 @@ async def test_a_message_of_a_person_begins_the_time_of_one_agent_anew(
             return refused.reason == "AGENTS_TOO_LATE"
         return False
 
-    message = NewMessage(Role.USER, (Text("Go on."),), created_by=ANN.id)
+    message = NewMessage(Role.USER, (Text("Go on."),), created_by=ANN.id, origin=origin)
     assert await is_late(REQUEST.chat_id)
     async with PostgresChats(pool, lambda state: None, FakeClock()) as chats:
         command = SendMessage(message, QUEUED, None)
-        await Keys(pool, chats).once(REQUEST.chat_id, command, ClientKey(key, b"body"))
+        await Keys(pool, chats).once(REQUEST.chat_id, command, ClientKey("key", b"body"))
 
-    assert await is_late(REQUEST.chat_id) is not is_person
+    assert await is_late(REQUEST.chat_id) is not is_of_caller
     assert [await is_late(each) for each in (OTHER.chat_id, None)] == [True, True]
     await pool.execute(AGE_MESSAGES, REQUEST.chat_id)
-    await pool.execute(AGE_KEYS, REQUEST.chat_id)
+    await pool.execute(AGE_QUEUE, REQUEST.chat_id)
     assert await is_late(REQUEST.chat_id)
 
 

@@ -100,6 +100,29 @@ async def test_an_export_says_that_an_answer_was_cut(stack: GatewayStack, format
     assert ('"is_estimate":true' in reply.body.decode()) == (format != "md")
 
 
+@pytest.mark.parametrize("format", ["json", "jsonl", "md"])
+async def test_an_export_says_who_sent_a_message(stack: GatewayStack, format: str) -> None:
+    chat_id = await new_chat(stack)
+    part = message_pb2.Part(text=message_pb2.TextPart(text="Go on."))
+    sent = message_pb2.Message(
+        id=2,
+        chat_id=chat_id,
+        role=message_pb2.ROLE_USER,
+        content=[part],
+        origin=message_pb2.MESSAGE_ORIGIN_GOAL,
+    )
+    stack.chatd.messages[chat_id].append(sent)
+
+    reply = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/export?format={format}")
+
+    told = {
+        "json": '"origin":"goal"',
+        "jsonl": '"origin":"goal"',
+        "md": "\n## User (2)\n\n*Origin: goal*\n\nGo on.\n",
+    }
+    assert told[format] in reply.body.decode()
+
+
 async def test_an_export_in_no_known_format_is_refused(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
 

@@ -21,6 +21,7 @@ QUEUED_JSON = {
     "created_by": None,
     "created_by_name": None,
     "created_at": None,
+    "origin": None,
 }
 NEW_MESSAGE_JSON = {
     "role": "user",
@@ -35,6 +36,7 @@ NEW_MESSAGE_JSON = {
     "model_runtime_ms": 0,
     "compressed": False,
     "finish_reason": None,
+    "origin": None,
 }
 
 

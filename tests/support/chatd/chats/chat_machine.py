@@ -39,7 +39,14 @@ from chatd.chats.domain.commands import (
 )
 from chatd.chats.domain.errors import QueueFull
 from chatd.chats.domain.transitions import fence_of, impossibility
-from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.messages import (
+    SENT_BY_CALLERS,
+    ErrorKind,
+    FinishReason,
+    MessageOrigin,
+    Role,
+    TurnError,
+)
 from chatd.content.domain.parts import Text, ToolCall, ToolResult
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ReasoningEffort
 from chatd.primitives.domain.errors import ChatError
@@ -61,32 +68,42 @@ CHOICES = st.builds(
 )
 
 
+# Most messages are a person's; those of hooks and of the installation itself begin no turn.
+SENDERS = (
+    *4 * (MessageOrigin.PERSON,),
+    *(each for each in MessageOrigin if each not in (MessageOrigin.HOOK, MessageOrigin.SYSTEM)),
+)
+
+
 class ChatMachine(CallMachine):
     """Throws all commands at one chat and watches what must never change."""
 
-    def user_message(self, choice: ModelChoice) -> NewMessage:
+    def user_message(
+        self, choice: ModelChoice, origin: MessageOrigin = MessageOrigin.PERSON
+    ) -> NewMessage:
         self.sent += 1
-        return NewMessage(Role.USER, (Text(f"message {self.sent}"),), "ann", choice=choice)
+        said = (Text(f"message {self.sent}"),)
+        return NewMessage(Role.USER, said, "ann", choice=choice, origin=origin)
 
     @rule(
         claimed_by=CLAIMS,
         busy=st.sampled_from(BusyBehavior),
         choice=CHOICES,
-        may_answer=st.sampled_from((True, True, False)),
+        origin=st.sampled_from(SENDERS),
     )
     def send(
         self,
         claimed_by: WorkerId | None,
         busy: BusyBehavior,
         choice: ModelChoice,
-        may_answer: bool,
+        origin: MessageOrigin,
     ) -> None:
-        message = self.user_message(choice)
+        message = self.user_message(choice, origin)
         is_full = self.chat.state.queue_length >= QUEUE_LENGTH_MAX
-        command = SendMessage(message, queued_id(self.sent), claimed_by, busy, may_answer)
+        command = SendMessage(message, queued_id(self.sent), claimed_by, busy)
         before = self.chat.state
         is_asking = before.status is Status.REQUIRES_ACTION
-        is_answer = is_asking and may_answer and busy is BusyBehavior.QUEUE
+        is_answer = is_asking and origin in SENT_BY_CALLERS and busy is BusyBehavior.QUEUE
         answers = is_answer and free_text_answer(before, message.content) is not None
         if self.apply(command) is not None:
             if not answers:
@@ -122,7 +139,7 @@ class ChatMachine(CallMachine):
         """Deliver a message with the end of a revert, whose undo would bring others before it."""
         self.revert(claimed_by, place, restores_files=True)
         if self.chat.state.revert is not None:
-            self.send(claimed_by, BusyBehavior.QUEUE, NO_CHOICE, may_answer=False)
+            self.send(claimed_by, BusyBehavior.QUEUE, NO_CHOICE, MessageOrigin.GOAL)
             self.finish_revert()
             self.apply(FailTurn(fence_of(self.chat.state), OOPS))
             self.undo_revert(claimed_by, 1)
@@ -199,7 +216,8 @@ class ChatMachine(CallMachine):
         wanted = queue[place % len(queue)] if queue else None
         content = self.user_message(NO_CHOICE).content if is_reworded else None
         wanted_id = wanted.id if wanted else queued_id(0)
-        changed = self.apply(ChangeQueuedMessage(wanted_id, content, choice, to))
+        origin = MessageOrigin.PERSON if is_reworded else None
+        changed = self.apply(ChangeQueuedMessage(wanted_id, content, choice, to, origin))
         if changed is not None and wanted and is_reworded:
             self.accepted.add(f"message {self.sent}")
             self.withdrawn.add(text_of(wanted.content))

@@ -56,7 +56,7 @@ from chatd.chats.domain.writes import (
     StoreResult,
     Write,
 )
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, MessageOrigin, Role
 from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor, PendingKind, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
@@ -214,9 +214,9 @@ def supersedes(message: Message, done: DoneRevert) -> bool:
         is_history = revert.kind is RevertKind.HISTORY
         return message.revision > done.version or (is_history and is_delivered_with_it)
     is_later = message.id > revert.replacement_id
-    is_of_person = message.role is Role.USER and message.created_by != ""
+    is_sent = message.origin not in (None, MessageOrigin.HOOK, MessageOrigin.SYSTEM)
     is_deleted_since = message.is_deleted and message.revision > revert.deleted_version
-    return is_deleted_since or (is_later and is_of_person)
+    return is_deleted_since or (is_later and is_sent)
 
 
 class _Writer:
@@ -292,11 +292,12 @@ class _Writer:
                     message.created_by,
                     CREATED_AT,
                     message.choice,
+                    message.origin,
                 )
                 self._chat.queue.append(queued)
             case DropQueued(queued_message_id):
                 self._chat.queue.remove(self._queued(queued_message_id))
-            case ChangeQueued(queued_message_id, content, choice, to):
+            case ChangeQueued(queued_message_id, content, choice, to, origin):
                 queued = self._queued(queued_message_id)
                 at = self._chat.queue.index(queued)
                 self._chat.queue.remove(queued)
@@ -306,6 +307,7 @@ class _Writer:
                         queued,
                         content=queued.content if content is None else content,
                         choice=queued.choice if choice is None else choice,
+                        origin=queued.origin if origin is None else origin,
                     ),
                 )
             case MoveToHead(queued_message_id):
@@ -316,7 +318,9 @@ class _Writer:
                 queued = self._chat.queue[0] if head is None else self._queued(head)
                 self._chat.queue.remove(queued)
                 wish = queued.choice or NO_CHOICE
-                self._append(NewMessage(Role.USER, queued.content, queued.created_by, choice=wish))
+                sender, origin = queued.created_by, queued.origin
+                said = NewMessage(Role.USER, queued.content, sender, choice=wish, origin=origin)
+                self._append(said)
             case ClearQueue():
                 self._chat.queue.clear()
             case DeleteMessagesFrom(message_id):
@@ -406,6 +410,7 @@ class _Writer:
                 use=message.use,
                 choice=choice,
                 finish_reason=message.finish_reason,
+                origin=message.stored_origin,
             )
         )
         self._next = MessageId(self._next + 1)

@@ -18,7 +18,7 @@ from chatd.chats.domain.chat import (
 from chatd.chats.domain.commands import (
     AskedCall,
 )
-from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.messages import ErrorKind, MessageOrigin, Role, TurnError
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor, InputRequired, PendingKind
 from chatd.primitives.domain.ids import (
@@ -37,7 +37,7 @@ QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000cc")
 EXECUTION = ExecutionId("00000000-0000-0000-0000-0000000000dd")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OOPS = TurnError("It broke.", ErrorKind.GENERIC)
-HELLO = NewMessage(Role.USER, (Text("hello"),), "ann")
+HELLO = NewMessage(Role.USER, (Text("hello"),), "ann", origin=MessageOrigin.PERSON)
 ANSWER = NewMessage(Role.ASSISTANT, (Text("hi"),))
 LOCAL = PendingCall("call_0", "execute", EXECUTION)
 ACTION = ExecutionId("00000000-0000-0000-0000-0000000000ee")

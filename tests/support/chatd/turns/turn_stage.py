@@ -15,7 +15,7 @@ from chatd.chats.domain.commands import (
     SubmitToolResults,
     UserCommand,
 )
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import MessageOrigin, Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolResult
 from chatd.content.domain.tool_servers import ToolServers
 from chatd.content.domain.tools import Executor, StoredExecution, Tools, ToolSpec
@@ -212,7 +212,7 @@ class Stage:
         """Let the user say something."""
         self._sent += 1
         queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(CHAT), f"queued {self._sent}")))
-        message = NewMessage(Role.USER, (Text(text),), ANN.id)
+        message = NewMessage(Role.USER, (Text(text),), ANN.id, origin=MessageOrigin.PERSON)
         return self.do(SendMessage(message, queued_id, WORKER, busy))
 
     def do(self, command: UserCommand) -> ChatState:

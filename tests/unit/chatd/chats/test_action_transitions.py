@@ -31,7 +31,7 @@ from chatd.chats.domain.writes import (
     SetMode,
     StoredAnswer,
 )
-from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.messages import ChatMode, MessageOrigin, Role
 from chatd.content.domain.parts import (
     File,
     HookContext,
@@ -211,11 +211,15 @@ def test_files_and_messages_that_answer_nothing_are_queued() -> None:
 
 
 @pytest.mark.parametrize("call", [QUESTION, PLAN])
-def test_a_message_that_no_person_wrote_answers_nothing_and_is_queued(call: PendingCall) -> None:
-    sent = SendMessage(HELLO, QUEUED, OTHER, may_answer=False)
-    decision = decide(waiting(call), sent)
-    assert decision.writes == (EnqueueMessage(QUEUED, HELLO),)
-    assert decision.state.status is Status.REQUIRES_ACTION
+@pytest.mark.parametrize("origin", MessageOrigin)
+def test_only_a_message_that_a_caller_of_the_api_sent_is_an_answer_others_are_queued(
+    call: PendingCall, origin: MessageOrigin
+) -> None:
+    message = replace(HELLO, origin=origin)
+    decision = decide(waiting(call), SendMessage(message, QUEUED, OTHER))
+    is_answer = origin in (MessageOrigin.PERSON, MessageOrigin.PROGRAM)
+    assert (EnqueueMessage(QUEUED, message) in decision.writes) is not is_answer
+    assert (decision.state.status is Status.RUNNING) is is_answer
 
 
 def test_an_urgent_message_gives_up_on_the_question() -> None:

@@ -54,7 +54,7 @@ from chatd.chats.domain.errors import (
 from chatd.chats.domain.matrix import ALLOWED
 from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import decide, fence_of, impossibility
-from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.messages import ChatMode, MessageOrigin
 from chatd.content.domain.tools import Dispatch, Executor, InputAction, PendingKind
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import MessageId
@@ -82,12 +82,13 @@ from support.chatd.chats.transition_states import (
     WORKER,
 )
 
+OF_GOAL = replace(HELLO, origin=MessageOrigin.GOAL)
 ALLOWED_CALL = Approved(TARGET.id, Dispatch(ACTION, CALL, Executor.TOOLRUNNER, "journal-1"))
 
 # What each command is, built for a state, because a worker's carries that state's fence.
 COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "send": lambda _: SendMessage(HELLO, QUEUED, OTHER),
-    "send as program": lambda _: SendMessage(HELLO, QUEUED, OTHER, may_answer=False),
+    "send for a goal": lambda _: SendMessage(OF_GOAL, QUEUED, OTHER),
     "send urgently": lambda _: SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT),
     "edit": lambda _: EditMessage(TARGET.id, HELLO, OTHER),
     "edit with files": lambda _: EditMessage(TARGET.id, HELLO, OTHER, OTHER_REVERT, True),
@@ -167,7 +168,7 @@ NOT_CHANGED = dict.fromkeys([*RESTING, "V0", "V1", "I0", "I1", "J0", "J1"], "=")
 # that is missing refuses the command; "=" leaves it as it is.
 OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "send": {"W": "R0", **both(E="R", P="R", B="A"), **BUSY},
-    "send as program": {"W": "R0", **both(E="R"), **BUSY, **longer(P="P", B="B")},
+    "send for a goal": {"W": "R0", **both(E="R"), **BUSY, **longer(P="P", B="B")},
     "send urgently": {
         "W": "R0",
         **both(E="R", A="R", P="R", N="R", B="R"),

@@ -257,7 +257,9 @@ def test_an_event_of_a_later_version_is_left_out() -> None:
 
 
 def test_the_queue_comes_whole() -> None:
-    queued = chat_pb2.QueuedMessage(id="q", created_at=timestamp(4))
+    queued = chat_pb2.QueuedMessage(
+        id="q", created_at=timestamp(4), origin=message_pb2.MESSAGE_ORIGIN_GOAL
+    )
     event = event_pb2.ChatEvent(queue_update=event_pb2.QueueEvent(queued_messages=[queued]))
 
     assert event_to_json("c", event, name_of) == (
@@ -274,6 +276,7 @@ def test_the_queue_comes_whole() -> None:
                     "created_by": None,
                     "created_by_name": None,
                     "created_at": "2026-01-01T00:00:04Z",
+                    "origin": "goal",
                 }
             ],
         },

@@ -21,6 +21,7 @@ from parley.client import (
     HistoryReset,
     Message,
     MessageCommitted,
+    MessageOrigin,
     MessagePage,
     Notice,
     PartStreamed,
@@ -309,6 +310,22 @@ def test_what_is_newer_than_this_client_is_left_out_or_unspecified() -> None:
     assert event_of(event_pb2.ChatEvent(cursor="1")) is None
     empty_part = event_pb2.MessagePartEvent(seq=1)
     assert event_of(event_pb2.ChatEvent(cursor="1", message_part=empty_part)) is None
+
+
+def test_messages_and_queued_ones_tell_who_sent_them() -> None:
+    origins = {
+        word: message_pb2.MessageOrigin.Value(f"MESSAGE_ORIGIN_{word.name}")
+        for word in MessageOrigin
+    }
+    messages = {word: message_pb2.Message(origin=each) for word, each in origins.items()}
+    assert {word: message_of(each).origin for word, each in messages.items()} == {
+        word: word for word in MessageOrigin
+    }
+    queued = chat_pb2.QueuedMessage(id="q", origin=message_pb2.MESSAGE_ORIGIN_GOAL)
+    page = page_of(chat_service_pb2.ListMessagesResponse(queued_messages=[queued]))
+    assert page.queued == (QueuedMessage("q", (), origin=MessageOrigin.GOAL),)
+    newer = message_pb2.Message(origin=NEWER_THAN_US)  # type: ignore[arg-type]
+    assert message_of(newer).origin is MessageOrigin.UNSPECIFIED
 
 
 def test_a_message_tells_unpriced_from_free() -> None:

@@ -319,6 +319,7 @@ class QueuedMessage(_message.Message):
     CREATED_BY_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     CREATED_BY_NAME_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id of the queue entry, a UUID."""
     model_id: _builtins.str
@@ -329,6 +330,8 @@ class QueuedMessage(_message.Message):
     """Who sent it."""
     created_by_name: _builtins.str
     """Name that its sender shows."""
+    origin: _message_pb2.MessageOrigin.ValueType
+    """Who sent it, or wrote its content anew."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """What the user wrote."""
@@ -347,10 +350,11 @@ class QueuedMessage(_message.Message):
         created_by: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         created_by_name: _builtins.str = ...,
+        origin: _message_pb2.MessageOrigin.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "created_by", b"created_by", "created_by_name", b"created_by_name", "id", b"id", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "created_by", b"created_by", "created_by_name", b"created_by_name", "id", b"id", "model_id", b"model_id", "origin", b"origin", "reasoning_effort", b"reasoning_effort"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -52,6 +52,54 @@ ROLE_TOOL: Role.ValueType  # 4
 """A tool."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
+class _MessageOrigin:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MessageOriginEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageOrigin.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MESSAGE_ORIGIN_UNSPECIFIED: _MessageOrigin.ValueType  # 0
+    """No message of a user, or an origin that this version does not know."""
+    MESSAGE_ORIGIN_PERSON: _MessageOrigin.ValueType  # 1
+    """A person, with a session or an API key; older messages that goals, monitors and agents are not known to have sent count as such."""
+    MESSAGE_ORIGIN_PROGRAM: _MessageOrigin.ValueType  # 2
+    """A program, with a service token."""
+    MESSAGE_ORIGIN_GOAL: _MessageOrigin.ValueType  # 3
+    """The goal of the chat."""
+    MESSAGE_ORIGIN_MONITOR: _MessageOrigin.ValueType  # 4
+    """A monitor of a background process."""
+    MESSAGE_ORIGIN_SCHEDULE: _MessageOrigin.ValueType  # 5
+    """A schedule."""
+    MESSAGE_ORIGIN_HOOK: _MessageOrigin.ValueType  # 6
+    """A hook, which lets a turn go on or adds to it."""
+    MESSAGE_ORIGIN_AGENT: _MessageOrigin.ValueType  # 7
+    """The model of the parent chat, to its agent."""
+    MESSAGE_ORIGIN_SYSTEM: _MessageOrigin.ValueType  # 8
+    """The installation itself."""
+
+class MessageOrigin(_MessageOrigin, metaclass=_MessageOriginEnumTypeWrapper):
+    """Who sent a message with the role of the user. The server sets it; no request names it."""
+
+MESSAGE_ORIGIN_UNSPECIFIED: MessageOrigin.ValueType  # 0
+"""No message of a user, or an origin that this version does not know."""
+MESSAGE_ORIGIN_PERSON: MessageOrigin.ValueType  # 1
+"""A person, with a session or an API key; older messages that goals, monitors and agents are not known to have sent count as such."""
+MESSAGE_ORIGIN_PROGRAM: MessageOrigin.ValueType  # 2
+"""A program, with a service token."""
+MESSAGE_ORIGIN_GOAL: MessageOrigin.ValueType  # 3
+"""The goal of the chat."""
+MESSAGE_ORIGIN_MONITOR: MessageOrigin.ValueType  # 4
+"""A monitor of a background process."""
+MESSAGE_ORIGIN_SCHEDULE: MessageOrigin.ValueType  # 5
+"""A schedule."""
+MESSAGE_ORIGIN_HOOK: MessageOrigin.ValueType  # 6
+"""A hook, which lets a turn go on or adds to it."""
+MESSAGE_ORIGIN_AGENT: MessageOrigin.ValueType  # 7
+"""The model of the parent chat, to its agent."""
+MESSAGE_ORIGIN_SYSTEM: MessageOrigin.ValueType  # 8
+"""The installation itself."""
+Global___MessageOrigin: _TypeAlias = MessageOrigin  # noqa: Y015
+
 class _FinishReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -716,6 +764,7 @@ class Message(_message.Message):
     MODEL_RUNTIME_MS_FIELD_NUMBER: _builtins.int
     COMPRESSED_FIELD_NUMBER: _builtins.int
     FINISH_REASON_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Number in its chat, from 1; history order."""
     chat_id: _builtins.str
@@ -738,6 +787,8 @@ class Message(_message.Message):
     """Whether it belongs to a compaction rather than to the conversation."""
     finish_reason: Global___FinishReason.ValueType
     """Why the answer ended; assistant messages only."""
+    origin: Global___MessageOrigin.ValueType
+    """Who sent it; messages with the role of the user only."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[Global___Part]:
         """What it consists of."""
@@ -767,10 +818,11 @@ class Message(_message.Message):
         model_runtime_ms: _builtins.int = ...,
         compressed: _builtins.bool = ...,
         finish_reason: Global___FinishReason.ValueType = ...,
+        origin: Global___MessageOrigin.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "compressed", b"compressed", "content", b"content", "created_at", b"created_at", "created_by", b"created_by", "created_by_name", b"created_by_name", "finish_reason", b"finish_reason", "id", b"id", "model_id", b"model_id", "model_runtime_ms", b"model_runtime_ms", "revision", b"revision", "role", b"role", "runtime_ms", b"runtime_ms", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "compressed", b"compressed", "content", b"content", "created_at", b"created_at", "created_by", b"created_by", "created_by_name", b"created_by_name", "finish_reason", b"finish_reason", "id", b"id", "model_id", b"model_id", "model_runtime_ms", b"model_runtime_ms", "origin", b"origin", "revision", b"revision", "role", b"role", "runtime_ms", b"runtime_ms", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

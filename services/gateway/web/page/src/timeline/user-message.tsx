@@ -9,7 +9,6 @@ import { ForkDialog } from "../sidebar/fork-dialog.tsx";
 import { isText, TextButton } from "../uploads/text-preview.tsx";
 import { CopyButton } from "../markdown/code.tsx";
 import { Notices } from "./notices.tsx";
-import { type Sent, sentBy } from "./sent-by.ts";
 
 /** What can be looked at of a turn. */
 export type TurnView = "files" | "times";
@@ -22,6 +21,16 @@ interface Props {
   onTurn: (kind: TurnView, message: Message) => void;
 }
 
+/** Senders that are no person. What a goal or a monitor sends may be long: the output of programs. */
+const SENDERS: Readonly<Record<string, string>> = {
+  program: "a program",
+  goal: "the goal",
+  monitor: "the monitor",
+  schedule: "a schedule",
+  agent: "the chat that this agent works for",
+};
+const LONG = new Set(["goal", "monitor"]);
+
 export function textOf(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === "text" ? part.text : "")).filter(Boolean).join("\n\n");
 }
@@ -30,17 +39,19 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
   const [isForking, setForking] = useState(false);
   const [, params] = useRoute("/chats/:chatId");
   const text = textOf(message.content);
-  const sent = sentBy(text);
+  const origin = message.origin ?? "";
+  const sender = SENDERS[origin];
   return (
-    <article className="user-message" id={`m${message.id}`} aria-label={sent ? `Sent by the ${sent.by}` : "You wrote"}>
+    <article className="user-message" id={`m${message.id}`} aria-label={sender ? `Sent by ${sender}` : "You wrote"}>
       <div className="user-bubble" dir="auto">
-        {sent ? <SentText sent={sent} /> : text}
+        {sender && <p className="card-note">Sent by {sender}</p>}
+        {LONG.has(origin) ? <LongText text={text} /> : text}
         <Attachments parts={message.content} />
       </div>
       <Notices parts={message.content} />
       <div className="message-tools">
         <CopyButton text={() => text} label="Copy the message" />
-        {isMine && !sent && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
+        {isMine && !LONG.has(origin) && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
         <Menu
           label="More"
           button={(attributes) => <IconButton icon="more" label="More commands of the message" {...attributes} />}
@@ -73,16 +84,15 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
   );
 });
 
-/** What a check printed may be long, and is not what anybody wrote. */
-function SentText({ sent }: { sent: Sent }) {
+function LongText({ text }: { text: string }) {
+  const [head = "", ...rest] = text.split("\n\n");
   return (
     <>
-      <p className="card-note">Sent by the {sent.by}</p>
-      {sent.head}
-      {sent.rest && (
+      {head}
+      {rest.length > 0 && (
         <details>
           <summary>The whole message</summary>
-          {sent.rest}
+          {rest.join("\n\n")}
         </details>
       )}
     </>

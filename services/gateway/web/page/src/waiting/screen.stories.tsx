@@ -67,7 +67,7 @@ export const MayHaveRun: Story = {
     await shows(canvas, "It is not known whether execute ran");
     expect(canvas.querySelector(".terminal-command")?.textContent).toBe("$ git push");
     expect([...canvas.querySelectorAll("ul a")].map((each) => each.getAttribute("href"))).toEqual(["/chats/c2#m17", "/chats/c2#m17"]);
-    expect(canvas.textContent).toContain("The next message in that chat takes this off the list, also one that a goal, a schedule or a monitor sends.");
+    expect(canvas.textContent).toContain("Your next message in that chat takes this off the list.");
     expect(canvas.textContent).not.toContain("Nothing waits for you");
   },
 };
@@ -77,7 +77,7 @@ export const AgentMayHaveRun: Story = {
   before: () => serve({ ...NOTHING, "/api/v1/unknown-outcomes": { items: [{ ...UNKNOWN, root_chat_id: "c1" }] } }),
   render: () => <WaitingScreen />,
   async play(canvas) {
-    await shows(canvas, "The next message in the chat that this agent works for takes this off the list");
+    await shows(canvas, "Your next message in the chat that this agent works for takes this off the list");
     expect([...canvas.querySelectorAll("ul a")].map((each) => each.getAttribute("href"))).toEqual(["/chats/c2#m17", "/chats/c1", "/chats/c2#m17"]);
   },
 };

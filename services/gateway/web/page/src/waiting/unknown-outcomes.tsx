@@ -1,4 +1,4 @@
-/** Calls whose outcome is unknown, until the next message of their chat, or of its root. */
+/** Calls whose outcome is unknown, until a person's next message in their chat, or in its root. */
 import { Link } from "wouter";
 import type { UnknownOutcome } from "../api/types.ts";
 import { record, string } from "../cards/outcome.ts";
@@ -45,7 +45,7 @@ function MayHaveRun({ outcome }: { outcome: UnknownOutcome }) {
         <summary>All arguments</summary>
         <Json value={args} />
       </details>
-      <p>Look before it is repeated, and tell what you found. The next message in <Taking outcome={outcome} /> takes this off the list, also one that a goal, a schedule or a monitor sends.</p>
+      <p>Look before it is repeated, and tell what you found. Your next message in <Taking outcome={outcome} /> takes this off the list.</p>
       <Link className="button" href={`/chats/${outcome.chat_id}#m${outcome.message_id}`}>Look at it in the chat</Link>
     </div>
   );
