@@ -138,6 +138,7 @@ class Control:
             TemplateNotFound: there is none that the owner may use.
             InvalidRequest: values are invalid for the template.
             QuotaExhausted: the owner has reached a limit.
+            TooManyNewWorkspaces: the owner has created too many within a minute.
             RequestIdReused: the key was used with another body.
             TransitionNotAllowed: the chat that would use it is in a turn.
             AgentAtWork: the same of one of its agents.
@@ -170,6 +171,7 @@ class Control:
             WorkspaceNotFound: the owner has no such workspace.
             WorkspaceNotReady: it cannot be copied now.
             QuotaExhausted: the owner has reached a limit.
+            TooManyNewWorkspaces: the owner has created too many within a minute.
         """
         source = await self.workspaces.own(asked.source_id, asked.owner_id)
         if source.state not in CAN_BE_FORKED:
@@ -201,6 +203,7 @@ class Control:
         Raises:
             WorkspaceNotReady: it cannot be copied now.
             QuotaExhausted: the owner has reached a limit.
+            TooManyNewWorkspaces: the owner has created too many within a minute.
         """
         found = await self.workspaces.of_chat(chat_id)
         if found is None or found.workspace is None:
