@@ -63,8 +63,9 @@ class Settings(ServiceSettings):
         "Workspaces of one user that keep files; 0 for no limit.", default=20, at_least=0
     )
     new_workspaces_per_user_max: int = setting(
-        "Workspaces that one user may create within a minute, also if they are deleted at once; 0 "
-        "for no limit. Scratch directories that chats get by themselves do not count.",
+        "Workspaces that one user may create within a minute, also if they are deleted at once, "
+        "and starts of stopped ones at this process; 0 for no limit. Scratch directories that "
+        "chats get by themselves do not count.",
         default=20,
         at_least=0,
     )

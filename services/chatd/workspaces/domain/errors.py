@@ -3,7 +3,7 @@
 ChatError
 ├── WorkspaceNotReady     the workspace is in the wrong state for the operation
 ├── QuotaExhausted        the owner has reached a quota limit
-├── TooManyNewWorkspaces  the owner has created as many within a minute as may be
+├── TooManyNewWorkspaces  the owner has created or started as many within a minute as may be
 ├── NoNode                no machine can host it
 ├── NodeLost              the machine of the workspace does not respond
 ├── NodeNotFound          no such machine
@@ -49,12 +49,12 @@ class QuotaExhausted(ChatError):
 
 
 class TooManyNewWorkspaces(ChatError):
-    """The owner has created as many workspaces within a minute as may be."""
+    """The owner has created or started as many workspaces within a minute as may be."""
 
     def __init__(self, created_max: int, retry_after_s: float) -> None:
         super().__init__(
-            f"{created_max} workspaces were created within a minute, which is the most; the next "
-            f"can be created in {math.ceil(retry_after_s)} s"
+            f"{created_max} workspaces were created or started within a minute, which is the most; "
+            f"the next can be in {math.ceil(retry_after_s)} s"
         )
         self.created_max = created_max
         self.retry_after_s = retry_after_s

@@ -37,8 +37,8 @@ HOW_TO_FREE: Final = {
 class QuotaLimits:
     """The quota limits of one user; 0 for no limit.
 
-    All but the last one limit what there is at a time, that one how many workspaces are created
-    within a minute.
+    All but the last one limit what there is at a time, that one how many workspaces are created,
+    and how many started again, within a minute.
     """
 
     live_workspaces: int = 5

@@ -47,8 +47,8 @@ def _quota(error: QuotaExhausted) -> Problem:
 def _too_many_new(error: TooManyNewWorkspaces) -> Problem:
     return Problem.of(
         "TOO_MANY_NEW_WORKSPACES",
-        f"You have created {error.created_max} workspaces within a minute, which is the most; "
-        "try again later.",
+        f"You have created or started {error.created_max} workspaces within a minute, which is the "
+        "most; try again later.",
         {"limit": str(error.created_max)},
         retry_after_s=error.retry_after_s,
     )
