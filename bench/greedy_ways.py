@@ -3,6 +3,7 @@
     deletes        creates chats and deletes them while they are answered
     workspaces     interrupts or deletes chats while they create workspaces
     restarts       stops and starts workspaces
+    scratches      creates chats, runs a command in each, and deletes them
     waits          waits for the output of a process and follows repositories, 390 times at once
     streams        opens 5,000 streams of a chat, and more whenever one is refused
     abandoned      330 messages a second, each with a connection that is closed at once
@@ -144,6 +145,19 @@ async def restarts(target: Target) -> None:
     await together(restart() for _ in range(RESTARTED))
 
 
+async def scratches(target: Target) -> None:
+    """Create chats, run a command in each, and delete them."""
+
+    async def run() -> None:
+        api = Api(target)
+        while True:
+            chat = await api.insist("POST", "/chats", HELLO)
+            await api.ask("POST", f"/chats/{chat['id']}/processes", {"command": "true"})
+            await api.ask("DELETE", f"/chats/{chat['id']}")
+
+    await together(run() for _ in range(CREATORS))
+
+
 async def waits(target: Target) -> None:
     """Wait for the output of a process, and follow repositories."""
     api = Api(target)
@@ -275,6 +289,7 @@ WAYS: Mapping[str, Way] = {
     "deletes": deletes,
     "workspaces": workspaces,
     "restarts": restarts,
+    "scratches": scratches,
     "waits": waits,
     "streams": streams,
     "abandoned": abandoned,
