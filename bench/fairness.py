@@ -5,7 +5,7 @@ Run it with `python bench/fairness.py`, or name ways: `python bench/fairness.py 
 chats all the time: in some over a connection that is kept, in some over a new one for each message,
 and in some with a command that runs in a workspace. A member, in a process of its own, is greedy in
 one way after the other (`bench/greedy_ways.py` lists them); windows with and without it take turns,
-so that both see the same machine. All ways take about five minutes on an idle machine.
+so that both see the same machine. All ways take about six minutes on an idle machine.
 
 It prints a table on standard error and one JSON object on standard output: for each way and each
 kind of turns the median and the 99th percentile of the user's turns with and without the member,

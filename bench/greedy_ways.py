@@ -2,6 +2,8 @@
 
     deletes        creates chats and deletes them while they are answered
     workspaces     interrupts or deletes chats while they create workspaces
+    restarts       stops and starts workspaces
+    scratches      creates chats, runs a command in each, and deletes them
     waits          waits for the output of a process and follows repositories, 390 times at once
     streams        opens 5,000 streams of a chat, and more whenever one is refused
     abandoned      330 messages a second, each with a connection that is closed at once
@@ -40,6 +42,7 @@ from support.toolrunner.misbehaving import BOMBS
 
 DELETERS = 8
 CREATORS = 8
+RESTARTED = 8
 WAITS = 390
 STREAMS = 5000
 ABANDONED_PER_S = 330
@@ -110,9 +113,7 @@ async def deletes(target: Target) -> None:
 
 async def workspaces(target: Target) -> None:
     """Interrupt or delete chats while they create workspaces."""
-    templates = (await Api(target).insist("GET", "/templates"))["items"]
-    (scratch,) = [each["id"] for each in templates if each["name"] == "scratch"]
-    arguments = json.dumps({"template_id": scratch})
+    arguments = json.dumps({"template_id": await scratch_template(Api(target))})
     text = f"call: create_workspace {arguments}"
     body = {"content": [{"type": "text", "text": text}], "model_id": SCRIPTED}
 
@@ -128,6 +129,33 @@ async def workspaces(target: Target) -> None:
                 await delete_workspaces(api)
 
     await together(create(number) for number in range(CREATORS))
+
+
+async def restarts(target: Target) -> None:
+    """Stop and start workspaces."""
+    template_id = await scratch_template(Api(target))
+
+    async def restart() -> None:
+        api = Api(target)
+        made = await api.insist("POST", "/workspaces", {"template_id": template_id})
+        while True:
+            for change in ("stop", "start"):
+                await api.ask("POST", f"/workspaces/{made['id']}/{change}", {})
+
+    await together(restart() for _ in range(RESTARTED))
+
+
+async def scratches(target: Target) -> None:
+    """Create chats, run a command in each, and delete them."""
+
+    async def run() -> None:
+        api = Api(target)
+        while True:
+            chat = await api.insist("POST", "/chats", HELLO)
+            await api.ask("POST", f"/chats/{chat['id']}/processes", {"command": "true"})
+            await api.ask("DELETE", f"/chats/{chat['id']}")
+
+    await together(run() for _ in range(CREATORS))
 
 
 async def waits(target: Target) -> None:
@@ -217,6 +245,13 @@ async def hold(target: Target, path: str) -> None:
         await asyncio.sleep(AGAIN_S)
 
 
+async def scratch_template(api: Api) -> str:
+    """Return the id of the template of empty workspaces."""
+    templates = (await api.insist("GET", "/templates"))["items"]
+    (found,) = [each["id"] for each in templates if each["name"] == "scratch"]
+    return str(found)
+
+
 async def delete_workspaces(api: Api) -> bool:
     """Delete the workspaces of a user, and return whether there were any."""
     _, listed = await api.ask("GET", "/workspaces?limit=100")
@@ -253,6 +288,8 @@ Way = Callable[[Target], Awaitable[None]]
 WAYS: Mapping[str, Way] = {
     "deletes": deletes,
     "workspaces": workspaces,
+    "restarts": restarts,
+    "scratches": scratches,
     "waits": waits,
     "streams": streams,
     "abandoned": abandoned,

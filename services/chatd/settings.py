@@ -62,6 +62,13 @@ class Settings(ServiceSettings):
     workspaces_per_user_max: int = setting(
         "Workspaces of one user that keep files; 0 for no limit.", default=20, at_least=0
     )
+    new_workspaces_per_user_max: int = setting(
+        "Workspaces that one user may create within a minute, also if they are deleted at once, "
+        "and starts of stopped ones at this process; 0 for no limit. Scratch directories that "
+        "chats get by themselves do not count.",
+        default=20,
+        at_least=0,
+    )
     workspace_disk_bytes_per_user_max: int = setting(
         "Disk that the workspaces of one user may take together before they get no more; 0 for "
         "no limit.",

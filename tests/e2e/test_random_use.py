@@ -39,6 +39,7 @@ def two_chatd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
         tmp_path_factory.mktemp("home"),
         CHATD_LIVE_WORKSPACES_PER_USER_MAX="1000",
         CHATD_WORKSPACES_PER_USER_MAX="10000",
+        CHATD_NEW_WORKSPACES_PER_USER_MAX="0",
         TOOLRUNNER_WORKSPACES_MAX="1000",
     )
     started = stack.up("--chatd", "2")

@@ -72,6 +72,7 @@ def faulty_stack(
         CHATD_RUNNING_CHATS_PER_USER_MAX="400",
         CHATD_LIVE_WORKSPACES_PER_USER_MAX="1000",
         CHATD_WORKSPACES_PER_USER_MAX="10000",
+        CHATD_NEW_WORKSPACES_PER_USER_MAX="0",
         TOOLRUNNER_FAULTPOINTS_DIRECTORY=str(points),
         # Many chats at once have tools; what happens where there is no room is tested elsewhere.
         TOOLRUNNER_WORKSPACES_MAX="10000",

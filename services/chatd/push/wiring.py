@@ -54,7 +54,7 @@ async def open_push(resources: Resources, box: SecretBox, stack: AsyncExitStack)
     async def key() -> VapidKey:
         return VapidKey.load(await keys.private_key())
 
-    names = PushNames(looked_up)
+    names = PushNames(looked_up, process.clock)
     guarded = await stack.enter_async_context(
         GuardedSender.open(
             policy,

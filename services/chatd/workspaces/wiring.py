@@ -182,6 +182,7 @@ def _quota(settings: Settings) -> QuotaLimits:
         live_workspaces=settings.live_workspaces_per_user_max,
         workspaces=settings.workspaces_per_user_max,
         disk_bytes=settings.workspace_disk_bytes_per_user_max,
+        created_per_minute=settings.new_workspaces_per_user_max,
     )
 
 

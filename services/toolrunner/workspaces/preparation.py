@@ -141,7 +141,9 @@ class PreparationSteps:
         if not self.workspaces.at(workspace_id).root.is_dir():
             # The quota is set before any file is made.
             self.workspaces.options[workspace_id] = options_of(placement)
-            await self.source_builder.make(workspace_id, placement.spec.source, say)
+            await self.source_builder.make(
+                workspace_id, placement.spec.source, say, user_id=placement.owner_id
+            )
             await self.points.reached("prepare.made", workspace_id)
         made = self.source_builder.described(placement.spec.source)
         placement = msgspec.structs.replace(

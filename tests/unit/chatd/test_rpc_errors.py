@@ -70,6 +70,7 @@ from chatd.workspaces.domain.errors import (
     QuotaExhausted,
     StaleNode,
     TemplateNotFound,
+    TooManyNewWorkspaces,
     WorkspaceNotReady,
 )
 from chatd.workspaces.domain.quota import Dimension, QuotaUse
@@ -293,6 +294,12 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
             "limit": "5",
             "remedy": "stop one that is not needed now; its files are kept",
         },
+    ),
+    (
+        TooManyNewWorkspaces(20, 12.5),
+        "RESOURCE_EXHAUSTED",
+        "TOO_MANY_NEW_WORKSPACES",
+        {"limit": "20"},
     ),
     (NoNode("all are full"), "UNAVAILABLE", "NO_NODE", {}),
     (NodeLost("n"), "UNAVAILABLE", "NODE_LOST", {"node_id": "n"}),

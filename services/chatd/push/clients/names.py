@@ -2,7 +2,9 @@
 
 Users choose the names, so that a look-up may take as long as a name server of theirs likes. The
 threads of the event loop, which model providers need, are not used for them, and those that are
-used do not hold up the end of the process.
+used do not hold up the end of the process. While other look-ups hold all threads, a host keeps the
+addresses that it had; otherwise a few users with slow name servers could keep all others from being
+told. They are not used at other times: how long an answer takes would tell which hosts are known.
 """
 
 import asyncio
@@ -18,11 +20,17 @@ from typing import Final
 import httpx2
 
 from chatd.primitives.domain.ids import OwnerId
+from parley.cache import BoundedCache
+from parley.clock import Clock
 from parley.egress import AddressBlocked
 
 LOOK_UPS_MAX: Final = 4
 #: How long a look-up waits for others to end; shorter than a request may take.
 WAIT_S_MAX: Final = 5.0
+
+#: For how long the addresses of a host are used while it cannot be looked up.
+KNOWN_S: Final = 3600.0
+HOSTS_MAX: Final = 1000
 
 #: The user whose device a request is for.
 OWNER: ContextVar[OwnerId] = ContextVar("push_owner")
@@ -42,10 +50,14 @@ class PushNames:
 
     Args:
         look_up: Looks up one host.
+        clock: The clock by which addresses become too old.
         wait_s_max: How long others are waited for.
     """
 
-    def __init__(self, look_up: LookUp, *, wait_s_max: float = WAIT_S_MAX) -> None:
+    def __init__(self, look_up: LookUp, clock: Clock, *, wait_s_max: float = WAIT_S_MAX) -> None:
+        self._known: BoundedCache[str, tuple[str, ...]] = BoundedCache(
+            HOSTS_MAX, clock=clock, ttl_of=lambda _: KNOWN_S
+        )
         self._look_up = look_up
         self._wait_s_max = wait_s_max
         self._threads = asyncio.Semaphore(LOOK_UPS_MAX)
@@ -56,7 +68,7 @@ class PushNames:
 
         Raises:
             AddressBlocked: It has none; names inside of the network look no different to users.
-            PoolTimeout: It was not looked up, because other look-ups take long.
+            PoolTimeout: It was not looked up, because other look-ups take long, and is not known.
         """
         if _is_address(host):
             return (host,)
@@ -65,6 +77,11 @@ class PushNames:
         turn.users += 1
         try:
             await self._begin(turn)
+        except httpx2.PoolTimeout:
+            self._leave(owner_id, turn)
+            if (known := self._known.get(host)) is None:
+                raise
+            return known
         except BaseException:
             self._leave(owner_id, turn)
             raise
@@ -74,6 +91,7 @@ class PushNames:
         found = await asyncio.shield(looking)
         if not found:
             raise AddressBlocked(f"{host}:{port}", "cannot be resolved")
+        self._known.put(host, found)
         return found
 
     async def _begin(self, turn: _Turn) -> None:

@@ -1,11 +1,18 @@
 """The outcome of a call whose workspace is not ready."""
 
+import math
 from typing import Final
 
 from chatd.content.domain.tools import Outcome
 from chatd.primitives.domain.errors import ChatError
 from chatd.tools.workspace import failed
-from chatd.workspaces.domain.errors import NodeLost, NoNode, QuotaExhausted, WorkspaceNotReady
+from chatd.workspaces.domain.errors import (
+    NodeLost,
+    NoNode,
+    QuotaExhausted,
+    TooManyNewWorkspaces,
+    WorkspaceNotReady,
+)
 from chatd.workspaces.domain.workspace import State
 
 HINTS: Final = {
@@ -44,6 +51,13 @@ def not_ready(error: ChatError) -> Outcome:
                     "used": use.used,
                     "limit": use.limit,
                 },
+            )
+        case TooManyNewWorkspaces(retry_after_s=retry_after_s):
+            return failed(
+                str(error),
+                "TOO_MANY_NEW_WORKSPACES",
+                "Use the workspaces that there are, or repeat this then.",
+                fields={"retry_after_s": math.ceil(retry_after_s)},
             )
         case _:
             return failed(str(error), "REFUSED", "Tell the user what is wrong.")

@@ -3,6 +3,7 @@
 ChatError
 ├── WorkspaceNotReady     the workspace is in the wrong state for the operation
 ├── QuotaExhausted        the owner has reached a quota limit
+├── TooManyNewWorkspaces  the owner has created or started as many within a minute as may be
 ├── NoNode                no machine can host it
 ├── NodeLost              the machine of the workspace does not respond
 ├── NodeNotFound          no such machine
@@ -10,6 +11,8 @@ ChatError
 ├── TemplateNotFound      no such template for this caller
 └── NotAFork              the workspace is not a fork
 """
+
+import math
 
 from chatd.primitives.domain.errors import ChatError
 from chatd.workspaces.domain.quota import QuotaUse
@@ -43,6 +46,18 @@ class QuotaExhausted(ChatError):
     def __init__(self, use: QuotaUse) -> None:
         super().__init__(f"{use.used} of {use.limit} {use.dimension} are in use; {use.how_to_free}")
         self.use = use
+
+
+class TooManyNewWorkspaces(ChatError):
+    """The owner has created or started as many workspaces within a minute as may be."""
+
+    def __init__(self, created_max: int, retry_after_s: float) -> None:
+        super().__init__(
+            f"{created_max} workspaces were created or started within a minute, which is the most; "
+            f"the next can be in {math.ceil(retry_after_s)} s"
+        )
+        self.created_max = created_max
+        self.retry_after_s = retry_after_s
 
 
 class NoNode(ChatError):

@@ -35,7 +35,11 @@ HOW_TO_FREE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """The quota limits of one user; 0 for no limit."""
+    """The quota limits of one user; 0 for no limit.
+
+    All but the last one limit what there is at a time, that one how many workspaces are created,
+    and how many started again, within a minute.
+    """
 
     live_workspaces: int = 5
     workspaces: int = 20
@@ -44,6 +48,7 @@ class QuotaLimits:
     pids: int = 0
     disk_bytes: int = 10 * GIB
     egress_bytes: int = 0
+    created_per_minute: int = 20
 
     def of(self, dimension: Dimension) -> int:
         """Return the limit of a dimension."""

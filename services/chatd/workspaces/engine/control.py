@@ -34,6 +34,7 @@ from chatd.workspaces.domain.workspace import (
     Workspace,
     WorkspaceId,
 )
+from chatd.workspaces.engine.start_rate import StartRate
 from chatd.workspaces.engine.watchers import Changes
 from chatd.workspaces.store.templates import PostgresTemplates
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
@@ -41,6 +42,8 @@ from parley.clock import Clock
 
 #: How long a tool waits for a workspace to become ready or stopped.
 PREPARING_S: Final = 600.0
+#: States in which a start begins another preparation.
+RESTARTED: Final = frozenset({State.STOPPED, State.FAILED})
 CAN_BE_FORKED: Final = frozenset({*USABLE, State.STOPPED})
 
 
@@ -69,7 +72,7 @@ class Control:
         nodes: The nodes.
         changes: Wakes requests that wait for changes.
         bound: Called with a chat that was bound to another workspace.
-        clock: The clock of creation times.
+        clock: The clock of creation times and starts.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Control:
         self._groups = groups
         self._ttl = ttl
         self._limits = limits
+        self._starts = StartRate(clock, limits.created_per_minute)
         self._nodes = nodes
         self._bound = bound
         self._clock = clock
@@ -138,6 +142,7 @@ class Control:
             TemplateNotFound: there is none that the owner may use.
             InvalidRequest: values are invalid for the template.
             QuotaExhausted: the owner has reached a limit.
+            TooManyNewWorkspaces: the owner has created too many within a minute.
             RequestIdReused: the key was used with another body.
             TransitionNotAllowed: the chat that would use it is in a turn.
             AgentAtWork: the same of one of its agents.
@@ -170,6 +175,7 @@ class Control:
             WorkspaceNotFound: the owner has no such workspace.
             WorkspaceNotReady: it cannot be copied now.
             QuotaExhausted: the owner has reached a limit.
+            TooManyNewWorkspaces: the owner has created too many within a minute.
         """
         source = await self.workspaces.own(asked.source_id, asked.owner_id)
         if source.state not in CAN_BE_FORKED:
@@ -201,6 +207,7 @@ class Control:
         Raises:
             WorkspaceNotReady: it cannot be copied now.
             QuotaExhausted: the owner has reached a limit.
+            TooManyNewWorkspaces: the owner has created too many within a minute.
         """
         found = await self.workspaces.of_chat(chat_id)
         if found is None or found.workspace is None:
@@ -221,7 +228,10 @@ class Control:
             WorkspaceNotReady: it is stopping or deleted.
             InvalidRequest: a parameter cannot be changed or is invalid.
             QuotaExhausted: the limit of live workspaces is reached.
+            TooManyNewWorkspaces: the owner has started too many within a minute.
         """
+        if workspace.state in RESTARTED:
+            self._starts.count(workspace.owner_id)
         if not parameters:
             return await self.workspaces.start(workspace.id, Start(), self._limits, claim=claim)
         template = await self._template_of(workspace)

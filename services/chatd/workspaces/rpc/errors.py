@@ -8,6 +8,7 @@ from chatd.workspaces.domain.errors import (
     QuotaExhausted,
     StaleNode,
     TemplateNotFound,
+    TooManyNewWorkspaces,
     WorkspaceNotReady,
 )
 from chatd.workspaces.domain.secrets import (
@@ -40,6 +41,16 @@ def _quota(error: QuotaExhausted) -> Problem:
             "limit": str(use.limit),
             "remedy": use.how_to_free,
         },
+    )
+
+
+def _too_many_new(error: TooManyNewWorkspaces) -> Problem:
+    return Problem.of(
+        "TOO_MANY_NEW_WORKSPACES",
+        f"You have created or started {error.created_max} workspaces within a minute, which is the "
+        "most; try again later.",
+        {"limit": str(error.created_max)},
+        retry_after_s=error.retry_after_s,
     )
 
 
@@ -122,6 +133,7 @@ def _secret_value_needed(error: SecretValueNeeded) -> Problem:
 WORKSPACE_ERRORS: ErrorTable = {
     WorkspaceNotReady: _not_ready,
     QuotaExhausted: _quota,
+    TooManyNewWorkspaces: _too_many_new,
     NoNode: _no_node,
     NodeLost: _node_lost,
     NodeNotFound: _node_not_found,

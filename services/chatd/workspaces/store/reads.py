@@ -56,6 +56,16 @@ SELECT_COUNTED = (
     f"SELECT {_ALL} FROM chat.workspaces w WHERE w.owner_id = $1 AND w.state <> 'deleted'"
 )
 
+# When an owner created workspaces within a time, the newest first, also those that are deleted;
+# scratch directories of chats do not count. One is used after it is created, and there is an index.
+# May run: owner.
+SELECT_CREATED = """
+    SELECT w.created_at AS at, clock_timestamp() AS now FROM chat.workspaces w
+    WHERE w.owner_id = $1 AND w.last_used_at > clock_timestamp() - $2::interval
+        AND w.created_at > clock_timestamp() - $2::interval AND NOT w.is_scratch_of_chat
+    ORDER BY w.created_at DESC LIMIT $3
+"""
+
 # Due deadlines: autostop, its warning, and the end of retention; without authorisation.
 # May run: process.
 SELECT_DUE = f"""

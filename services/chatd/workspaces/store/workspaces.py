@@ -17,7 +17,12 @@ from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId, WorkerId
 from chatd.primitives.store.audit_outbox import record_event
 from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.commands import Command, Grant, SetPolicy, Start
-from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
+from chatd.workspaces.domain.creation_rate import WINDOW, wait_s
+from chatd.workspaces.domain.errors import (
+    QuotaExhausted,
+    TooManyNewWorkspaces,
+    WorkspaceNotReady,
+)
 from chatd.workspaces.domain.ports import LogLine, Seen
 from chatd.workspaces.domain.quota import QuotaLimits, exhausted
 from chatd.workspaces.domain.transitions import decide
@@ -26,6 +31,7 @@ from chatd.workspaces.store.reads import (
     IS_ORPHANED,
     SELECT,
     SELECT_COUNTED,
+    SELECT_CREATED,
     WorkspaceReads,
 )
 from chatd.workspaces.store.rows import (
@@ -172,6 +178,7 @@ class PostgresWorkspaces(WorkspaceReads):
             FenceLost: another process owns the chat for which it is made.
             RequestIdReused: the request came with another body before.
             QuotaExhausted: its owner has reached a limit.
+            TooManyNewWorkspaces: its owner has created too many within a minute.
             NameTaken: the owner has another one with that name.
         """
         async with self._pool.acquire() as connection, connection.transaction():
@@ -447,6 +454,13 @@ async def _count(
     use = exhausted(map(workspace_of, rows), limits, is_new=is_new)
     if use is not None:
         raise QuotaExhausted(use)
+    if not is_new or not (created_max := limits.created_per_minute):
+        return
+    created = await connection.fetch(SELECT_CREATED, owner_id, WINDOW, created_max)
+    if created and (
+        after_s := wait_s([row["at"] for row in created], created_max, created[0]["now"])
+    ):
+        raise TooManyNewWorkspaces(created_max, after_s)
 
 
 def _event_of(command: Command, after: Workspace) -> AuditEvent | None:

@@ -10,7 +10,9 @@ concurrently and the rest wait in order; one whose client disconnects meanwhile 
 being run. While other users make requests too, fewer requests of a user run concurrently: each of
 them delays the requests of the others. A stream that was opened and a long-running request that was
 started then keep a slot for a moment, and any other request for as long again as it took, at most
-for that moment, so that a user who makes thousands leaves time for others.
+for that moment, so that a user who makes thousands leaves time for others. The longer the requests
+take, the less of that time is left, and so the moment is longer for a user who sends more than run
+all the time; one whose requests wait only now and then, as for a page, is not slowed down by that.
 """
 
 import asyncio
@@ -32,6 +34,8 @@ from parley.clock import Clock
 RETRY_AFTER_S: Final = 2.0
 #: How long a request may wait for other requests of its user.
 WAIT_S_MAX: Final = 120.0
+#: A user whose requests have waited for so long without a pause sends more than may run.
+BUSY_AFTER_S: Final = 1.0
 #: A user who made a request within this time counts as active.
 ACTIVE_S: Final = 5.0
 REFUSED: Final = "gateway.requests.refused"
@@ -62,6 +66,8 @@ class AdmissionLimits:
         opened_s: How long an opened stream or a started long-running request keeps its slot while
             other users are active; with 4 slots a user opens 40 a second. Other requests keep it
             no longer than they took.
+        busy_s: The same for other requests than those, of a user who sends more than may run all
+            the time.
         quotas: Requests of one address, user and API key in a minute.
     """
 
@@ -72,6 +78,7 @@ class AdmissionLimits:
     user_calls_max: int = 64
     shared_user_calls_max: int = 4
     opened_s: float = 0.1
+    busy_s: float = 0.5
     quotas: RateQuotas = NO_QUOTAS
 
 
@@ -106,12 +113,19 @@ class Requester:
 
 
 class _UserSlots:
-    """The running and the waiting requests of one user."""
+    """The running and the waiting requests of one user.
 
-    __slots__ = ("running", "waiting")
+    Attributes:
+        running: How many run.
+        waiting: Those that wait, in order.
+        waiting_since_s: Since when some have waited without a pause; None if none waits.
+    """
+
+    __slots__ = ("running", "waiting", "waiting_since_s")
 
     def __init__(self) -> None:
         self.running = 0
+        self.waiting_since_s: float | None = None
         self.waiting: deque[asyncio.Future[bool]] = deque()
 
 
@@ -275,7 +289,7 @@ class Admission:
             if is_over:
                 return
             is_over = True
-            if self._is_shared() and (kept_s := self._kept_s(started_s, opens=opens)):
+            if self._is_shared() and (kept_s := self._kept_s(turns, started_s, opens=opens)):
                 loop = asyncio.get_running_loop()
                 loop.call_later(kept_s, self._release_slot, requester.user_id, turns)
             else:
@@ -286,11 +300,13 @@ class Admission:
         finally:
             end()
 
-    def _kept_s(self, started_s: float, *, opens: bool) -> float:
+    def _kept_s(self, turns: _UserSlots, started_s: float, *, opens: bool) -> float:
         """Return how long a slot is kept after its release while other users are active."""
         if opens:
             return self._limits.opened_s
-        return min(self._clock.monotonic() - started_s, self._limits.opened_s)
+        now_s, since_s = self._clock.monotonic(), turns.waiting_since_s
+        is_busy = since_s is not None and now_s - since_s >= BUSY_AFTER_S
+        return min(now_s - started_s, self._limits.busy_s if is_busy else self._limits.opened_s)
 
     def _calls_max(self) -> int:
         """Return how many requests of one user may run concurrently now."""
@@ -309,6 +325,8 @@ class Admission:
         """Return whether this request may run; False if its client disconnected."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         turns.waiting.append(turn)
+        if turns.waiting_since_s is None:
+            turns.waiting_since_s = self._clock.monotonic()
         self._start(turns)
 
         def gone() -> None:
@@ -352,6 +370,8 @@ class Admission:
             if not following.done():
                 turns.running += 1
                 following.set_result(True)
+        if not turns.waiting:
+            turns.waiting_since_s = None
 
 
 def _nothing() -> None:

@@ -126,7 +126,9 @@ class SourceBuilder:
             case _:
                 assert_never(source)
 
-    async def make(self, workspace_id: WorkspaceId, source: Source, say: Say) -> None:
+    async def make(
+        self, workspace_id: WorkspaceId, source: Source, say: Say, *, user_id: str
+    ) -> None:
         """Make the files of a workspace that has none, all of them or none.
 
         Raises:
@@ -138,7 +140,7 @@ class SourceBuilder:
         for left_behind in (UNFINISHED, BASE):
             await asyncio.to_thread(self.trash.throw, workspace.directory / left_behind)
         try:
-            await self._make(workspace_id, workspace, source, say)
+            await self._make(workspace_id, workspace, source, say, user_id)
         except Exception as error:
             # Incomplete files are removed, since their disk space would not be counted.
             await asyncio.to_thread(self._clear, workspace)
@@ -154,7 +156,12 @@ class SourceBuilder:
             self.trash.empty()
 
     async def _make(
-        self, workspace_id: WorkspaceId, workspace: Workspace, source: Source, say: Say
+        self,
+        workspace_id: WorkspaceId,
+        workspace: Workspace,
+        source: Source,
+        say: Say,
+        user_id: str,
     ) -> None:
         unfinished = workspace.directory / UNFINISHED
         quota = self.workspaces.quota_of(workspace_id)
@@ -170,10 +177,10 @@ class SourceBuilder:
                 )
                 await within_disk_limit(quota, unfinished, self.cloner.mirrors.clock, clone)
             case Local():
-                if not await self._local(workspace, source, quota, say):
+                if not await self._local(workspace, source, quota, say, user_id):
                     return
             case Fork():
-                await self._fork(workspace, source, quota, say)
+                await self._fork(workspace, source, quota, say, user_id)
                 os.rename(unfinished, workspace.directory / "files")
                 return
             case _:
@@ -183,7 +190,9 @@ class SourceBuilder:
             await asyncio.to_thread(_hand_over, unfinished, owner)
         os.rename(unfinished, workspace.directory / "files")
 
-    async def _local(self, workspace: Workspace, source: Local, quota: Quota, say: Say) -> bool:
+    async def _local(
+        self, workspace: Workspace, source: Local, quota: Quota, say: Say, user_id: str
+    ) -> bool:
         """Use a directory directly or under an overlay; return whether a copy was made instead."""
         registered = self.registered(source)
         if not registered.path.is_dir():
@@ -197,15 +206,19 @@ class SourceBuilder:
             )
             return False
         unfinished = workspace.directory / UNFINISHED
-        copied = await self.copies.copy(registered.path, unfinished, None, quota)
+        copied = await self.copies.copy(registered.path, unfinished, None, quota, user_id=user_id)
         say("copy", f"{source.directory}: a snapshot, {_told(copied)}")
         return True
 
-    async def _fork(self, workspace: Workspace, source: Fork, quota: Quota, say: Say) -> None:
+    async def _fork(
+        self, workspace: Workspace, source: Fork, quota: Quota, say: Say, user_id: str
+    ) -> None:
         parent = self.workspaces.at(source.parent_id)
         unfinished, base = workspace.directory / UNFINISHED, workspace.directory / BASE
         owner = self.owners.take()
-        copied = await self.copies.copy(parent.root, unfinished, base, quota, owner)
+        copied = await self.copies.copy(
+            parent.root, unfinished, base, quota, owner, user_id=user_id
+        )
         await asyncio.to_thread(copy_home_file, parent, workspace, owner)
         # Last: what the original got while it was copied may be in the copy.
         await asyncio.to_thread(copy_record, parent.directory, workspace.directory)

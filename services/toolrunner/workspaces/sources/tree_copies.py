@@ -4,7 +4,6 @@ import asyncio
 import os
 import threading
 from pathlib import Path
-from typing import Final
 
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.copy import Copied, copy_tree
@@ -13,9 +12,7 @@ from toolrunner.primitives.domain import Quota
 from toolrunner.primitives.threads import OwnThreads
 from toolrunner.quotas.disk import passed
 from toolrunner.workspaces.merge.fork_base import copy_with_base
-
-#: More copies wait.
-COPIES_MAX: Final = 4
+from toolrunner.workspaces.sources.copy_places import COPIES_MAX, CopyPlaces
 
 
 class OriginalGone(Exception):
@@ -32,7 +29,7 @@ class TreeCopies:
     def __init__(self) -> None:
         self._threads = OwnThreads("copies", COPIES_MAX)
         # A copy that waits for a place is cancelled at once.
-        self._places = asyncio.Semaphore(COPIES_MAX)
+        self._places = CopyPlaces()
 
     async def copy(
         self,
@@ -41,6 +38,8 @@ class TreeCopies:
         base: Path | None,
         quota: Quota,
         owner: int | None = None,
+        *,
+        user_id: str,
     ) -> Copied:
         """Copy a tree; if cancelled, the thread ends before this returns.
 
@@ -49,7 +48,8 @@ class TreeCopies:
             target: Its copy, which does not exist yet.
             base: Where to remember how the copy was made; None for nowhere.
             quota: What the copy may use.
-            owner: The user whose it is; None for the user of the service.
+            owner: The user of the system whose it is; None for the user of the service.
+            user_id: The user for whom it is made.
 
         Raises:
             QuotaExceeded: The copy would use more.
@@ -84,7 +84,7 @@ class TreeCopies:
             finally:
                 original.close()
 
-        async with self._places:
+        async with self._places.held(user_id):
             copying = self._threads.start(work)
             try:
                 return await asyncio.shield(copying)

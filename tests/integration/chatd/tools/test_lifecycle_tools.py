@@ -177,3 +177,17 @@ async def test_a_used_up_quota_is_told_with_its_structure(
         2,
         2,
     )
+
+
+async def test_a_model_is_told_when_it_may_create_the_next_workspace(
+    model: Model, served: ServedChats, catalogue: Catalogue
+) -> None:
+    for number in range(10):
+        other = Model(model.tools, ChatId((await served.ann.create()).id))
+        other.made = 10 * (number + 1)
+        made = await other.call("create_workspace", template_id=SCRATCH_ID)
+        await catalogue.control.remove(made["workspace_id"], is_forced=False)
+        await catalogue.drive()
+    refused = await model.call("create_workspace", template_id=SCRATCH_ID)
+    assert refused["reason"] == "TOO_MANY_NEW_WORKSPACES"
+    assert 0 < refused["retry_after_s"] <= 60

@@ -102,6 +102,47 @@ async def test_a_used_up_quota_is_refused_with_its_structure(
     await create(served.eve)
 
 
+async def test_ten_workspaces_in_a_row_are_created_and_the_next_minute_waits_for_its_turn(
+    served: ServedChats, catalogue: Catalogue
+) -> None:
+    """The catalogue allows ten a minute; each is deleted at once."""
+    ann = served.ann
+    for number in range(10):
+        made = (await create(ann)).workspace.workspace_id
+        await ann.ask(api.DeleteWorkspaceRequest(request_id=f"d{number}", workspace_id=made))
+        await catalogue.drive()
+    request = api.CreateWorkspaceRequest(request_id="more", template_id=SCRATCH_ID)
+    refused = await ann.refusal(request)
+    assert (refused.status, refused.reason, refused.metadata) == (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "TOO_MANY_NEW_WORKSPACES",
+        {"limit": "10"},
+    )
+    assert refused.retry_after_s is not None
+    assert 0 < refused.retry_after_s <= 60
+    # Others have their own.
+    await create(served.eve)
+
+
+async def test_a_workspace_is_stopped_and_started_again_so_many_times_a_minute(
+    served: ServedChats, catalogue: Catalogue
+) -> None:
+    """The catalogue allows ten a minute; a start of one that runs is none."""
+    ann = served.ann
+    made: dict[str, Any] = {"workspace_id": (await create(ann)).workspace.workspace_id}
+    await catalogue.drive()
+    for number in range(10):
+        await ann.ask(api.StopWorkspaceRequest(request_id=f"s{number}", **made))
+        await catalogue.drive()
+        for again in range(2):
+            await ann.ask(api.StartWorkspaceRequest(request_id=f"b{number}-{again}", **made))
+            await catalogue.drive()
+    await ann.ask(api.StopWorkspaceRequest(request_id="last", **made))
+    await catalogue.drive()
+    refused = await ann.refusal(api.StartWorkspaceRequest(request_id="more", **made))
+    assert refused.reason == "TOO_MANY_NEW_WORKSPACES"
+
+
 async def test_a_forced_removal_counts_until_the_node_has_removed_it(
     served: ServedChats, catalogue: Catalogue
 ) -> None:

@@ -23,7 +23,7 @@ from chatd.workspaces.domain.commands import (
     Stop,
     Use,
 )
-from chatd.workspaces.domain.errors import QuotaExhausted
+from chatd.workspaces.domain.errors import QuotaExhausted, TooManyNewWorkspaces
 from chatd.workspaces.domain.ports import LogLine
 from chatd.workspaces.domain.quota import Dimension, QuotaLimits, QuotaUse
 from chatd.workspaces.domain.spec import Limits, Source
@@ -34,6 +34,7 @@ from chatd.workspaces.domain.workspace import (
     State,
     StopReason,
     Usage,
+    Workspace,
     WorkspaceId,
 )
 from chatd.workspaces.engine.timers import WorkspaceTimers
@@ -45,6 +46,9 @@ from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat as insert_state
 from support.chatd.workspaces.stored_workspaces import DRIVER, HASH, IDS, LIMITS, OTHER, fresh
 from support.chatd.workspaces.workspace_values import ANN, NODE, NOON, node, workspace
+
+OTHER_OWNER = OwnerId("00000000-0000-4000-8000-00000000e0e0")
+UNBOUNDED = QuotaLimits(live_workspaces=0, workspaces=0, created_per_minute=0)
 
 
 async def insert_chat(pool: Pool, *, owner_id: OwnerId) -> str:
@@ -114,6 +118,38 @@ async def test_two_creates_at_the_limit_make_one(store: PostgresWorkspaces) -> N
         made = [tasks.create_task(create(f"more-{n}")) for n in range(6)]
     assert sorted(each.result() for each in made) == [False] * 5 + [True]
     assert uses == [QuotaUse(Dimension.LIVE_WORKSPACES, 2, 2)] * 5
+
+
+async def test_workspaces_created_within_a_minute_are_bounded_for_each_user(
+    store: PostgresWorkspaces, pool: Pool
+) -> None:
+    """Also those that are deleted at once; others, and repeated requests, are not affected."""
+    limits = QuotaLimits(live_workspaces=0, created_per_minute=10)
+
+    async def add(name: str, limits: QuotaLimits, owner_id: OwnerId = ANN) -> Workspace:
+        now = await store.now()
+        made = fresh(name, owner_id=owner_id, created_at=now, last_used_at=now)
+        added, is_new = await store.add(made, HASH, limits)
+        assert is_new
+        return added
+
+    for number in range(10):
+        last = await add(f"w-{number}", limits)
+        await store.apply(last.id, Remove())
+        await store.add_scratch(
+            replace(last, id=WorkspaceId(next(IDS)), name=f"s-{number}", is_scratch_of_chat=True),
+            DRIVER,
+            1.0,
+        )
+    with pytest.raises(TooManyNewWorkspaces) as refused:
+        await add("more", limits)
+    assert refused.value.created_max == 10
+    assert 0 < refused.value.retry_after_s <= 60
+    assert not (await store.add(last, HASH, limits))[1]
+    await add("other", limits, OTHER_OWNER)
+    await add("unbounded", UNBOUNDED)
+    await pool.execute("UPDATE chat.workspaces SET created_at = created_at - interval '1 minute'")
+    await add("later", limits)
 
 
 async def test_a_create_waits_for_one_that_counts(store: PostgresWorkspaces, pool: Pool) -> None:

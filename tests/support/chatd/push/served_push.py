@@ -66,7 +66,7 @@ async def served_push(
         policy,
         answer_bytes_max=ANSWER_BYTES_MAX,
         request_s_max=timeout_s,
-        resolve=PushNames(look_up).addresses,
+        resolve=PushNames(look_up, time).addresses,
     ) as guarded:
         box = SecretBox(Keyring.generate() if keyring is None else keyring)
         stored = PostgresSubscriptions(pool, box, forget)

@@ -96,7 +96,7 @@ class Catalogue:
             PostgresTemplates(pool),
             groups=groups,
             ttl=ttl,
-            limits=QuotaLimits(live_workspaces=2),
+            limits=QuotaLimits(live_workspaces=2, created_per_minute=10),
             nodes=known,
             changes=changes,
             bound=bound.append,

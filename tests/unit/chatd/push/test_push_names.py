@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from chatd.primitives.domain.ids import OwnerId
-from chatd.push.clients.names import OWNER, PushNames, looked_up
+from chatd.push.clients.names import KNOWN_S, LOOK_UPS_MAX, OWNER, PushNames, looked_up
+from parley.clock import FakeClock
 from parley.egress import AddressBlocked
 
 ANN, BOB = OwnerId("ann"), OwnerId("bob")
@@ -20,6 +21,7 @@ WITHIN_S = 30.0
 ENDLESS = """
 import asyncio, threading
 from chatd.push.clients.names import OWNER, PushNames
+from parley.clock import SystemClock
 
 async def main():
     began = asyncio.Event()
@@ -31,7 +33,7 @@ async def main():
 
     OWNER.set("ann")
     async with asyncio.TaskGroup() as tasks:
-        looking = tasks.create_task(PushNames(look_up).addresses("slow.test", 443))
+        looking = tasks.create_task(PushNames(look_up, SystemClock()).addresses("slow.test", 443))
         await began.wait()
         looking.cancel()
 
@@ -67,6 +69,7 @@ class Stage:
 
     names: PushNames
     server: NameServer
+    clock: FakeClock
 
     async def addresses(self, owner_id: OwnerId, host: str) -> tuple[str, ...]:
         """Look a name up for a device of a user."""
@@ -78,7 +81,8 @@ class Stage:
 async def staged(wait_s_max: float = WITHIN_S) -> AsyncIterator[Stage]:
     server = NameServer(asyncio.get_running_loop())
     async with asyncio.timeout(WITHIN_S):
-        yield Stage(PushNames(server.look_up, wait_s_max=wait_s_max), server)
+        clock = FakeClock()
+        yield Stage(PushNames(server.look_up, clock, wait_s_max=wait_s_max), server, clock)
 
 
 async def test_a_user_has_one_name_looked_up_at_a_time() -> None:
@@ -107,6 +111,30 @@ async def test_a_look_up_counts_until_its_thread_ends() -> None:
             with suppress(httpx2.PoolTimeout):
                 found = await stage.addresses(ANN, "push.example.com")
     assert found == ("192.0.2.1",)
+
+
+async def test_a_known_host_is_reached_while_slow_look_ups_hold_all_threads() -> None:
+    async with staged(wait_s_max=0.1) as stage, asyncio.TaskGroup() as tasks:
+        await stage.addresses(BOB, "push.example.com")
+        for each in range(LOOK_UPS_MAX):
+            tasks.create_task(stage.addresses(OwnerId(f"slow{each}"), f"slow{each}.test"))
+        await stage.server.until_asked(1 + LOOK_UPS_MAX)
+        for owner_id in (ANN, BOB):
+            assert await stage.addresses(owner_id, "push.example.com") == ("192.0.2.1",)
+        with pytest.raises(httpx2.PoolTimeout):
+            await stage.addresses(BOB, "other.example.com")
+        stage.clock.advance(KNOWN_S)
+        with pytest.raises(httpx2.PoolTimeout):
+            await stage.addresses(BOB, "push.example.com")
+        for _ in range(LOOK_UPS_MAX):
+            stage.server.answers.put(("192.0.2.2",))
+
+
+async def test_a_known_host_is_looked_up_again_each_time() -> None:
+    async with staged() as stage:
+        for _ in range(2):
+            await stage.addresses(BOB, "push.example.com")
+    assert stage.server.asked == ["push.example.com"] * 2
 
 
 async def test_an_address_is_not_looked_up_and_an_unknown_name_is_blocked() -> None:

@@ -9,6 +9,7 @@ import pytest
 from gateway.api.contract import access_table
 from gateway.http.limits.admission import (
     ACTIVE_S,
+    BUSY_AFTER_S,
     WAIT_S_MAX,
     Admission,
     AdmissionLimits,
@@ -260,6 +261,48 @@ async def test_a_request_leaves_as_much_time_to_others_as_it_took() -> None:
         assert requests.begun == ["other", "a", "b"]
         while "c" not in requests.begun:
             await requests.settle()
+        requests.end_all()
+
+
+@pytest.mark.parametrize(("waits_s", "is_kept"), [(BUSY_AFTER_S, True), (0.5, False)])
+async def test_who_sends_more_than_may_run_all_the_time_leaves_more_time_to_others(
+    waits_s: float, is_kept: bool
+) -> None:
+    """A user whose requests wait only now and then is not slowed down."""
+    limits = replace(LIMITS, opened_s=0.0, busy_s=3600.0)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        requests.make("other", Duration.SHORT, user="u2")
+        for name in "abc":
+            requests.make(name, Duration.SHORT)
+        await requests.settle()
+        requests.clock.advance(waits_s)
+        requests.end("a")
+        await requests.settle()
+        assert requests.begun == ["other", "a", "b", *([] if is_kept else ["c"])]
+        requests.make("c2", Duration.SHORT)
+        requests.clock.advance(ACTIVE_S)
+        # The other user is not active any more, so that nothing is kept for it.
+        requests.end("b")
+        await requests.settle()
+        assert requests.begun[-1] == ("c" if is_kept else "c2")
+        requests.end_all()
+
+
+async def test_the_time_that_requests_wait_begins_anew_when_none_waits() -> None:
+    limits = replace(LIMITS, opened_s=0.0, busy_s=3600.0)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        requests.make("other", Duration.SHORT, user="u2")
+        for names in ("abc", "def", "ghi"):
+            for name in names:
+                requests.make(name, Duration.SHORT)
+            await requests.settle()
+            requests.clock.advance(BUSY_AFTER_S * 0.9)
+            for name in names:
+                requests.end(name)
+            await requests.settle()
+        assert requests.begun == ["other", *"abcdefghi"]
         requests.end_all()
 
 

@@ -136,6 +136,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
     ERROR_REASON_SECRET_VALUE_NEEDED: _ErrorReason.ValueType  # 70
     """The change would send a stored secret to another host or in another way; give its value again. Metadata: {"name": "..."}."""
+    ERROR_REASON_TOO_MANY_NEW_WORKSPACES: _ErrorReason.ValueType  # 71
+    """The caller has created or started as many workspaces within a minute as may be. Metadata: {"limit": "20"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `workspace.parley`."""
@@ -254,4 +256,6 @@ ERROR_REASON_GIT_FAILED: ErrorReason.ValueType  # 60
 """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
 ERROR_REASON_SECRET_VALUE_NEEDED: ErrorReason.ValueType  # 70
 """The change would send a stored secret to another host or in another way; give its value again. Metadata: {"name": "..."}."""
+ERROR_REASON_TOO_MANY_NEW_WORKSPACES: ErrorReason.ValueType  # 71
+"""The caller has created or started as many workspaces within a minute as may be. Metadata: {"limit": "20"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
