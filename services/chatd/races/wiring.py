@@ -40,6 +40,7 @@ def open_races(
             complete=defaults.complete,
             apply=chats.chats.apply,
             started=chats.chats.publish_state,
+            grown=catalogue.chat_changed,
             tasks=tasks,
         )
     )

@@ -381,6 +381,7 @@ def _agents(
         chats.stores.agents,
         chats.stores.keys,
         started=chats.chats.publish_state,
+        grown=catalogue.chat_changed,
         limits=_agent_limits(resources.settings),
         forks=workspaces.forks,
         types=AgentTypes(

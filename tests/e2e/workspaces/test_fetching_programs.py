@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -74,11 +75,15 @@ def stack_beside(host_port: str, home: Path) -> Iterator[LocalStack]:
         assert left == []
 
 
-def workspace_reaching(stack: LocalStack, host_port: str) -> dict[str, Any]:
-    """Make a workspace that may reach the server, and wait for it."""
+def template_reaching(stack: LocalStack, host_port: str) -> str:
+    """Make a template of workspaces that may reach the server, and return its id."""
     network = {"access": "proxy", "allowed_hosts": [host_port]}
     template = {"name": "reaching", "kind": "scratch", "scratch": {}, "network": network}
-    template_id = call(stack, "POST", "/api/v1/templates", template)["id"]
+    return str(call(stack, "POST", "/api/v1/templates", template)["id"])
+
+
+def ready_workspace(stack: LocalStack, template_id: str) -> dict[str, Any]:
+    """Make a workspace of a template, and wait for it."""
     made = call(stack, "POST", "/api/v1/workspaces", {"template_id": template_id, "name": "w"})
 
     def look() -> dict[str, Any] | None:
@@ -93,7 +98,8 @@ def workspace_reaching(stack: LocalStack, host_port: str) -> dict[str, Any]:
 def rested(stack: LocalStack, chat_id: str) -> dict[str, Any]:
     def look() -> dict[str, Any] | None:
         chat: dict[str, Any] = call(stack, "GET", f"/api/v1/chats/{chat_id}")
-        return chat if chat["status"] in AT_REST else None
+        waits_for = [each["kind"] for each in (chat["required_action"] or {}).get("actions", ())]
+        return chat if chat["status"] in AT_REST and "agents" not in waits_for else None
 
     chat = until(look, f"the end of {chat_id}", within_s=WITHIN_S)
     assert chat is not None
@@ -110,29 +116,70 @@ def outputs_of(stack: LocalStack, chat_id: str) -> list[str]:
     ]
 
 
-def test_a_command_after_make_has_fetched_something_asks_first(tmp_path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class Reaching:
+    """A stack with a template of workspaces that may reach a server."""
+
+    stack: LocalStack
+    site: Site
+    template_id: str
+
+    @property
+    def host_port(self) -> str:
+        """Return where the server is."""
+        return f"{HOST}:{self.site.server_address[1]}"
+
+    def rested(self, *steps: str) -> tuple[str, dict[str, Any]]:
+        """Let a new chat in a new workspace take steps; return its id and how it rests."""
+        workspace = ready_workspace(self.stack, self.template_id)
+        if workspace["sandbox_level"] != LEVEL:
+            pytest.skip(f"this machine offers level {workspace['sandbox_level']}")
+        content = [{"type": "text", "text": "\n".join(steps)}]
+        body = {"content": content, "workspace_id": workspace["id"], "title": "makes"}
+        chat_id = call(self.stack, "POST", "/api/v1/chats", body)["id"]
+        return chat_id, rested(self.stack, chat_id)
+
+    def makefile(self) -> str:
+        """Return the step that writes a makefile whose program fetches."""
+        text = f"all:\n\t@curl -sS -m 20 http://{self.host_port}/\n"
+        return f"call: write_file {json.dumps({'path': 'Makefile', 'content': text})}"
+
+
+@pytest.fixture(scope="module")
+def reaching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reaching]:
     with running_site() as site:
         host_port = f"{HOST}:{site.server_address[1]}"
-        makefile = f"all:\n\t@curl -sS -m 20 http://{host_port}/\n"
-        write = {"path": "Makefile", "content": makefile}
-        steps = (
-            f"call: write_file {json.dumps(write)}\nrun: echo before\nrun: make\nrun: echo after"
-        )
-        with stack_beside(host_port, tmp_path) as stack:
-            workspace = workspace_reaching(stack, host_port)
-            if workspace["sandbox_level"] != LEVEL:
-                pytest.skip(f"this machine offers level {workspace['sandbox_level']}")
-            content = [{"type": "text", "text": steps}]
-            body = {"content": content, "workspace_id": workspace["id"], "title": "makes"}
-            chat_id = call(stack, "POST", "/api/v1/chats", body)["id"]
-            chat = rested(stack, chat_id)
-            outputs = outputs_of(stack, chat_id)
-            shown = json.dumps(call(stack, "GET", f"/api/v1/chats/{chat_id}/messages?limit=200"))
-        asked = site.asked
+        with stack_beside(host_port, tmp_path_factory.mktemp("home")) as stack:
+            yield Reaching(stack, site, template_reaching(stack, host_port))
 
-    assert (outputs, asked) == (["before\n", "from outside\n"], 1)
+
+def test_a_command_after_make_has_fetched_something_asks_first(reaching: Reaching) -> None:
+    asked = reaching.site.asked
+    steps = (reaching.makefile(), "run: echo before", "run: make", "run: echo after")
+    chat_id, chat = reaching.rested(*steps)
+    shown = json.dumps(call(reaching.stack, "GET", f"/api/v1/chats/{chat_id}/messages?limit=200"))
+    assert outputs_of(reaching.stack, chat_id) == ["before\n", "from outside\n"]
+    assert reaching.site.asked == asked + 1
     assert chat["status"] == "requires_action"
     (action,) = chat["required_action"]["actions"]
     assert action["kind"] == "approval"
     assert "has read content of a download" in json.dumps(action)
     assert "reached" not in shown
+
+
+def test_a_command_after_an_agent_has_fetched_something_in_its_copy_asks_first(
+    reaching: Reaching,
+) -> None:
+    agent = {"prompt": "run: make", "isolation": "fork"}
+    chat_id, chat = reaching.rested(
+        reaching.makefile(),
+        "run: echo before",
+        f"call: spawn_agent {json.dumps(agent)}",
+        "call: wait_agents {}",
+        "run: echo after",
+    )
+    assert outputs_of(reaching.stack, chat_id) == ["before\n"]
+    assert chat["status"] == "requires_action"
+    (action,) = chat["required_action"]["actions"]
+    assert action["kind"] == "approval"
+    assert "has read content of a download" in json.dumps(action)

@@ -18,8 +18,10 @@ _PROGRAMS: Final = (
 _SHORT_PROGRAMS: Final = "dig|ftp|gh|glab|https?|links|nc|xh"
 _CODE: Final = (
     r"/dev/(?:tcp|udp)/|openssl\s+s_client|\bfetch\s*\(|\brequests\.\w|\bsocket\.socket\b|"
-    r"\b(?:aiohttp|axios|create_connection|file_get_contents|fsockopen|httpx|LWP|Net::\w+|"
-    r"IO::Socket|TCPSocket|urllib\w*|urlopen|XMLHttpRequest)\b"
+    r"\bhttps?\.(?:client|get|request|Get|Post)\b|\bnet\.(?:connect|createConnection|Dial)\b|"
+    r"\b(?:aiohttp|axios|create_connection|file_get_contents|fsockopen|ftplib|HTTP::Tiny|httpx|"
+    r"HTTPS?Connection|LWP|Net::\w+|IO::Socket|open-uri|open_connection|TCPSocket|urllib\w*|urlopen|"
+    r"WebSocket|XMLHttpRequest)\b"
 )
 _FETCH: Final = re.compile(rf"\b(?:{_PROGRAMS}|{_SHORT_PROGRAMS})\b|{_CODE}")
 _FETCH_IN_FILE: Final = re.compile(rf"\b(?:{_PROGRAMS})\b|{_CODE}")

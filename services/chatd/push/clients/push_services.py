@@ -113,7 +113,7 @@ class PushServices:
             why = told(failure)
             if why != str(failure):
                 # The user is told less than the operator.
-                logger.info("a push service must not be used: %s", failure)
+                logger.info("no answer of a push service: %.300s", failure)
             return no_answer(why)
         finally:
             OWNER.reset(of_owner)

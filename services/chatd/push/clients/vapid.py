@@ -5,8 +5,8 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import urlsplit
 
+import httpx2
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
@@ -64,9 +64,10 @@ class VapidKey:
             contact: A `mailto:` or https URL of the operator; empty for none.
             now: The current time.
         """
-        parts = urlsplit(endpoint)
+        # Parsed as the request is, and without the default port, as an origin is written.
+        url = httpx2.URL(endpoint)
         claims: dict[str, str | int] = {
-            "aud": f"{parts.scheme}://{parts.netloc}",
+            "aud": f"{url.scheme}://{url.netloc.decode('ascii')}",
             "exp": int((now + TOKEN_FOR).timestamp()),
         }
         if contact:

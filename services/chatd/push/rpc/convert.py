@@ -5,7 +5,8 @@ import binascii
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
+
+import httpx2
 
 from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.push.clients.encryption import AUTH_BYTES, is_point
@@ -35,7 +36,7 @@ def address_of(request: api.CreatePushSubscriptionRequest, check_url: CheckUrl) 
 
 def host_of(endpoint: str) -> str:
     """Return the host of an endpoint, which may be shown."""
-    return urlsplit(endpoint).hostname or ""
+    return httpx2.URL(endpoint).host
 
 
 def name_of(request: api.CreatePushSubscriptionRequest) -> str:

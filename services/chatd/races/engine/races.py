@@ -117,6 +117,7 @@ class RacePorts:
         complete: Completes a new chat from the configuration.
         apply: Executes a command on a chat.
         started: Called with the state of each new chat.
+        grown: Called with the root of a tree that got chats.
         tasks: Owns work that must not be cancelled with its request.
     """
 
@@ -126,6 +127,7 @@ class RacePorts:
     complete: Callable[[NewChat], Awaitable[NewChat]]
     apply: Callable[[ChatId, Command], Awaitable[object]]
     started: Callable[[ChatState], None]
+    grown: Callable[[ChatId], None]
     tasks: Shielding
 
 
@@ -152,7 +154,9 @@ class Races:
         await self._ports.tasks.complete(self._begin(new, chats))
 
     async def _begin(self, new: NewRace, chats: Sequence[NewChat]) -> None:
-        for state in await self._ports.store.start(chats):
+        states = await self._ports.store.start(chats)
+        self._ports.grown(new.id)
+        for state in states:
             self._ports.started(state)
         race = await self._ports.store.get(new.id, new.owner.id)
         if race.cancelled_at is not None:

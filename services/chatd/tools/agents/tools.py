@@ -164,6 +164,8 @@ class AgentTools:
         store: The children of chats.
         commands: Executes commands on them.
         started: Called with the state of each new child.
+        grown: Called with the root of a tree that has a child, each time its start is called: what
+            is cached of a chat says whether it is alone.
         limits: The limits of a chat tree.
         forks: The forks in which agents work.
         types: The types of agents.
@@ -178,6 +180,7 @@ class AgentTools:
         commands: AgentCommands,
         *,
         started: Callable[[ChatState], None],
+        grown: Callable[[ChatId], None],
         limits: AgentLimits,
         forks: Forks,
         types: AgentTypes,
@@ -189,6 +192,7 @@ class AgentTools:
         self._store = store
         self._commands = commands
         self._started = started
+        self._grown = grown
         self._limits = limits
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
@@ -344,6 +348,8 @@ class AgentTools:
             if is_copied:
                 await self._forks.discard(request.chat_id)
             raise
+        # Also for one that exists: the process that started it may have died before it said so.
+        self._grown(request.root_chat_id)
         if state is not None:
             self._started(state)
         return None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chatd.push.clients.endpoints import NOT_HTTP
 from chatd.push.domain.subscription import SUBSCRIPTIONS_MAX
 from parley.api.chat.v1 import push_service_pb2 as api
 from support.chatd.chats.served_chats import ServedChats
@@ -91,6 +92,9 @@ async def test_a_user_has_at_most_twenty_subscriptions(served: ServedChats) -> N
         ("endpoint", "ftp://push.example.com/1"),
         ("endpoint", "not a url"),
         ("endpoint", "https://a..b/1"),
+        ("endpoint", "https://]/1"),
+        ("endpoint", "https://a]b/1"),
+        ("endpoint", "https://%5d/1"),
         ("endpoint", f"https://{'a' * 64}.example.com/1"),
         ("endpoint", "https://push.example.com:65536/1"),
         ("p256dh", "AAAA"),
@@ -146,6 +150,10 @@ async def test_a_test_notification_is_signed_and_a_refusal_says_why(served: Serv
         listed = (await served.ann.ask(api.ListPushSubscriptionsRequest())).push_subscriptions
         shown = [(each.name, each.last_error, each.HasField("last_sent_at")) for each in listed]
         assert shown == [("a", "", True), ("b", problem, False)]
+        # What another protocol greets with would tell of services inside.
+        push.answers["/greeting"] = "SSH secret-greeting"
+        refused = await served.ann.refusal(await testing("greeting"))
+        assert refused.metadata["problem"] == NOT_HTTP
         push.answers["/c"] = "410 Gone"
         ended = await testing("c")
         assert (await served.ann.refusal(ended)).reason == "PUSH_NOT_ACCEPTED"

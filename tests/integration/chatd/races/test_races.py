@@ -123,6 +123,7 @@ class Stage:
                 complete=self._complete,
                 apply=self._apply,
                 started=self.started.append,
+                grown=lambda _: None,
                 tasks=tasks,
             )
         )

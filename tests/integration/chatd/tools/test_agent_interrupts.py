@@ -194,6 +194,7 @@ async def called(
         stores.agents,
         stores.keys,
         started=lambda _: None,
+        grown=lambda _: None,
         limits=LIMITS,
         forks=nothing,
         types=AgentTypes(nothing, nothing, nothing),

@@ -189,6 +189,29 @@ def test_a_long_text_is_searched_for_git_in_one_pass(piece: str) -> None:
     assert taint_of(history(*ran(long)), replace(OPEN, are_clones_outside=True)) == CLEAN
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from http.client import HTTPSConnection",
+        "c = HTTPConnection(HOST)",
+        "import ftplib",
+        "await asyncio.open_connection(HOST, 80)",
+        "https.get(ADDRESS, show)",
+        "http.request({host: HOST}, show)",
+        "net.connect(80, HOST)",
+        "answer, err := http.Get(address)",
+        'net.Dial("tcp", address)',
+        "HTTP::Tiny->new->get($address)",
+        "require 'open-uri'",
+        "new WebSocket(address)",
+    ],
+)
+def test_a_file_with_code_of_a_standard_library_that_connects_is_a_download(code: str) -> None:
+    arguments = json.dumps({"path": "get", "content": code})
+    wrote = ToolCall("0", "write_file", arguments)
+    assert taint_of(history(wrote, *ran("./get")), OPEN) == tainted(FETCHED)
+
+
 FETCHER = "import urllib.request\nprint(urllib.request.urlopen(ADDRESS).read())\n"
 PATCH = "*** Begin Patch\n*** Add File: tools/get.py\n+import httpx\n*** End Patch"
 

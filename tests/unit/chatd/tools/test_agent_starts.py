@@ -159,12 +159,14 @@ class Stage:
     def __init__(self) -> None:
         self.children, self.copies = Children(), Copies()
         self.states: list[ChatState] = []
+        self.grown: list[ChatId] = []
         self.answer: InputAnswer | None = None
         self.models = NoModels()
         self.tools = AgentTools(
             self.children,
             self.children,
             started=self.states.append,
+            grown=self.grown.append,
             limits=AgentLimits(),
             forks=self.copies,
             types=AgentTypes(NoFiles(), self.models, self.models),
@@ -199,6 +201,8 @@ async def test_a_repeated_call_finds_its_agent_and_copies_nothing_again(stage: S
     assert stage.copies.forked == [first["agent_id"]]
     assert stage.copies.discarded == []
     assert len(stage.states) == 1
+    # The process that started it may have died before it said that the chat is not alone.
+    assert stage.grown == [CHAT, CHAT]
 
 
 async def test_an_agent_beyond_a_limit_is_refused_before_anything_is_copied(stage: Stage) -> None:

@@ -118,6 +118,7 @@ def tools_of(one: OneAgent) -> AgentTools:
         one,
         one,
         started=lambda _: None,
+        grown=lambda _: None,
         limits=AgentLimits(),
         forks=one,
         types=AgentTypes(one, one, one),
