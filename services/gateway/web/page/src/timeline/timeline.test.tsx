@@ -42,7 +42,7 @@ function page(from: number): Message[] {
 
 function Shown() {
   const view = useSyncExternalStore(store.view.subscribe, store.view.get);
-  return <Timeline store={store} view={view} userId="u1" isMine onEdit={nothing} onRevert={nothing} />;
+  return <Timeline store={store} view={view} userId="u1" isMine onEdit={nothing} onRevert={nothing} onAgain={async () => {}} />;
 }
 
 function nothing(): void {}
