@@ -23,6 +23,7 @@ import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { type ChatStore, type ChatView, useChat } from "../stream/chat-store.ts";
 import { OutputsContext } from "../stream/process-outputs.ts";
+import { MessagesContext } from "../timeline/messages-context.ts";
 import { Timeline } from "../timeline/timeline.tsx";
 import { textOf } from "../timeline/user-message.tsx";
 import { announce } from "../ui/announce.tsx";
@@ -111,9 +112,11 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
           )}
         </main>
         {isPanelOpen && chat && (
-          <Suspense>
-            <Panel chat={chat} pane={pane} onClose={closePanel} />
-          </Suspense>
+          <MessagesContext value={messages}>
+            <Suspense>
+              <Panel chat={chat} pane={pane} onClose={closePanel} />
+            </Suspense>
+          </MessagesContext>
         )}
       </div>
     </OutputsContext>

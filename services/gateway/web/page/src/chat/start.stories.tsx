@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { settled } from "../testing/canvas.tsx";
 import { broken, type Answer, serve, serveNothingYet } from "../testing/server.ts";
-import type { Story } from "../testing/stories.tsx";
+import { button, type Story } from "../testing/stories.tsx";
 import StartScreen from "./start.tsx";
 
 function served(role: string, models: Answer): void {
@@ -25,7 +25,7 @@ export const NoModelForAdministrators: Story = {
   before: () => served("admin", { items: [], next_cursor: null }),
   render: () => <StartScreen />,
   async play(canvas) {
-    await settled(() => expect(canvas.textContent).toContain("Add a provider and its key in the administration"));
+    await settled(() => expect(canvas.querySelector(".notice a")?.getAttribute("href")).toBe("/admin/providers"));
     expect(canvas.querySelector("h1")?.textContent).toContain("Ada");
   },
 };
@@ -35,7 +35,8 @@ export const NoModelForMembers: Story = {
   before: () => served("member", { items: [], next_cursor: null }),
   render: () => <StartScreen />,
   async play(canvas) {
-    await settled(() => expect(canvas.textContent).toContain("An administrator can add a provider"));
+    await settled(() => expect(canvas.textContent).toContain("ask an administrator to add a provider"));
+    expect(canvas.querySelector(".notice a")).toBeNull();
   },
 };
 
@@ -46,5 +47,17 @@ export const Failed: Story = {
   async play(canvas) {
     await settled(() => expect(composer(canvas)).not.toBeNull());
     expect(canvas.textContent).not.toContain("The scripted demo answers");
+  },
+};
+
+/** What the demo understands is put into the composer, and can be changed before it is sent. */
+export const Idea: Story = {
+  before: () => served("member", { items: [], next_cursor: null }),
+  render: () => <StartScreen />,
+  async play(canvas, press) {
+    await settled(() => expect(button(canvas, "Run a command")).not.toBeUndefined());
+    await press(button(canvas, "Run a command")!);
+    expect((composer(canvas) as HTMLTextAreaElement).value).toBe("run: ls -la /");
+    localStorage.clear();
   },
 };
