@@ -18,7 +18,7 @@ import type { Selection } from "../mcp/selection.ts";
 import { sideShown } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { Button, IconButton } from "../ui/button.tsx";
-import { DemoHint } from "../models/demo-hint.tsx";
+import { DemoHint, hasDemoAlone } from "../models/demo-hint.tsx";
 
 export default function StartScreen() {
   const who = useQuery(me).data;
@@ -118,7 +118,7 @@ export default function StartScreen() {
       ) : (
         <ServersToConnect selection={selection} />
       )}
-      {known.data && known.data.items.length === 0 && (
+      {known.data && hasDemoAlone(known.data.items) && (
         <DemoHint isAdmin={isAdmin} />
       )}
     </main>

@@ -5,6 +5,14 @@ import { COMPOSE } from "../shell/keys.ts";
 import { Button } from "../ui/button.tsx";
 import { Notice } from "../ui/states.tsx";
 
+/** The provider of the demo, by its id. */
+const DEMO = "scripted";
+
+/** Whether no model but the demo can be used. */
+export function hasDemoAlone(models: readonly { provider_id: string }[]): boolean {
+  return models.every((each) => each.provider_id === DEMO);
+}
+
 /** What the demo understands; the words are put into the composer. */
 const IDEAS: readonly (readonly [label: string, text: string])[] = [
   ["Run a command", "run: ls -la /"],

@@ -4,6 +4,7 @@ import type { ChatError, RetryState } from "../api/types.ts";
 import { wordsOf } from "../api/problem.ts";
 import type { ChatView } from "../stream/chat-store.ts";
 import { Button } from "../ui/button.tsx";
+import { waiting } from "../ui/format.ts";
 import { Notice } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { errorWords } from "./errors.ts";
@@ -62,7 +63,7 @@ function Countdown({ delayMs }: { delayMs: number }) {
     const timer = setInterval(() => setLeft(Math.max(0, end - performance.now())), 100);
     return () => clearInterval(timer);
   }, [end]);
-  return <span className="countdown">Trying again {left > 0 ? `in ${Math.ceil(left / 1000)} s` : "now"}.</span>;
+  return <span className="countdown">Trying again {left > 0 ? `in ${waiting(left)}` : "now"}.</span>;
 }
 
 function Failed({ error, onAgain }: { error: ChatError; onAgain: Props["onAgain"] }) {
