@@ -177,7 +177,9 @@ async def test_a_file_is_uploaded_into_the_directory_that_is_shown(
     await page.click(".entry", "b.txt")
     await page.find(".preview", "old")
     await page.click(".panel-part button", "Files")
-    await page.run(UPLOADED.replace("chosen.items.add(new File(['uploaded text'], 'new.txt'));", ""))
+    await page.run(
+        UPLOADED.replace("chosen.items.add(new File(['uploaded text'], 'new.txt'));", "")
+    )
     await page.click("dialog button", "Replace")
     await page.see("b.txt was replaced.")
     await page.click(".entry", "b.txt")
