@@ -9,7 +9,6 @@ from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
-from chatd.content.domain.truncation import without_large_bytes
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -20,6 +19,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
+from chatd.providers.demo.report import report
 from parley.clock import Clock
 
 Play = Callable[[ModelRequest], Iterable[ModelEvent] | AsyncIterable[ModelEvent]]
@@ -214,7 +214,9 @@ def demo(request: ModelRequest) -> Iterable[ModelEvent]:
         return
     yield from _words(
         f'You said "{_said(turn)}". I am the scripted demo of Parley, not a language model: '
-        "set a provider key to talk to a real one. "
+        "set a provider key to talk to a real one. Until then I call the same tools each time. "
+        "Try `run: ls -a` for a command of yours, `count to 50` for a slow answer, "
+        "or plan mode for a question and a plan. "
     )
     calls = tuple(_demo_calls(request.tools))
     for index, (tool, arguments) in enumerate(calls):
@@ -299,11 +301,7 @@ def _demo_calls(tools: tuple[ToolSpec, ...]) -> Iterable[tuple[ToolSpec, str]]:
 
 
 def _report(results: list[ToolResult]) -> Iterable[ModelEvent]:
-    for result in results:
-        yield from _words(
-            f"\n{result.tool_name} answered: {without_large_bytes(result.result_json)}"
-        )
-    yield from _words("\nThat is all the demo does.")
+    yield from _words(report(results))
 
 
 def _words(text: str) -> Iterable[ModelEvent]:

@@ -279,7 +279,7 @@ async def test_a_turn_runs_through_all_services(stack: ComposeStack) -> None:
     answer = await turn(stack, "hello compose")
     assert 'You said "hello compose"' in answer
     assert "hello from the workspace" in answer
-    assert re.search(r"get_current_time answered: .*UTC", answer)
+    assert re.search(r"(?s)get_current_time` answered:.*UTC", answer)
 
 
 def secrets_of(stack: ComposeStack, service: str) -> set[str]:

@@ -26,7 +26,7 @@ UPLOADED = """
     (() => {
         const chosen = new DataTransfer();
         chosen.items.add(new File(['uploaded text'], 'new.txt'));
-        chosen.items.add(new File(['lost'], 'b.txt'));
+        chosen.items.add(new File(['newer'], 'b.txt'));
         const picker = document.querySelector('.panel input[type=file]');
         picker.files = chosen.files;
         picker.dispatchEvent(new Event('change', {bubbles: true}));
@@ -116,7 +116,9 @@ async def test_a_state_of_the_files_is_kept_compared_restored_and_the_restore_un
     page = await begun(chromium, stack, "kira", CHANGED)
     await open_panel(page, "Checkpoints")
     await page.click("button", "Keep this state")
-    await page.find(".time-line-entry")
+    # Its name is the beginning of the prompt, with the time and how much changed.
+    await page.find(".time-line-entry strong", "After “run: ")
+    await page.find(".time-line-entry .panel-note", "now, 1 file changed")
     await written(page, "run: echo later > a.txt")
     await page.until("document.querySelectorAll('.assistant-message .prose').length === 2")
     await idle(page)
@@ -166,13 +168,22 @@ async def test_a_file_is_uploaded_into_the_directory_that_is_shown(
     await page.click(".entry", "d")
     await page.find("button", "Upload")
     await page.run(UPLOADED)
+    # A file that is there stays unless the person says otherwise.
+    await page.find("dialog code", "b.txt")
+    await page.click("dialog button", "Keep what is there")
     await page.click(".entry", "new.txt")
     await page.see("uploaded text")
-    # A file that is there is not replaced.
-    await page.until("document.querySelector('.toasts')?.innerText")
     await page.click(".panel-part button", "Files")
     await page.click(".entry", "b.txt")
     await page.find(".preview", "old")
+    await page.click(".panel-part button", "Files")
+    await page.run(
+        UPLOADED.replace("chosen.items.add(new File(['uploaded text'], 'new.txt'));", "")
+    )
+    await page.click("dialog button", "Replace")
+    await page.see("b.txt was replaced.")
+    await page.click(".entry", "b.txt")
+    await page.find(".preview", "newer")
 
 
 async def test_monitors_of_a_chat_are_listed_with_their_cause_and_cancelled(

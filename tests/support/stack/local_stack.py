@@ -23,7 +23,7 @@ from support.host.ports import free_port
 PROGRAMS = Path(sys.executable).parent
 #: What an answer of the scripted model holds when both of its tools have worked.
 SHELL_RESULT = "hello from the workspace"
-CLOCK_RESULT = r"get_current_time answered: .*UTC"
+CLOCK_RESULT = r"(?s)get_current_time` answered:.*UTC"
 
 COMMAND_S_MAX = 180.0
 WHOLE_S_MAX = 120.0

@@ -83,10 +83,10 @@ async def test_a_step_can_name_agents_and_answers_of_its_turn() -> None:
 
 
 async def test_after_its_last_step_a_script_tells_what_came_back() -> None:
-    result = ToolResult("call", "execute", '{"exit_code":0}', ToolOutcome.DONE)
+    result = ToolResult("call", "execute", '{"output":"all is well"}', ToolOutcome.DONE)
     events = await played(result, result, result)
     told = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert told.count('execute answered: {"exit_code":0}') == 3
+    assert told.count("`execute` answered:\n\n```\nall is well\n```\n") == 3
     assert not any(isinstance(event, ToolCallRequested) for event in events)
     assert events[-1] == Finished(FinishReason.STOP)
 

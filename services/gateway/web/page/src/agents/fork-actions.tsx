@@ -2,13 +2,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
-import { me, queryClient } from "../api/queries.ts";
+import { chat as chatQuery, me, queryClient } from "../api/queries.ts";
 import { randomKey } from "../api/transport.ts";
 import type { Chat } from "../api/types.ts";
 import { ApplyDialog } from "../forks/apply-dialog.tsx";
 import { ForkChanges } from "../forks/changes.tsx";
 import { changesOf } from "../forks/queries.ts";
-import type { Report, Strategy } from "../forks/reports.ts";
+import { type Report, standingOf, type Strategy } from "../forks/reports.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { races } from "../races/queries.ts";
 import { Button } from "../ui/button.tsx";
@@ -24,6 +24,7 @@ async function apply(agent: Chat, strategy: Strategy): Promise<Report> {
   );
   // The files of the parent, and how those of the agent differ from them, are others now.
   void queryClient.invalidateQueries({ queryKey: ["chat", agent.parent_chat_id] });
+  void queryClient.invalidateQueries({ queryKey: ["fork-changes", agent.id] });
   return report;
 }
 
@@ -32,13 +33,22 @@ export function ForkActions({ agent }: { agent: Chat }) {
   const isOffered = hasChanges(agent, useQuery(me).data?.id);
   // One candidate of a race is applied on its screen, which remembers the choice.
   const isCandidate = (useQuery({ ...races, enabled: isOffered }).data?.items ?? []).some((each) => each.id === agent.root_chat_id);
+  const isOpen = isOffered && !isCandidate && !agent.archived;
+  // Where it cannot be told, as while the workspace does not answer, it is offered.
+  // Its parent may have applied them in a turn that ended since.
+  const parent = useQuery({ ...chatQuery(agent.parent_chat_id ?? ""), enabled: false }).data;
+  const version = `${agent.versions?.snapshot} ${parent?.status ?? ""}`;
+  const report = useQuery({ ...changesOf(agent.id, version), enabled: isOpen, retry: false }).data;
   if (!isOffered) return null;
+  const standing = standingOf(report);
   const title = agent.title || "Untitled";
   const close = (): void => setOpen(undefined);
   return (
     <div className="agent-actions">
       <Button small aria-label={`Changes of ${title}`} onClick={() => setOpen("changes")}>Changes</Button>
-      {!isCandidate && !agent.archived && (
+      {isOpen && standing === "applied" && <span className="badge">applied</span>}
+      {isOpen && standing === "none" && <span className="card-note">nothing was changed</span>}
+      {isOpen && standing !== "applied" && standing !== "none" && (
         <Button small aria-label={`Apply the changes of ${title}`} onClick={() => setOpen("apply")}>Apply</Button>
       )}
       {open === "changes" && <ChangesDialog agent={agent} title={title} onClose={close} />}

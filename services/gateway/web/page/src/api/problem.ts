@@ -1,4 +1,5 @@
 /** Errors of requests: a problem document of the server, or no answer at all. */
+import { waiting } from "../ui/format.ts";
 import type { components } from "./schema.d.ts";
 
 export type ProblemDocument = components["schemas"]["Problem"];
@@ -69,7 +70,7 @@ export function wordsOf(error: unknown): string {
     const wait = error.document.retry_after_ms;
     const fields = (error.document.errors ?? []).map((each) => each.detail).filter(Boolean);
     const said = [error.message, ...fields.filter((each) => !error.message.includes(each))].join(" ");
-    return wait ? `${said} Try again in ${Math.ceil(wait / 1000)} s.` : said;
+    return wait ? `${said} Try again in ${waiting(wait)}.` : said;
   }
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
 /** Messages that wait for the end of the turn, and those that wait for the connection. */
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { randomKey } from "../api/transport.ts";
 import type { InputPart, QueuedMessage } from "../api/types.ts";
@@ -22,8 +22,13 @@ const DRAGGED = "application/x-parley-queued";
 export function Queue({ chatId, queue, outgoing }: Props) {
   // What was changed here is shown at once; what the server says takes its place.
   const [shown, setShown] = useState(queue);
+  const [told, setTold] = useState(queue);
   const [editing, setEditing] = useState<{ id: string; text: string } | null>(null);
-  useEffect(() => setShown(queue), [queue]);
+  // In the same update: a message that was stored leaves the outbox with it.
+  if (told !== queue) {
+    setTold(queue);
+    setShown(queue);
+  }
   if (shown.length === 0 && outgoing.length === 0) return null;
 
   const pathOf = (id: string) => ({ params: { path: { chat_id: chatId, queued_message_id: id } } });

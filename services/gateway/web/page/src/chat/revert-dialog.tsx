@@ -9,10 +9,16 @@ import { Dialog } from "../ui/dialog.tsx";
 import { plural } from "../ui/format.ts";
 import { Skeleton } from "../ui/states.tsx";
 import { say } from "../ui/toasts.tsx";
+import { Visible } from "../ui/visible.tsx";
+import { pathsShown, revertFacts } from "./revert-words.ts";
+
+const PATHS_SHOWN = 5;
 
 interface Props {
   chatId: string;
   message: Message;
+  /** Those of the chat that are known. */
+  messages: readonly Message[];
   onClose: () => void;
   onReverted: (revertId: string) => void;
 }
@@ -32,12 +38,13 @@ export function usePreview(chatId: string, messageId: number | undefined) {
   });
 }
 
-export function RevertDialog({ chatId, message, onClose, onReverted }: Props) {
+export function RevertDialog({ chatId, message, messages, onClose, onReverted }: Props) {
   const preview = usePreview(chatId, message.id);
   const [restores, setRestores] = useState(true);
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const paths = preview.data?.files?.paths ?? [];
+  const restorable = preview.data?.files?.restored ?? 0;
+  const { paths, more } = preview.data ? pathsShown(preview.data, PATHS_SHOWN) : { paths: [], more: 0 };
 
   async function revert(): Promise<void> {
     setBusy(true);
@@ -45,7 +52,7 @@ export function RevertDialog({ chatId, message, onClose, onReverted }: Props) {
       const done = await answered(
         api.POST("/api/v1/chats/{chat_id}/revert", {
           params: { path: { chat_id: chatId } },
-          body: { message_id: message.id, restore_files: restores && paths.length > 0 },
+          body: { message_id: message.id, restore_files: restores && restorable > 0 },
         }),
       );
       const dropped = done.dropped_queued_messages.length;
@@ -64,18 +71,22 @@ export function RevertDialog({ chatId, message, onClose, onReverted }: Props) {
       {preview.error && <p className="field-problem" role="alert">{wordsOf(preview.error)}</p>}
       {preview.data && (
         <ul className="revert-facts">
-          <li>{plural(preview.data.deleted_messages, "message")} will be deleted.</li>
-          {preview.data.dropped_messages > 0 && <li>{plural(preview.data.dropped_messages, "queued message")} will be dropped.</li>}
-          {paths.length > 0 && <li>{plural(paths.length, "file")} changed since.</li>}
+          {revertFacts(preview.data, message.id, messages).map((fact) => <li key={fact}>{fact}</li>)}
         </ul>
       )}
       {paths.length > 0 && (
+        <ul className="revert-paths" aria-label="Files that changed since">
+          {paths.map((path) => <li key={path}><code><Visible>{path}</Visible></code></li>)}
+          {more > 0 && <li>and {plural(more, "more file", "more files")}</li>}
+        </ul>
+      )}
+      {restorable > 0 && (
         <label className="choice">
           <input type="checkbox" checked={restores} onChange={(event) => setRestores(event.target.checked)} />
-          Put the files back as they were
+          {restorable === 1 ? "Put the file back as it was before this message" : `Put the ${restorable} files back as they were before this message`}
         </label>
       )}
-      <p className="field-hint">You can undo this.</p>
+      <p className="field-hint">You can undo this until you send another message.</p>
       {problem && <p className="field-problem" role="alert">{problem}</p>}
       <div className="dialog-actions">
         <Button onClick={onClose}>Stay here</Button>

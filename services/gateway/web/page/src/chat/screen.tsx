@@ -23,6 +23,7 @@ import { sideShown, toggleSide } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { type ChatStore, type ChatView, useChat } from "../stream/chat-store.ts";
 import { OutputsContext } from "../stream/process-outputs.ts";
+import { MessagesContext } from "../timeline/messages-context.ts";
 import { Timeline } from "../timeline/timeline.tsx";
 import { textOf } from "../timeline/user-message.tsx";
 import { announce } from "../ui/announce.tsx";
@@ -41,9 +42,11 @@ import { DriftNotice } from "./drift-notice.tsx";
 import { FallbackDialog, FallbackItem } from "./fallback-model.tsx";
 import { placeholderOf } from "./placeholder.ts";
 import { Queue } from "./queue.tsx";
+import { withText } from "./queue-order.ts";
 import { useEdits } from "./edits.ts";
 import { RevertDialog, usePreview } from "./revert-dialog.tsx";
 import { TodoSection } from "./todo-list.tsx";
+import { useTurnAgain } from "../turns/turn-again.ts";
 
 const Panel = lazy(() => import("../panel/panel.tsx"));
 
@@ -61,6 +64,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
   const access = useOwnAccess(chat, who);
   const { status, queue, messages, required, gapAfter, hasOlder } = view.chat;
   const leaveEdit = useCallback(() => setEditing(null), []);
+  const turnAgain = useTurnAgain(chatId, useCallback((revertId: string) => setUndoable({ revertId, kind: "again" }), []));
   useAnnouncements(view);
   useReadMark(chat, view, isMine);
   useTitle(chat?.title);
@@ -80,7 +84,7 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
       >
         <main className="chat">
           <Bar chat={chat} isMine={isMine} status={status} messages={messages} isPanelOpen={isPanelOpen} />
-          <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} />
+          <Timeline store={store} view={view} userId={who?.id} isMine={isMine && !chat.archived} onEdit={setEditing} onRevert={setReverting} onAgain={turnAgain} />
           <div className="chat-foot">
             {chat && isMine && <RaceNotice chat={chat} />}
             {chat && isMine && <DriftNotice chat={chat} />}
@@ -104,13 +108,15 @@ export default function ChatScreen({ chatId }: { chatId: string }) {
             {chat?.archived && isMine && <Archived chat={chat} />}
           </div>
           {reverting && (
-            <RevertDialog chatId={chatId} message={reverting} onClose={() => setReverting(null)} onReverted={(revertId) => setUndoable({ revertId, isEdit: false })} />
+            <RevertDialog chatId={chatId} message={reverting} messages={messages} onClose={() => setReverting(null)} onReverted={(revertId) => setUndoable({ revertId, kind: "revert" })} />
           )}
         </main>
         {isPanelOpen && chat && (
-          <Suspense>
-            <Panel chat={chat} pane={pane} onClose={closePanel} />
-          </Suspense>
+          <MessagesContext value={messages}>
+            <Suspense>
+              <Panel chat={chat} pane={pane} onClose={closePanel} />
+            </Suspense>
+          </MessagesContext>
         )}
       </div>
     </OutputsContext>
@@ -198,19 +204,20 @@ const ChatComposer = memo(function ChatComposer(props: ComposerProps) {
     onUndoable(null);
     const sent = await post({ chatId: chat.id, content, busy, modelId: choice.modelId, effort: choice.effort, mcpServerIds: chosen });
     if (sent.kind === "stored") {
-      if (sent.message) store.stored(sent.message);
       announce(sent.isQueued ? "Queued" : "Sent");
     } else announce("Waits for the connection");
   }
 
-  async function edit(content: InputPart[], message: Message): Promise<void> {
+  async function edit(written: InputPart[], message: Message): Promise<void> {
+    // The files that the message has stay with it.
+    const content = [...written, ...withText(message.content, "")];
     const body = { content, restore_files: restores };
     const params = { path: { ...path, message_id: message.id }, header: { "Idempotency-Key": edits.keyOf(body) } };
     const done = await edits.stored(() => answered(api.PATCH("/api/v1/chats/{chat_id}/messages/{message_id}", { params, body })));
     if (!done) return;
     const dropped = done.answer.dropped_queued_messages.length;
     if (dropped) say(`${plural(dropped, "queued message was", "queued messages were")} dropped.`);
-    onUndoable({ revertId: done.answer.revert_id, isEdit: true });
+    onUndoable({ revertId: done.answer.revert_id, kind: "edit" });
     if (done.isWanted) onEdited();
     else say("The edit was stored before it was given up.");
   }
@@ -287,6 +294,7 @@ interface EditNoteProps {
 
 function EditNote({ chatId, message, restores, isWaiting, onRestores }: EditNoteProps) {
   const preview = usePreview(chatId, message.id).data;
+  const attached = withText(message.content, "").length;
   const files = preview?.files?.paths.length ?? 0;
   const later = preview ? Math.max(0, preview.deleted_messages - 1) : null;
   return (
@@ -298,6 +306,7 @@ function EditNote({ chatId, message, restores, isWaiting, onRestores }: EditNote
           <input type="checkbox" checked={restores} onChange={(event) => onRestores(event.target.checked)} /> Put {plural(files, "file")} back
         </label>
       )}
+      {attached > 0 && `${plural(attached, "attached file stays", "attached files stay")} with it. `}
       {isWaiting && <span className="badge is-warn" role="status">not stored yet</span>}
     </>
   );
@@ -362,11 +371,17 @@ function Archived({ chat }: { chat: Chat }) {
   );
 }
 
-/** A revert or an edit that can be undone until a further message is sent. */
+/** What can be undone until a further message is sent. */
 interface Undoable {
   revertId: string;
-  isEdit: boolean;
+  kind: "revert" | "edit" | "again";
 }
+
+const UNDO_WORDS: Record<Undoable["kind"], string> = {
+  revert: "You went back to an earlier message.",
+  edit: "You edited a message. Undo deletes it with its answer, and what was there comes back.",
+  again: "The turn ran again. Undo deletes this answer, and what was there comes back.",
+};
 
 interface UndoNoticeProps {
   chatId: string;
@@ -385,8 +400,8 @@ function UndoNotice({ chatId, undoable, status, onDone }: UndoNoticeProps) {
       complain(error);
     }
   }
-  // The turn of an edited message ends first.
-  if (undoable.isEdit && status !== "waiting" && status !== "error") return null;
+  // The turn that runs anew ends first.
+  if (undoable.kind !== "revert" && status !== "waiting" && status !== "error") return null;
   return (
     <Notice
       icon="undo"
@@ -397,7 +412,7 @@ function UndoNotice({ chatId, undoable, status, onDone }: UndoNoticeProps) {
         </>
       }
     >
-      {undoable.isEdit ? "You edited a message. Undo deletes it with its answer, and what was there comes back." : "You went back to an earlier message."}
+      {UNDO_WORDS[undoable.kind]}
     </Notice>
   );
 }

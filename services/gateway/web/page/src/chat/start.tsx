@@ -18,7 +18,7 @@ import type { Selection } from "../mcp/selection.ts";
 import { sideShown } from "../shell/side-state.ts";
 import { upsert } from "../stream/feed.ts";
 import { Button, IconButton } from "../ui/button.tsx";
-import { Notice } from "../ui/states.tsx";
+import { DemoHint, hasDemoAlone } from "../models/demo-hint.tsx";
 
 export default function StartScreen() {
   const who = useQuery(me).data;
@@ -118,10 +118,8 @@ export default function StartScreen() {
       ) : (
         <ServersToConnect selection={selection} />
       )}
-      {known.data && known.data.items.length === 0 && (
-        <Notice icon="spark" title="The scripted demo answers">
-          {isAdmin ? "Add a provider and its key in the administration to talk with a model." : "An administrator can add a provider to talk with a model."}
-        </Notice>
+      {known.data && hasDemoAlone(known.data.items) && (
+        <DemoHint isAdmin={isAdmin} />
       )}
     </main>
   );

@@ -14,6 +14,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
 import { queryOf, withFilter } from "./chat-filters.ts";
+import { Marked } from "./marked.tsx";
 
 interface Found {
   key: string;
@@ -163,7 +164,7 @@ function useChats(words: string, filters: readonly FilterName[]): Results & { is
     key: `chat ${chat.id}`,
     group: "Chats",
     icon: "list",
-    label: <Visible>{chat.title || "Untitled"}</Visible>,
+    label: <Marked text={chat.title || "Untitled"} words={words} />,
     choose: () => navigate(`/chats/${chat.id}`),
   }));
   return { found, error: query.error, isBusy: query.isFetching, isCut: Boolean(query.data?.next_cursor) };
@@ -187,7 +188,7 @@ function useMessages(words: string): Results {
     label: hit.excerpt.map((part, index) =>
       part.match ? <mark key={index}><Visible>{part.text}</Visible></mark> : <Visible key={index}>{part.text}</Visible>,
     ),
-    note: <Visible>{hit.title || "Untitled"}</Visible>,
+    note: <Marked text={hit.title || "Untitled"} words={words} />,
     choose: () => {
       navigate(`/chats/${hit.chat_id}#m${hit.message_id}`);
       // The screen of the same chat is there already, and follows the address.
@@ -217,7 +218,7 @@ function useFiles(words: string): Results {
     key: `file ${file.path}`,
     group: "Files",
     icon: file.type === "directory" ? "folder" : "file",
-    label: <code><Visible>{file.path}</Visible></code>,
+    label: <code><Marked text={file.path} words={words} /></code>,
     choose: () => {
       if (file.type === "directory") return showPanel(true);
       const address = `/api/v1/chats/${chatId}/files/content?path=${encodeURIComponent(file.path)}`;
@@ -245,5 +246,5 @@ function useCommands(words: string): Found[] {
   ];
   return all
     .filter(([label]) => label.toLowerCase().includes(words.toLowerCase()))
-    .map(([label, icon, choose]) => ({ key: `command ${label}`, group: "Commands", icon, label, choose }));
+    .map(([label, icon, choose]) => ({ key: `command ${label}`, group: "Commands", icon, label: <Marked text={label} words={words} />, choose }));
 }

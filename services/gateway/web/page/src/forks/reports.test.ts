@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Applied, appliedWithoutText, extentOf, pathsWithoutText, type Report } from "./reports.ts";
+import { type Applied, appliedWithoutText, extentOf, pathsWithoutText, type Report, standingOf } from "./reports.ts";
 
 const REPORT: Report = {
   applied: false,
@@ -28,4 +28,11 @@ test("what was applied counts as changed, each file once", () => {
 
 test("what has no text to show is named", () => {
   expect(pathsWithoutText(REPORT)).toEqual(["b.png"]);
+});
+
+test("a fork whose changes were all applied is told from one that has some left, and from one without", () => {
+  const none = { ...REPORT, merged_paths: [], conflicts: [] };
+  expect([undefined, REPORT, { ...REPORT, applied_merges: [APPLIED] }, { ...none, applied_merges: [APPLIED] }, none].map(standingOf)).toEqual([
+    null, "left", "left", "applied", "none",
+  ]);
 });

@@ -12,6 +12,13 @@ export interface Extent {
   deleted: number;
 }
 
+/** Whether all changes of a fork were applied, some are left, or there were none; null as long as that is not known. */
+export function standingOf(report: Report | undefined): "applied" | "left" | "none" | null {
+  if (!report) return null;
+  if (report.merged_paths.length + report.conflicts.length + report.omitted > 0) return "left";
+  return report.applied_merges.length > 0 ? "applied" : "none";
+}
+
 /** How many files and lines were changed, those that were applied included. */
 export function extentOf(report: Report): Extent {
   const merges = [report, ...report.applied_merges];

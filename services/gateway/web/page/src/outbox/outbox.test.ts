@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, expect, test, vi } from "vitest";
-import { flush, outbox, post } from "./outbox.ts";
+import { flush, onStored, outbox, post } from "./outbox.ts";
 
 const TIMED_OUT = { type: "about:blank", title: "Gateway timeout", status: 504, detail: "", instance: "", code: "INTERNAL", retryable: true };
 
@@ -52,4 +52,19 @@ test("a message whose answer was cut waits, and is sent again under its key", as
   await flush();
   const keys = new Set(arrived.map(([, key]) => key));
   expect([sent, arrived.length, keys.size, outbox.get()]).toEqual([{ kind: "waits", isForAll: false }, 2, 1, []]);
+});
+
+test("who shows a chat is told of a stored message before it leaves the outbox, at each attempt", async () => {
+  [outcomes, arrived] = [{ a: "stored", b: "cut by a proxy" }, []];
+  vi.stubGlobal("fetch", async (request: Request) => answer(request));
+  const seen: string[] = [];
+  const leave = onStored((chatId) => seen.push(`${chatId} with ${outbox.get().length} in the outbox`));
+  await post(message("a"));
+  await post(message("b"));
+  outcomes = { b: "stored" };
+  await flush();
+  leave();
+  await post(message("b"));
+  expect(seen).toEqual(["a with 1 in the outbox", "b with 1 in the outbox"]);
+  expect(outbox.get()).toEqual([]);
 });

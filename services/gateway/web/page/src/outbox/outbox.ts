@@ -5,7 +5,7 @@
 import { answered, api } from "../api/client.ts";
 import { isAway, isOfProxy, Problem, wordsOf } from "../api/problem.ts";
 import { randomKey } from "../api/transport.ts";
-import type { Message } from "../api/types.ts";
+import type { Message, QueuedMessage } from "../api/types.ts";
 import { createStore } from "../ui/store.ts";
 import { readStored, storedKeys, writeStored } from "../ui/stored.ts";
 import { entryOf, type Outgoing, PREFIX, withEntry, withMessage, withoutMessage } from "./entries.ts";
@@ -50,9 +50,23 @@ function refuse(key: string, refusal: string): void {
 
 /** What became of a message; it waits if the server could not be reached. */
 export type Sent =
-  | { kind: "stored"; message: Message | null; isQueued: boolean }
+  | { kind: "stored"; isQueued: boolean }
   /** Whether messages of other chats would wait as well. */
   | { kind: "waits"; isForAll: boolean };
+
+/** Tells of a message that the server has stored: in the history or in the queue, or as an answer in neither. */
+type OnStored = (chatId: string, message: Message | null, queued: QueuedMessage | null) => void;
+
+const told = new Set<OnStored>();
+
+/**
+ * Be told of messages that were stored, before they leave the outbox and in the same step: what is
+ * shown of a message there is replaced by the message itself, whichever attempt was answered.
+ */
+export function onStored(tell: OnStored): () => void {
+  told.add(tell);
+  return () => void told.delete(tell);
+}
 
 /** Send a message; it stays in the outbox until the server answered. */
 export async function post(message: Omit<Outgoing, "key" | "writtenAtMs">): Promise<Sent> {
@@ -98,8 +112,9 @@ async function deliver(outgoing: Outgoing): Promise<Sent> {
         },
       }),
     );
+    for (const tell of told) tell(outgoing.chatId, answer.message, answer.queued_message);
     discard(outgoing.key);
-    return { kind: "stored", message: answer.message, isQueued: answer.queued };
+    return { kind: "stored", isQueued: answer.queued };
   } catch (error) {
     if (isAway(error)) return { kind: "waits", isForAll: !isOfProxy(error) };
     // An answer that was cut does not tell whether the message was stored; its key does, when it is sent again.

@@ -5,7 +5,8 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
-import type { ChatEvent, ListMessagesResponse, Message } from "../api/types.ts";
+import type { ChatEvent, ListMessagesResponse, Message, QueuedMessage } from "../api/types.ts";
+import { onStored } from "../outbox/outbox.ts";
 import { frames } from "../ui/frames.ts";
 import { createStore, type Store } from "../ui/store.ts";
 import {
@@ -62,6 +63,8 @@ export class ChatStore {
   /** Where the stream begins without a cursor. */
   #begin = "";
   #pending: ChatEvent[] = [];
+  /** Of all queued messages that the server told of. */
+  readonly #queuedIds = new Set<string>();
   #scheduled = false;
   #isClosed = false;
   #loading: Promise<void> | null = null;
@@ -122,12 +125,13 @@ export class ChatStore {
     }));
   }
 
-  /** Show a message that the server stored, before the stream tells of it. */
-  stored(message: Message): void {
-    this.#change((view) => ({
-      ...view,
-      chat: { ...view.chat, messages: upserted(view.chat.messages, message) },
-    }));
+  /** Show a message that the server stored in the history or in the queue, before the stream tells of it. */
+  stored(message: Message | null, queued: QueuedMessage | null): void {
+    if (message) this.#change((view) => ({ ...view, chat: { ...view.chat, messages: upserted(view.chat.messages, message) } }));
+    // One that the stream has told of is there, or was sent since.
+    if (queued && !this.#queuedIds.has(queued.id)) {
+      this.#change((view) => ({ ...view, chat: { ...view.chat, queue: [...view.chat.queue, queued] } }));
+    }
   }
 
   retry(): void {
@@ -144,6 +148,7 @@ export class ChatStore {
       ]);
       if (this.#isClosed) return;
       queryClient.setQueryData(["chat", this.chatId], chat);
+      this.#noteQueue(page.queued_messages);
       this.#change((view) => ({
         ...view,
         isLoaded: true,
@@ -185,6 +190,7 @@ export class ChatStore {
       cursor: this.#cursor,
       onEvents: (events) => {
         for (const { cursor } of events) if (cursor) this.#cursor = cursor;
+        for (const { event } of events) if (event.type === "queue_update") this.#noteQueue(event.queued_messages);
         this.#pending.push(...this.outputs.take(events.map(({ event }) => event)));
         if (events.some(({ event }) => event.type === "resync")) return this.#resync();
         this.#schedule();
@@ -200,6 +206,10 @@ export class ChatStore {
         }));
       },
     });
+  }
+
+  #noteQueue(queue: readonly QueuedMessage[]): void {
+    for (const { id } of queue) this.#queuedIds.add(id);
   }
 
   /** Open the stream again, where it is and with other processes; several changes are one. */
@@ -321,7 +331,11 @@ export function useChat(chatId: string): [ChatStore, ChatView] {
     const opened = new ChatStore(chatId);
     setStore(opened);
     void opened.open();
-    return () => opened.close();
+    const leave = onStored((id, message, queued) => id === chatId && opened.stored(message, queued));
+    return () => {
+      leave();
+      opened.close();
+    };
   }, [chatId]);
   return [store, useSyncExternalStore(store.view.subscribe, store.view.get)];
 }

@@ -3,14 +3,14 @@ import { act } from "react";
 import { expect, vi } from "vitest";
 import { type ChatState, EMPTY } from "../stream/chat-state.ts";
 import type { ChatView } from "../stream/chat-store.ts";
-import type { Story } from "../testing/stories.tsx";
+import { button, type Story } from "../testing/stories.tsx";
 import { LiveState } from "./live-state.tsx";
 
 const FAILURE = { kind: "overloaded", message: "Too many requests at once.", provider: "acme", retryable: true, status_code: 529, detail: null };
 
-function shown(chat: object, view: Partial<ChatView> = {}): Story["render"] {
+function shown(chat: object, view: Partial<ChatView> = {}, onAgain?: () => Promise<void>): Story["render"] {
   const all = { ...EMPTY, ...chat } as ChatState;
-  return () => <LiveState hasTail={false} view={{ chat: all, isLoaded: true, link: "open", isInterrupted: false, problem: null, ...view }} />;
+  return () => <LiveState hasTail={false} onAgain={onAgain} view={{ chat: all, isLoaded: true, link: "open", isInterrupted: false, problem: null, ...view }} />;
 }
 
 const title = (canvas: HTMLElement): string | null | undefined => canvas.querySelector(".notice-title")?.textContent;
@@ -99,5 +99,25 @@ export const Ended: Story = {
   render: shown({ status: "running", ended: "The chat was deleted." }),
   async play(canvas) {
     expect([title(canvas), isAlert(canvas)]).toEqual(["This chat is no longer there", true]);
+  },
+};
+
+let again = 0;
+
+/** The owner runs a failed turn again; the button waits for the answer. */
+export const TriedAgain: Story = {
+  render: shown({ status: "error", error: FAILURE }, {}, async () => void (again += 1)),
+  async play(canvas, press) {
+    again = 0;
+    await press(button(canvas, "Try again")!);
+    expect([again, button(canvas, "Try again")?.disabled]).toEqual([1, false]);
+  },
+};
+
+/** Others read that it failed, and have no button. */
+export const FailedForReaders: Story = {
+  render: shown({ status: "error", error: FAILURE }),
+  async play(canvas) {
+    expect([isAlert(canvas), button(canvas, "Try again")]).toEqual([true, undefined]);
   },
 };

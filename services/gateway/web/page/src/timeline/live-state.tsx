@@ -3,10 +3,20 @@ import { useEffect, useState } from "react";
 import type { ChatError, RetryState } from "../api/types.ts";
 import { wordsOf } from "../api/problem.ts";
 import type { ChatView } from "../stream/chat-store.ts";
+import { Button } from "../ui/button.tsx";
+import { waiting } from "../ui/format.ts";
 import { Notice } from "../ui/states.tsx";
+import { complain } from "../ui/toasts.tsx";
 import { errorWords } from "./errors.ts";
 
-export function LiveState({ view, hasTail }: { view: ChatView; hasTail: boolean }) {
+interface Props {
+  view: ChatView;
+  hasTail: boolean;
+  /** Runs the failed turn again; absent if that cannot be done, or not by this person. */
+  onAgain?: (() => Promise<void>) | undefined;
+}
+
+export function LiveState({ view, hasTail, onAgain }: Props) {
   const { chat } = view;
   const isBusy = chat.status === "running" || chat.status === "interrupting";
   if (chat.ended) return <Notice kind="bad" alert title="This chat is no longer there">{chat.ended}</Notice>;
@@ -17,7 +27,7 @@ export function LiveState({ view, hasTail }: { view: ChatView; hasTail: boolean 
   if (view.isInterrupted) {
     return <Notice kind="warn" icon="globe" title="Connecting again">The connection broke. The agent goes on; what you missed comes with the connection.</Notice>;
   }
-  if (chat.status === "error" && chat.error) return <Failed error={chat.error} />;
+  if (chat.status === "error" && chat.error) return <Failed error={chat.error} onAgain={onAgain} />;
   if (chat.status === "interrupting") return <Working words="Stopping…" />;
   if (chat.status === "running" && chat.placeInLine > 0) {
     return <Working words={`Number ${chat.placeInLine} in line for a free worker`} />;
@@ -53,13 +63,35 @@ function Countdown({ delayMs }: { delayMs: number }) {
     const timer = setInterval(() => setLeft(Math.max(0, end - performance.now())), 100);
     return () => clearInterval(timer);
   }, [end]);
-  return <span className="countdown">Trying again {left > 0 ? `in ${Math.ceil(left / 1000)} s` : "now"}.</span>;
+  return <span className="countdown">Trying again {left > 0 ? `in ${waiting(left)}` : "now"}.</span>;
 }
 
-function Failed({ error }: { error: ChatError }) {
+function Failed({ error, onAgain }: { error: ChatError; onAgain: Props["onAgain"] }) {
   const { title, remedy } = errorWords(error);
+  const [isBusy, setBusy] = useState(false);
+  async function again(): Promise<void> {
+    setBusy(true);
+    try {
+      await onAgain?.();
+    } catch (problem) {
+      complain(problem);
+    } finally {
+      setBusy(false);
+    }
+  }
   return (
-    <Notice kind="bad" alert title={title}>
+    <Notice
+      kind="bad"
+      alert
+      title={title}
+      actions={
+        onAgain && (
+          <Button small disabled={isBusy} title="Run your last message again, with the files as they were before it" onClick={() => void again()}>
+            Try again
+          </Button>
+        )
+      }
+    >
       <p>{error.message} {remedy}</p>
       {(error.detail || error.status_code) && (
         <p className="error-detail">{error.status_code ? `HTTP ${error.status_code}. ` : ""}{error.detail}</p>

@@ -42,7 +42,7 @@ function page(from: number): Message[] {
 
 function Shown() {
   const view = useSyncExternalStore(store.view.subscribe, store.view.get);
-  return <Timeline store={store} view={view} userId="u1" isMine onEdit={nothing} onRevert={nothing} />;
+  return <Timeline store={store} view={view} userId="u1" isMine onEdit={nothing} onRevert={nothing} onAgain={async () => {}} />;
 }
 
 function nothing(): void {}
@@ -74,4 +74,25 @@ test("a page of older messages is rendered alone, and the place of few elements 
   }
   expect(canvas.element.querySelectorAll("article")).toHaveLength(5 * PAGE);
   expect([...canvas.element.querySelectorAll("article")].slice(-PAGE)).toEqual(before);
+});
+
+test("the end stays shown when all messages are replaced, unless something else is read", async () => {
+  const shown = (first: number) => store.view.set({ ...store.view.get(), isLoaded: true, chat: { ...EMPTY, messages: page(first), status: "waiting" } });
+  shown(51);
+  await canvas.show(<Shown />);
+  const scroller = canvas.element.querySelector<HTMLElement>(".timeline-scroll")!;
+  let height = 1000;
+  Object.defineProperty(scroller, "scrollHeight", { get: () => height });
+  Object.defineProperty(scroller, "clientHeight", { get: () => 400 });
+  const read = async (top: number): Promise<void> => {
+    scroller.scrollTop = top;
+    await act(async () => void scroller.dispatchEvent(new Event("scroll")));
+  };
+  await read(600);
+  height = 3000;
+  await act(async () => shown(1));
+  expect(scroller.scrollTop).toBe(3000);
+  await read(100);
+  await act(async () => shown(101));
+  expect(scroller.scrollTop).toBe(100);
 });

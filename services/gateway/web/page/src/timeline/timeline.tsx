@@ -16,6 +16,7 @@ import { Notices } from "./notices.tsx";
 import type { Row } from "./rows.ts";
 import { ColumnWidth, GroupBox, useWidth } from "./scrolling/group-box.tsx";
 import { useScrolling } from "./scrolling/scrolling.ts";
+import { turnToRepeat } from "../turns/turn-again.ts";
 import { type TurnView, UserMessage } from "./user-message.tsx";
 
 const TimesDialog = lazy(() => import("../turns/times-dialog.tsx"));
@@ -28,14 +29,17 @@ interface Props {
   isMine: boolean;
   onEdit: (message: Message) => void;
   onRevert: (message: Message) => void;
+  onAgain: (message: Message) => Promise<void>;
 }
 
-export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
+export function Timeline({ store, view, isMine, onEdit, onRevert, onAgain }: Props) {
   const { chat } = view;
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const isBusy = chat.status === "running" || chat.status === "interrupting";
   const { linked, groups, hasTail } = useGroups(chat, isBusy);
+
+  const again = isMine && chat.status === "error" ? turnToRepeat(chat.messages) : null;
 
   const scrolling = useScrolling(store, view, scroller, content);
   const [shown, setShown] = useState<{ kind: TurnView; message: Message } | null>(null);
@@ -68,19 +72,19 @@ export function Timeline({ store, view, isMine, onEdit, onRevert }: Props) {
               )),
             ]}
           </ColumnWidth>
-          <LiveState view={view} hasTail={hasTail} />
+          <LiveState view={view} hasTail={hasTail} onAgain={again ? () => onAgain(again) : undefined} />
           {chat.tail?.isTruncated && <p className="card-note">Parts of this preview were left out; the whole message follows.</p>}
         </div>
       </div>
-      {chat.messages.length > 2 && (
-        <div className="timeline-jumps">
-          <IconButton icon="arrowUp" label="Your message before this" onClick={() => scrolling.jump(-1)} />
-          <IconButton icon="arrowDown" label="Your message after this" onClick={() => scrolling.jump(1)} />
-        </div>
-      )}
-      {!scrolling.isAtEnd && (
-        <Button className="timeline-latest" small icon="arrowDown" onClick={scrolling.toLatest}>Latest</Button>
-      )}
+      <div className={`timeline-moves${scrolling.isAtEnd ? " is-at-end" : ""}`}>
+        {chat.messages.length > 2 && (
+          <div className="timeline-jumps">
+            <IconButton icon="arrowUp" label="Your message before this" title="Your message before this (K)" onClick={() => scrolling.jump(-1)} />
+            <IconButton icon="arrowDown" label="Your message after this" title="Your message after this (J)" onClick={() => scrolling.jump(1)} />
+          </div>
+        )}
+        {!scrolling.isAtEnd && <Button className="timeline-latest" small icon="arrowDown" onClick={scrolling.toLatest}>Latest</Button>}
+      </div>
       <Suspense>
         {shown?.kind === "files" && <FilesDialog chatId={store.chatId} message={shown.message} onClose={() => setShown(null)} />}
         {shown?.kind === "times" && <TimesDialog messages={chat.messages} messageId={shown.message.id} onClose={() => setShown(null)} />}

@@ -64,7 +64,7 @@ test("a turn shows its model calls and tools with tokens, cost, time and outcome
   await show({});
   expect(canvas.element.querySelector("summary")?.textContent).toContain("run the tests");
   expect(canvas.element.querySelector("summary")?.textContent).toContain("Acme One · 1K in, 40 out · $0.0015 · 3.0 s");
-  expect(cells("Calls of the model")).toEqual([["Acme One  fallback", "1K900 cached", "4012 thinking", "$0.0015", "2.0 s", "tool calls"]]);
+  expect(cells("Calls of the model")).toEqual([["Acme One  fallback", "1K900 cached", "4012 thinking", "$0.0015", "2.0 s", "to call tools"]]);
   expect(cells("Calls of tools")).toEqual([["execute", "running", "not ended"]]);
 });
 

@@ -4,6 +4,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { models } from "../api/queries.ts";
+import { WORDS } from "../cards/outcome.ts";
 import type { Chat, ChatError } from "../api/types.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
@@ -29,6 +30,15 @@ const STATUS: Record<RunStatus, readonly [string, string]> = {
   cut: ["cut", "is-warn"],
   done: ["done", ""],
   unanswered: ["no answer", "is-warn"],
+};
+const ENDINGS: Record<string, string> = {
+  stop: "finished",
+  tool_calls: "to call tools",
+  length: "at its length limit",
+  content_filter: "blocked by the provider",
+  paused: "paused by the provider",
+  interrupted: "interrupted",
+  other: "for another reason",
 };
 const OUTCOMES: Record<Outcome, string> = { done: "", running: "is-accent", failed: "is-bad", cancelled: "is-warn", unknown: "is-warn" };
 
@@ -101,7 +111,7 @@ function OneRun({ run, isOpen }: { run: Run; isOpen: boolean }) {
             { title: "Out", isNumber: true, cell: ({ usage }) => usage && <Tokens all={usage.output_tokens} some={usage.reasoning_tokens} words="thinking" /> },
             { title: "Cost", isNumber: true, cell: (row) => (row.usage ? price(row.usage.cost_micros) : "") },
             { title: "Time", isNumber: true, cell: (row) => duration(row.modelMs) },
-            { title: "Ended", cell: (row) => (row.finishReason ?? "").replaceAll("_", " ") },
+            { title: "Ended", cell: (row) => ENDINGS[row.finishReason ?? ""] ?? "" },
           ]}
         />
         {run.tools.length > 0 && (
@@ -112,7 +122,7 @@ function OneRun({ run, isOpen }: { run: Run; isOpen: boolean }) {
             empty={{ title: "", text: "" }}
             columns={[
               { title: "Tool", cell: (row) => <code><Visible>{row.name}</Visible></code> },
-              { title: "Outcome", cell: (row) => <span className={`badge ${OUTCOMES[row.outcome]}`}>{row.outcome}</span> },
+              { title: "Outcome", cell: (row) => <span className={`badge ${OUTCOMES[row.outcome]}`}>{WORDS[row.outcome]}</span> },
               { title: "Time", isNumber: true, cell: (row) => (row.durationMs === null ? "not ended" : duration(row.durationMs)) },
             ]}
           />

@@ -32,8 +32,17 @@ export function duration(ms: number): string {
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   return minutes < 60
-    ? `${minutes} min ${Math.round(seconds % 60)} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+    ? units(minutes, "min", Math.round(seconds % 60), "s")
+    : units(Math.floor(minutes / 60), "h", minutes % 60, "min");
+}
+
+function units(many: number, unit: string, rest: number, smaller: string): string {
+  return rest === 0 ? `${many} ${unit}` : `${many} ${unit} ${rest} ${smaller}`;
+}
+
+/** How long to wait, in whole seconds or more. */
+export function waiting(ms: number): string {
+  return ms <= 60_000 ? `${Math.ceil(ms / 1000)} s` : duration(Math.ceil(ms / 1000) * 1000);
 }
 
 export function money(micros: number): string {

@@ -1,6 +1,6 @@
 /** The time line of the workspace: states that were kept, what changed since, and the way back. */
 import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useContext, useState } from "react";
 import { answered, api } from "../../api/client.ts";
 import { Problem } from "../../api/problem.ts";
 import { queryClient } from "../../api/queries.ts";
@@ -12,11 +12,16 @@ import { complain, say } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
 import { useIsReader } from "../../sharing/owner.ts";
+import { MessagesContext } from "../../timeline/messages-context.ts";
 import type { TabProps } from "../panel.tsx";
 import { PatchView } from "../../diffs/patch-view.tsx";
 import { patchesOf } from "../../diffs/patches.ts";
+import { wordsOfCheckpoint } from "./checkpoint-words.ts";
 
 type Checkpoint = components["schemas"]["GitCheckpoint"];
+
+/** Of so many of the newest states it is said how many files changed. */
+const COUNTED_MAX = 10;
 
 function labelNow(): string {
   return `page-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`;
@@ -88,14 +93,9 @@ export default function Checkpoints({ chat }: TabProps) {
             <p className="panel-note">Nothing was kept yet. A kept state has all files that git does not ignore.</p>
           )}
           <ol className="time-line" aria-label="Checkpoints">
-            {pages.flatMap((page) => page.items).map((each) => (
+            {pages.flatMap((page) => page.items).map((each, place, all) => (
               <li key={each.ref} className="time-line-entry">
-                <div className="section-bar">
-                  <strong>{each.created_at ? ago(each.created_at, Date.now()) : "at an unknown time"}</strong>
-                  <span className="panel-note">
-                    <Visible>{each.label}</Visible>
-                  </span>
-                </div>
+                <Name chatId={chat.id} checkpoint={each} before={before(all, place)} isCounted={place < COUNTED_MAX} />
                 <div className="section-bar">
                   <Button small aria-expanded={shown === each.ref} onClick={() => setShown(shown === each.ref ? "" : each.ref)}>
                     What changed since
@@ -118,6 +118,50 @@ export default function Checkpoints({ chat }: TabProps) {
         </>
       )}
     </Loaded>
+  );
+}
+
+/** Return the commit with which a state is compared: the one kept before it, or what was checked out. */
+function before(all: readonly Checkpoint[], place: number): string | null {
+  const { repository, parent_commit } = all[place]!;
+  return all.slice(place + 1).find((each) => each.repository === repository)?.commit ?? parent_commit;
+}
+
+interface NameProps {
+  chatId: string;
+  checkpoint: Checkpoint;
+  before: string | null;
+  isCounted: boolean;
+}
+
+/** The turn, the time and the number of files by which a person knows a kept state. */
+function Name({ chatId, checkpoint, before, isCounted }: NameProps) {
+  const { repository, commit, created_at: at } = checkpoint;
+  const { prompt, note } = wordsOfCheckpoint(checkpoint.label, at, useContext(MessagesContext));
+  const changed = useQuery({
+    queryKey: ["diff-files", chatId, repository, before, commit],
+    enabled: isCounted && before !== null,
+    retry: false,
+    // Commits do not change.
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: ({ signal }) =>
+      answered(
+        api.GET("/api/v1/chats/{chat_id}/diff", {
+          params: { path: { chat_id: chatId }, query: { repository, base: before ?? "", target: commit, max_bytes: 1 } },
+          signal,
+        }),
+      ),
+  }).data?.files.length;
+  return (
+    <div className="time-line-name">
+      <strong>{prompt ? <>After “<Visible>{prompt}</Visible>”</> : note ? <Visible>{note}</Visible> : "A state that was kept"}</strong>
+      <span className="panel-note">
+        {at ? <time dateTime={at} title={new Date(at).toLocaleString()}>{ago(at, Date.now())}</time> : "at an unknown time"}
+        {changed !== undefined && `, ${changed === 0 ? "no file" : plural(changed, "file")} changed`}
+        {prompt && note && <>, <Visible>{note}</Visible></>}
+        {repository && <>, <Visible>{repository}</Visible></>}
+      </span>
+    </div>
   );
 }
 

@@ -1,24 +1,20 @@
 /** The files of the workspace, with a preview. */
 import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { answered, api } from "../../api/client.ts";
 import { Problem, problemOf } from "../../api/problem.ts";
-import { randomKey, send } from "../../api/transport.ts";
 import { Loaded } from "../../forms/loaded.tsx";
 import { Button } from "../../ui/button.tsx";
-import { bytes, plural } from "../../ui/format.ts";
+import { bytes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { complain } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
 import { NoWorkspace } from "../workspace/no-workspace.tsx";
 import { useIsReader } from "../../sharing/owner.ts";
+import { contentUrl } from "./content-url.ts";
+import { Upload } from "./upload.tsx";
 import type { TabProps } from "../panel.tsx";
 
 const PREVIEW_BYTES_MAX = 200_000;
-
-function contentUrl(chatId: string, path: string): string {
-  return `/api/v1/chats/${chatId}/files/content?path=${encodeURIComponent(path)}`;
-}
 
 export default function Files({ chat }: TabProps) {
   const isReader = useIsReader(chat);
@@ -89,59 +85,6 @@ export default function Files({ chat }: TabProps) {
         </>
       )}
     </Loaded>
-  );
-}
-
-interface UploadProps {
-  chatId: string;
-  directory: string;
-  onStored: () => void;
-}
-
-/** Put files into a directory; a name that is there already is refused, so nothing is lost. */
-function Upload({ chatId, directory, onStored }: UploadProps) {
-  const picker = useRef<HTMLInputElement>(null);
-  const [pending, setPending] = useState(0);
-
-  async function store(files: readonly File[]): Promise<void> {
-    setPending(files.length);
-    for (const file of files) {
-      try {
-        const path = directory ? `${directory}/${file.name}` : file.name;
-        const address = new URL(`${contentUrl(chatId, path)}&create_only=true`, location.origin);
-        const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": randomKey() };
-        const answer = await send(new Request(address, { method: "PUT", headers, body: file }));
-        if (!answer.ok) throw await problemOf(answer);
-      } catch (error) {
-        complain(error);
-      }
-      setPending((was) => was - 1);
-    }
-    onStored();
-  }
-
-  return (
-    <>
-      {pending > 0 && (
-        <span className="panel-note" role="status">
-          Storing {plural(pending, "file")}…
-        </span>
-      )}
-      <Button small icon="arrowUp" disabled={pending > 0} onClick={() => picker.current?.click()}>
-        Upload
-      </Button>
-      <input
-        ref={picker}
-        type="file"
-        multiple
-        hidden
-        aria-label="Files to upload"
-        onChange={(event) => {
-          void store([...(event.target.files ?? [])]);
-          event.target.value = "";
-        }}
-      />
-    </>
   );
 }
 

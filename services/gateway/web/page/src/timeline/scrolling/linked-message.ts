@@ -2,15 +2,8 @@
 import { type RefObject, useEffect, useState } from "react";
 import type { ChatStore } from "../../stream/chat-store.ts";
 import { complain } from "../../ui/toasts.tsx";
+import type { Following } from "./following.ts";
 import type { Place } from "./held-place.ts";
-
-/** Whether the end is followed, and where the scroller was when that was last looked at. */
-export interface Following {
-  isOn: boolean;
-  top: number;
-  /** While a linked message is being read: the place that is shown until then is not the reader's. */
-  isSeeking: boolean;
-}
 
 /** Go to the message that the address names, or to the one before it if it has no row. */
 export function useLinkedMessage(store: ChatStore, isLoaded: boolean, following: RefObject<Following>, content: Place): void {

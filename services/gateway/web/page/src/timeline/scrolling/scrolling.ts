@@ -3,10 +3,10 @@ import { type RefObject, useCallback, useEffect, useRef, useState } from "react"
 import type { ChatStore, ChatView } from "../../stream/chat-store.ts";
 import { JUMP } from "../../shell/keys.ts";
 import { complain } from "../../ui/toasts.tsx";
+import { type Following, isFollowed, isNearEnd } from "./following.ts";
 import { groupsIn, type Place, shapeOf, useHeldPlace } from "./held-place.ts";
-import { type Following, useLinkedMessage } from "./linked-message.ts";
+import { useLinkedMessage } from "./linked-message.ts";
 
-const NEAR_BOTTOM = 48;
 const NEAR_EDGE = 400;
 /** Messages that are jumped to begin so far below the edge. */
 const JUMP_MARGIN = 16;
@@ -34,7 +34,7 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
   );
 
   useFollowing(scroller, content, following);
-  useHeldPlace(store, shape, scroller, content);
+  useHeldPlace(store, shape, scroller, content, following);
   useLinkedMessage(store, view.isLoaded, following, content);
   useEffect(() => {
     // A chat that does not fill its place reads on until it does.
@@ -50,7 +50,7 @@ export function useScrolling(store: ChatStore, view: ChatView, scroller: Place, 
   function onScroll(): void {
     const element = scroller.current;
     if (!element) return;
-    const isNear = leftBelow(element) < NEAR_BOTTOM;
+    const isNear = isNearEnd(element);
     following.current.isOn = isNear && !following.current.isSeeking;
     following.current.top = element.scrollTop;
     setAtEnd(isNear);
@@ -124,19 +124,13 @@ function nextMessage(content: Element, edge: number, by: 1 | -1): Element | unde
   return undefined;
 }
 
-function leftBelow(element: HTMLElement): number {
-  return element.scrollHeight - element.scrollTop - element.clientHeight;
-}
-
 /** Stay at the end while the content grows, as long as the reader is there. */
 function useFollowing(scroller: Place, content: Place, following: RefObject<Following>): void {
   useEffect(() => {
     const element = scroller.current;
     if (!element || !content.current) return;
     const observer = new ResizeObserver(() => {
-      // Sizes are reported before the event of a scroll that was made since: its place counts.
-      const isThere = element.scrollTop === following.current.top || leftBelow(element) < NEAR_BOTTOM;
-      if (!following.current.isOn || !isThere) return;
+      if (!isFollowed(following.current, element)) return;
       element.scrollTop = element.scrollHeight;
       following.current.top = element.scrollTop;
     });

@@ -1,0 +1,1 @@
+"""What the scripted demo says of the tools that it called."""
