@@ -2,7 +2,6 @@
 
 import random  # noqa: TID251 (only the type; chance is an argument)
 from typing import Final
-from uuid import UUID
 
 from parley.clock import Clock
 
@@ -37,4 +36,5 @@ class TimeOrderedIds:
 def _text(number: int) -> str:
     high, low = number >> 62, number & (1 << 62) - 1
     milliseconds, high_random = high >> 12, high & 0xFFF
-    return str(UUID(int=milliseconds << 80 | 7 << 76 | high_random << 64 | 0b10 << 62 | low))
+    digits = f"{milliseconds << 80 | 7 << 76 | high_random << 64 | 0b10 << 62 | low:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -54,11 +54,14 @@ class RoutedTools:
 
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(ask(*entry)) for entry in self._executors.items()]
+                *others, own = self._executors.items()
+                asked = [group.create_task(ask(*entry)) for entry in others]
+                # The last one needs no task: it is asked here, while the others answer.
+                last = await ask(*own)
         except ExceptionGroup as failures:
             # From an exception group the turn could not distinguish a deleted chat from a defect.
             raise failures.exceptions[0] from None
-        return tuple(spec for task in asked for spec in task.result())
+        return (*(spec for task in asked for spec in task.result()), *last)
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Forward the call to its executor."""

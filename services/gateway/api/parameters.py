@@ -34,6 +34,7 @@ NOT_FOUND_REASONS = {
 }
 TIMESTAMP = "google.protobuf.Timestamp"
 
+_CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 #: Converts the values of a parameter; raises ValueError with the text that follows its name.
@@ -184,6 +185,8 @@ def path_value(variable: PathVariable, text: str) -> Any:
 
 def uuid_of(text: str) -> str | None:
     """Return an id in canonical form; None if the text is no id."""
+    if _CANONICAL.fullmatch(text):
+        return text
     try:
         return str(UUID(text))
     except ValueError:

@@ -313,6 +313,12 @@ class _PathEndpoint:
         self._routes = dict(routes)
         if "GET" in routes and routes["GET"].answers_head:
             self._routes["HEAD"] = routes["GET"]
+        self._inputs = {
+            method: RouteInputs(route.path, route.query, route.body)
+            for method, route in self._routes.items()
+        }
+        # Rules are read from the descriptors of methods, so that no request does it.
+        self._rules = {method: access[route.method, path].rule for method, route in routes.items()}
         self._access = access
         self._authentication = around.authentication
         self._admission = around.admission
@@ -326,7 +332,7 @@ class _PathEndpoint:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
             raise HttpProblem.of("METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
-        scope[ASKED] = RouteInputs(route.path, route.query, route.body)
+        scope[ASKED] = self._inputs[scope["method"]]
         _check_upgrade(scope, route)
         request = Request(scope, receive)
         address, headers = scope[ADDRESS], scope[HEADERS]
@@ -361,7 +367,7 @@ class _PathEndpoint:
         access = self._access[route.method, route.path]
         if principal.user.role not in access.roles:
             raise HttpProblem.of("FORBIDDEN", f"The role {principal.user.role} may not do this.")
-        check_scope(principal, access.rule)
+        check_scope(principal, self._rules[route.method])
         request.scope[USER_ID] = principal.user.id
         return principal
 

@@ -45,7 +45,7 @@ def accepts_gzip(header: str) -> bool:
 
 def may_compress(request: Request, response: Response) -> bool:
     """Return whether an answer is JSON that is worth it, and no secret can be in it."""
-    path = request.url.path
+    path = request.scope["path"]
     return (
         request.method == "GET"
         and type(response) is Response

@@ -17,7 +17,13 @@ from gateway.http.limits.client_address import ClientAddresses, ProxyNetwork
 #: The name that the client asked for, in the scope of a request.
 HOST: Final = "parley.host"
 ELEMENTS_MAX: Final = 32
-X_FORWARDED: Final = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
+#: The headers of both forms, as a request has them.
+NAMES: Final = {
+    b"x-forwarded-for": "x-forwarded-for",
+    b"x-forwarded-proto": "x-forwarded-proto",
+    b"x-forwarded-host": "x-forwarded-host",
+    b"forwarded": "forwarded",
+}
 
 
 class ForwardedForm(StrEnum):
@@ -73,8 +79,8 @@ class Forwarding:
         headers = request.headers
         host = headers.get("host", "")
         if not self.addresses.is_proxy(peer):
-            names = (*X_FORWARDED, "forwarded")
-            ignored = tuple(name for name in names if name in headers)
+            given = {name for name, _ in headers.raw}
+            ignored = tuple([name for raw, name in NAMES.items() if raw in given])
             return Client(self.addresses.of(peer, ()), host, ignored=ignored)
         said = _x_forwarded(headers) if self._form is ForwardedForm.X_FORWARDED else _rfc(headers)
         return Client(

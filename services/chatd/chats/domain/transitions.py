@@ -208,7 +208,10 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
     """Decide on a state whose snapshot version is the new one already."""
     match command:
         case SendMessage():
-            return replace(_send(moved, command), claim=command.claim)
+            decision = _send(moved, command)
+            if command.claim is None:
+                return decision
+            return replace(decision, claim=command.claim)
         case EditMessage():
             return _edit(moved, command, facts)
         case RevertChat() | UndoRevert():

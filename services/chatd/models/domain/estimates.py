@@ -25,7 +25,13 @@ DOCUMENT_BYTES_PER_TOKEN = 32  # A PDF has far more bytes than text.
 
 def estimated_tokens(content: tuple[Part, ...]) -> int:
     """Estimate the number of tokens of a content."""
-    return sum(-(-len(_text_of(part).encode()) // BYTES_PER_TOKEN) for part in content)
+    tokens = 0
+    for part in content:
+        # This runs for each message of a history, so it calls little.
+        text = part.text if type(part) is Text else _text_of(part)
+        size_bytes = len(text) if text.isascii() else len(text.encode(errors="replace"))
+        tokens += -(-size_bytes // BYTES_PER_TOKEN)
+    return tokens
 
 
 def _text_of(part: Part) -> str:
@@ -52,14 +58,16 @@ def text_bytes(text: str) -> int:
 
 def estimated_input_tokens(request: ModelRequest) -> int:
     """Return the tokens of a request's prompt: messages, tools and files."""
-    parts = [part for message in request.messages for part in message.content]
+    parts = tuple([part for message in request.messages for part in message.content])
     files = (request.files.get(part.file_id) for part in parts if isinstance(part, File))
     tools_bytes = sum(
-        text_bytes(tool.name) + text_bytes(tool.description) + text_bytes(tool.input_schema_json)
-        for tool in request.tools
+        [
+            text_bytes(tool.name + tool.description + tool.input_schema_json)
+            for tool in request.tools
+        ]
     )
     return (
-        estimated_tokens(tuple(parts))
+        estimated_tokens(parts)
         + tokens_of_bytes(tools_bytes)
         + sum(_file_tokens(file) for file in files if file is not None)
     )

@@ -45,7 +45,11 @@ class Conversion:
             # Chat templates of open models reject a second system message.
             made.append(self._system(*prompt[:leading]))
         for message in prompt[leading:]:
-            made.extend(self._converted(message))
+            plain = _plain(message)
+            if plain is None:
+                made.extend(self._converted(message))
+            else:
+                made.append(plain)
         return _marked(made, is_led=leading > 0) if self.options.cache_control else made
 
     def _converted(self, message: PromptMessage) -> Iterator[WireMessage]:
@@ -114,6 +118,16 @@ class Conversion:
         if images and Accepted.IMAGE in accepted:
             shown = [image_part(each.media_type, each.data_base64, self.options) for each in images]
             yield {"role": "user", "content": [{"type": "text", "text": IMAGES_OF_TOOLS}, *shown]}
+
+
+def _plain(message: PromptMessage) -> WireMessage | None:
+    """Return a message of one text, as nearly all are; None for any other message."""
+    role, content = message.role, message.content
+    if role is not Role.USER and role is not Role.ASSISTANT:
+        return None
+    if len(content) != 1 or type(part := content[0]) is not Text or not part.text:
+        return None
+    return {"role": "user" if role is Role.USER else "assistant", "content": part.text}
 
 
 def _text(content: Sequence[Part]) -> str:

@@ -1,5 +1,8 @@
 """The Chat Completions wire format: request body and decoder."""
 
+from functools import lru_cache
+from typing import Final
+
 import msgspec
 
 from chatd.content.domain.truncation import repaired
@@ -15,6 +18,7 @@ from chatd.providers.wire import HttpRequest
 from parley.tool_schemas import SchemaDialect
 
 PATH = "chat/completions"
+TOOLS_KEPT_MAX: Final = 1024
 
 # Options that are fields of the body under the same name.
 PASSED_ON = (
@@ -74,19 +78,28 @@ def _tools(request: ModelRequest, options: Options, dialect: SchemaDialect) -> d
     """Return the tools and how they may be used; nothing when there are none."""
     if not request.tools:
         return {}
-    tools = []
-    for spec in request.tools:
-        function: dict[str, object] = {"name": spec.name}
-        if spec.description:
-            function["description"] = spec.description
-        function["parameters"] = parameters_of(spec.input_schema_json, dialect)
-        tools.append({"type": "function", "function": function})
+    tools = [
+        encoded_tool(spec.name, spec.description, spec.input_schema_json, dialect)
+        for spec in request.tools
+    ]
     made: dict[str, object] = {"tools": tools}
     if not request.may_call_tools:
         made["tool_choice"] = "none"
     elif options.parallel_tool_calls is not None:
         made["parallel_tool_calls"] = options.parallel_tool_calls
     return made
+
+
+@lru_cache(maxsize=TOOLS_KEPT_MAX)
+def encoded_tool(
+    name: str, description: str, input_schema_json: str, dialect: SchemaDialect
+) -> msgspec.Raw:
+    """Return a tool as it is sent; requests after one another have the same ones."""
+    function: dict[str, object] = {"name": name}
+    if description:
+        function["description"] = description
+    function["parameters"] = parameters_of(input_schema_json, dialect)
+    return msgspec.Raw(_encoded({"type": "function", "function": function}))
 
 
 def _passed_on(target: Target) -> dict[str, object]:

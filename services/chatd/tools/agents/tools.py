@@ -67,6 +67,7 @@ from chatd.tools.agents.views import agent_view, model_fields, model_view
 from chatd.tools.workspace.arguments import BadArguments, read
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.tools.workspace.results import failed, misused, succeeded
+from parley.cache import BoundedCache
 
 REQUEST_ID: Final = "agents"
 TITLE_WORDS: Final = 6
@@ -74,6 +75,7 @@ GO_ON: Final = "Do the work yourself, or wait for the agents that run."
 GO_ON_ALONE: Final = "Do the work yourself."
 #: While a chat plans it wakes no agent; it starts those that read, and looks at all of them.
 #: Changes of forks are shown and not applied.
+TEXTS_KEPT_MAX: Final = 64
 _OFFERED: Final = {
     ChatMode.ORDINARY: frozenset(spec.name for spec in SPECS),
     ChatMode.PLAN: frozenset(
@@ -194,6 +196,8 @@ class AgentTools:
         self._started = started
         self._grown = grown
         self._limits = limits
+        #: The tool that starts agents, by what is said of their types and models.
+        self._described: BoundedCache[str, ToolSpec] = BoundedCache(TEXTS_KEPT_MAX)
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools that the mode allows, if the chat may start agents."""
@@ -201,14 +205,23 @@ class AgentTools:
             return ()
         names = await self._types.models(context.owner.id)
         left_out = frozenset[str]() if is_choice(names) else frozenset({LIST_SUBAGENT_MODELS})
+        offered = _OFFERED[context.mode] - left_out
         types = types_text(context.agent_types) + models_text(names)
         return tuple(
-            replace(spec, description=spec.description + types)
-            if types and spec.name == SPAWN_AGENT
-            else spec
-            for spec in SPECS
-            if spec.name in _OFFERED[context.mode] - left_out
+            [
+                self._spawning(spec, types) if types and spec.name == SPAWN_AGENT else spec
+                for spec in SPECS
+                if spec.name in offered
+            ]
         )
+
+    def _spawning(self, spec: ToolSpec, types: str) -> ToolSpec:
+        """Return the tool that starts agents with a text about their types and models."""
+        found = self._described.get(types)
+        if found is None:
+            found = replace(spec, description=spec.description + types)
+            self._described.put(types, found)
+        return found
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Execute a call; every refusal is its result."""

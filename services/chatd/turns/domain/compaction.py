@@ -116,12 +116,13 @@ def context_use(rows: Sequence[Message], limit_tokens: int) -> ContextUse:
     newer_tokens = 0
     for row in reversed(rows):
         use = row.use
-        if use is not None and (prompt_tokens := _prompt_tokens(use)):
+        is_known = use is not None and use.is_estimate and estimated is not None
+        if use is not None and not is_known and (prompt_tokens := _prompt_tokens(use)):
             tokens = prompt_tokens + use.output_tokens + newer_tokens
             measured = ContextUse(tokens, limit_tokens or use.context_limit_tokens)
             if not use.is_estimate:
                 return measured
-            estimated = estimated or measured
+            estimated = measured
         newer_tokens += estimated_tokens(row.content)
     return estimated or ContextUse(0, limit_tokens)
 

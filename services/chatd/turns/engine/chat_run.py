@@ -8,7 +8,6 @@ partial answer, a chat that another process owns is left alone.
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
 
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Revert, Status
@@ -374,11 +373,11 @@ class ChatRun:
             part.text for message in messages for part in message.content if isinstance(part, Text)
         ]
         session, prepared = self._session, self._prepared
-        ended = TurnEnded(ending, session.owner, session.state, "".join(texts))
-        if prepared is not None:
-            asked = session.history.text_of(prepared.turn_id)
-            ended = replace(ended, asked=asked, model=prepared.setup.model)
-        self._ports.ended(ended)
+        asked = "" if prepared is None else session.history.text_of(prepared.turn_id)
+        model = None if prepared is None else prepared.setup.model
+        self._ports.ended(
+            TurnEnded(ending, session.owner, session.state, "".join(texts), asked, model)
+        )
 
     def _bill_late(self) -> None:
         """Pass on the bill of a call that ended without a commit of this process."""

@@ -130,18 +130,20 @@ async def prepare(
         turn_id=session.state.turn_id,
         has_agents=has_agents(session.history.messages),
     )
-    local = await tools.list_tools(context)
+    listed = await tools.list_tools(context)
     reports = await servers.reports(context)
     require_servers(reports)
     if of_workspace := tuple(each.server_id for each in reports if each.is_of_workspace):
         context = replace(context, workspace_server_ids=of_workspace)
     if text := servers_text(reports):
         setup = replace(setup, system_prompt=replace(setup.system_prompt, tool_servers_text=text))
-    local = (*local, *asking_tools(context))
+    local = (*listed, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.
     client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
-    allowed = tuple(spec for spec in local if context.orders.may_use(spec.name))
-    offered = offered_tools(allowed, client, setup.model.name)
+    orders = context.orders
+    if orders.tool_names is not None:
+        local = tuple([spec for spec in local if orders.may_use(spec.name)])
+    offered = offered_tools(local, client, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
         threshold_percent=setup.threshold_percent,
@@ -192,5 +194,5 @@ def choice_of(session: Session) -> ModelChoice | None:
 
 def file_ids_of(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
     """Return the files that a prompt refers to, each once."""
-    files = (part for message in messages for part in message.content if isinstance(part, File))
-    return tuple(dict.fromkeys(file.file_id for file in files))
+    files = [part for message in messages for part in message.content if isinstance(part, File)]
+    return tuple(dict.fromkeys([file.file_id for file in files])) if files else ()

@@ -1,5 +1,7 @@
 """Tools of several executors, and what is told when one of them refuses."""
 
+import asyncio
+
 import pytest
 
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
@@ -26,6 +28,24 @@ class ToolsOfNoChat:
 
     async def cancel(self, execution: Execution) -> None:
         raise ChatNotFound(execution.chat_id)
+
+
+class ToolsThatNoteTheirTask(ToolsOfNoChat):
+    """Tools that note which task asks for them."""
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[object] | None] = []
+
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        self.tasks.append(asyncio.current_task())
+        return (ToolSpec("look", "Look at it", "{}", Executor.CHATD),)
+
+
+async def test_tools_of_several_executors_take_one_task_less_than_there_are_executors() -> None:
+    noted = ToolsThatNoteTheirTask()
+    listed = await RoutedTools(dict.fromkeys(Executor, noted)).list_tools(TurnContext(CHAT, ANN))
+    assert len(listed) == len(noted.tasks) == len(Executor)
+    assert len(set(noted.tasks) - {asyncio.current_task()}) == len(Executor) - 1
 
 
 async def test_that_a_chat_is_gone_is_told_as_it_is_and_not_in_a_group() -> None:

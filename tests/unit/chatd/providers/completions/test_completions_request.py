@@ -22,6 +22,7 @@ from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.language_model import FileData, ModelError, ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.completions import CompletionsWire
+from chatd.providers.completions.wire import encoded_tool
 from support.chatd.providers.completions import target
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
@@ -59,6 +60,20 @@ CALLED = said(
     model_id=MODEL,
 )
 FOUND = said(Role.TOOL, ToolResult("c1", "look", '"found"', ToolOutcome.DONE))
+
+
+def test_equal_tools_are_encoded_once() -> None:
+    first = body(request(HI, tools=(LOOK,)))
+    before = encoded_tool.cache_info()
+    equal = ToolSpec("look", "Look at it", LOOK.input_schema_json, Executor.MCPGATEWAY)
+    assert body(request(HI, tools=(equal,)))["tools"] == first["tools"]
+    after = encoded_tool.cache_info()
+    assert (after.misses, after.hits) == (before.misses, before.hits + 1)
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
+def test_a_message_of_one_text_is_that_text(role: Role) -> None:
+    assert messages(HI, said(role, Text("hello")))[1:] == [{"role": str(role), "content": "hello"}]
 
 
 def test_the_whole_request_to_openai() -> None:
