@@ -88,8 +88,18 @@ function columns(nameOf: (id: string | null) => string) {
     {
       title: "Details",
       cell: (row: Entry) => {
-        const text = JSON.stringify(row.details ?? {});
-        return text === "{}" ? "" : <code><Visible>{text}</Visible></code>;
+        const details = Object.entries(row.details ?? {});
+        return (
+          details.length > 0 && (
+            <dl className="pairs">
+              {details.map(([name, value]) => (
+                <div key={name}>
+                  <dt>{name.replaceAll("_", " ")}</dt> <dd><Visible>{typeof value === "string" ? value : JSON.stringify(value)}</Visible></dd>
+                </div>
+              ))}
+            </dl>
+          )
+        );
       },
     },
   ];

@@ -10,15 +10,9 @@ import { Loaded } from "../forms/loaded.tsx";
 import { ShownOnce } from "../forms/shown-once.tsx";
 import { Table } from "../forms/table.tsx";
 import { ago, ahead, moment } from "../ui/format.ts";
-import { SCOPES, type Scope, scopeWords } from "./key-scopes.ts";
+import { DAY_S, type Lifetime, LIFETIMES, SCOPES, type Scope, scopeWords } from "./key-scopes.ts";
 
-const DAY_S = 86_400;
 const NEAR_DAYS = 7;
-const LIFETIMES = [
-  ["30", "30 days"],
-  ["90", "90 days"],
-  ["365", "A year"],
-] as const;
 
 const keys = queryOptions({
   queryKey: ["me", "api-keys"],
@@ -117,7 +111,7 @@ const REACHES = [
 
 function NewKey() {
   const [name, setName] = useState("");
-  const [days, setDays] = useState<(typeof LIFETIMES)[number][0]>("90");
+  const [days, setDays] = useState<Lifetime>("90");
   const [made, setMade] = useState("");
   const [reach, setReach] = useState<(typeof REACHES)[number][0]>("all");
   const [scopes, setScopes] = useState<readonly Scope[]>([]);

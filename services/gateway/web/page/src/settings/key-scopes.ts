@@ -1,4 +1,4 @@
-/** What an API key may be limited to, in words. A contract test holds this list against what the routes ask for. */
+/** What API keys and service tokens may be limited to, in words. A contract test holds this list against what the routes ask for. */
 export type Scope = (typeof SCOPES)[number][0];
 
 /** Each with its label, what it covers, and whether only administrators have use of it. */
@@ -18,6 +18,15 @@ export const SCOPES = [
   ["identity:admin", "Administer people", "Users, groups and identity providers.", true],
   ["audit:read", "Read the audit log", "And verify it.", true],
 ] as const;
+
+export const DAY_S = 86_400;
+/** In days. */
+export const LIFETIMES = [
+  ["30", "30 days"],
+  ["90", "90 days"],
+  ["365", "A year"],
+] as const;
+export type Lifetime = (typeof LIFETIMES)[number][0];
 
 const WORDS = new Map<string, string>(SCOPES.map(([scope, words]) => [scope, words]));
 
