@@ -17,6 +17,8 @@ from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
+from parley.cli.time_words import until
+from parley.clock import SystemClock
 
 PATH = "/api/v1/spend-limits"
 OWN = "/api/v1/me/spend"
@@ -107,7 +109,8 @@ def mine(as_json: bool) -> None:
         return
     limit = found.get("limit")
     allowed = f" of {_dollars(limit['limit_micros'])}" if limit else ", without a limit"
-    click.echo(f"{_dollars(found['spent_micros'])} US dollars{allowed}, until {found['resets_at']}")
+    end = until(found["resets_at"], SystemClock().now())
+    click.echo(f"{_dollars(found['spent_micros'])} US dollars{allowed}, until {end}")
 
 
 def _limited(api: Api, login: str | None, group: str | None, everyone: bool) -> tuple[str, str]:
