@@ -147,7 +147,7 @@ function ProviderCard({ provider, check: state, onCheck }: CardProps) {
     <section className="card" aria-label={provider.display_name}>
       <header className="card-head">
         <h3 className="section-part-title">{provider.display_name}</h3>
-        <span className="badge">{TYPES.find(([type]) => type === provider.type)?.[1] ?? provider.type}</span>
+        <span className="badge">{TYPES.find(([type]) => type === provider.type)?.[1] ?? "Scripted"}</span>
         {isGiven && <span className="badge">From the environment, read-only</span>}
       </header>
       {provider.base_url && <p className="field-hint">{provider.base_url}</p>}

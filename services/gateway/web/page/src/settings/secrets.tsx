@@ -121,7 +121,7 @@ function NewSecret() {
       delivery,
       hosts: hosts.split(/[\s,]+/).filter(Boolean),
       ...(description.trim() ? { description: description.trim() } : {}),
-      ...(delivery === "git" && username.trim() ? { username: username.trim() } : {}),
+      ...(delivery !== "environment" && username.trim() ? { username: username.trim() } : {}),
       ...(delivery === "proxy" && header.trim() ? { header: header.trim() } : {}),
       ...(isShared ? { shared: true } : {}),
     };
@@ -160,7 +160,7 @@ function NewSecret() {
         {delivery === "proxy" && (
           <TextField label="Header" value={header} onChange={setHeader} problem={saving.of("/header")} placeholder="Authorization" hint="Empty for Authorization." />
         )}
-        {delivery === "git" && (
+        {delivery !== "environment" && (
           <TextField label="User name" value={username} onChange={setUsername} problem={saving.of("/username")} hint="Sent with it, if the host wants one." />
         )}
         <TextField label="Description" value={description} onChange={setDescription} problem={saving.of("/description")} hint="What it is for." />
