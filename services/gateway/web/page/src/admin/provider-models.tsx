@@ -77,7 +77,7 @@ export function ProviderModels({ provider, check, isChecking, onCheck }: Props) 
 function Added({ added, name }: { added: readonly Model[]; name: string }) {
   return (
     <div>
-      <ul className="key-list" aria-label={`Models of ${name}`}>
+      <ul className="name-list" aria-label={`Models of ${name}`}>
         {added.map((each) => (
           <li key={each.id}>
             <span className="cell-main">{each.display_name}</span>
